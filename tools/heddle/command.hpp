@@ -1,0 +1,24 @@
+// What a file of this folder provides: one subcommand of `heddle`.
+//
+// A command adds itself to the parser and is called back after parsing. It prints to stdout, and reports
+// trouble by throwing heddle::Error (exit 1, one line on stderr), UsageError (exit 2) or ServiceAbsent (exit
+// 69).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace heddle::tool {
+
+enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kServiceAbsent = 69 };
+
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+struct ServiceAbsent : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+void add_info(CLI::App& app);
+
+}  // namespace heddle::tool

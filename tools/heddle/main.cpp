@@ -1,0 +1,39 @@
+// heddle: one command, a file a subcommand. Exit codes: 0 done, 1 failed, 2 usage, 69 service absent.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/settings.hpp"
+#include "command.hpp"
+#include "heddle/error.hpp"
+
+int main(int argc, char** argv) {
+    using namespace heddle::tool;
+    for (const std::string& line : heddle::unknown_settings()) fmt::print(stderr, "heddle: {}\n", line);
+
+    CLI::App app{"heddle: parallel programs and runtimes share cores, devices and data", "heddle"};
+    app.set_version_flag("--version", HEDDLE_VERSION);
+    app.require_subcommand(1);
+    app.failure_message(CLI::FailureMessage::simple);
+    add_info(app);
+    try {
+        app.parse(argc, argv);
+        return kDone;
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "heddle: {}\n", error.what());
+        fmt::print(stderr, "Run heddle --help for what there is.\n");
+        return kUsage;
+    } catch (const UsageError& error) {
+        fmt::print(stderr, "heddle: {}\n", error.what());
+        return kUsage;
+    } catch (const ServiceAbsent& error) {
+        fmt::print(stderr, "heddle: {}\n", error.what());
+        return kServiceAbsent;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "heddle: {}\n", error.what());
+        return kFailed;
+    }
+}
