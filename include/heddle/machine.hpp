@@ -52,9 +52,11 @@ class HEDDLE_API Machine {
 
     /// 0 the same CPU, 1 the same core, 2 the same NUMA node, 3 the same package, 4 farther. Both must exist.
     [[nodiscard]] int distance(int a, int b) const;
-    /// Up to `count` CPUs of `from`, the nearest to `anchor` first chosen; with an empty anchor the choice is
-    /// the most compact one: whole cores, then whole NUMA nodes, then packages. Deterministic; ties go to the
-    /// lower CPU.
+    /// Up to `count` CPUs of `from`, those nearest to any CPU of `anchor` first. Among equally near ones, and
+    /// with an empty anchor, the choice is the most compact: few packages, few NUMA nodes, few cores, and of
+    /// the places where the rest fits the one with the least room. Cores that are wholly in `from` come
+    /// first. Deterministic; ties go to the lower core and CPU. CPUs that the machine does not have are
+    /// ignored.
     [[nodiscard]] CpuSet nearest(const CpuSet& anchor, const CpuSet& from, int count) const;
 
     struct Data;
