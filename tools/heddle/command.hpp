@@ -19,6 +19,7 @@ struct ServiceAbsent : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 
 }  // namespace heddle::tool

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", HEDDLE_VERSION);
     app.require_subcommand(1);
     app.failure_message(CLI::FailureMessage::simple);
+    add_bench(app);
     add_info(app);
     try {
         app.parse(argc, argv);

@@ -1,0 +1,90 @@
+#include "figure_programs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "heddle/error.hpp"
+#include "process.hpp"
+
+namespace heddle::bench {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::seconds kLongest{120};
+
+std::set<fs::path> programs_of(const fs::path& folder) {
+    std::set<fs::path> programs;
+    for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.is_regular_file() && entry.path().filename().string().starts_with("cores_"))
+            programs.insert(entry.path());
+    return programs;
+}
+
+Result read_figure(const nlohmann::json& object, const Figure& figure) {
+    Result result{std::string(figure.name),
+                  object.at("n"),
+                  object.at("median"),
+                  object.at("mad"),
+                  object.at("unit"),
+                  "limit",
+                  0,
+                  1};
+    if (result.unit != figure.unit)
+        throw Error(ErrorCode::kBadInput, fmt::format("{} is told in {} where its limit is in {}",
+                                                      figure.name, result.unit, figure.unit));
+    const double limit = figure.limit > 0 ? figure.limit : object.at("limit").get<double>();
+    result.ratio = result.median / limit;
+    return result;
+}
+
+}  // namespace
+
+std::vector<Result> read_figures(const std::string& output) {
+    std::vector<Result> results;
+    std::istringstream lines(output);
+    for (std::string text; std::getline(lines, text);) {
+        try {
+            const auto object = nlohmann::json::parse(text);
+            const auto figure =
+                std::ranges::find(figures(), object.at("name").get<std::string>(), &Figure::name);
+            if (figure != figures().end()) results.push_back(read_figure(object, *figure));
+        } catch (const nlohmann::json::exception& error) {
+            throw Error(ErrorCode::kBadInput, fmt::format("'{}' is no figure: {}", text, error.what()));
+        }
+    }
+    return results;
+}
+
+FigureResults run_figure_programs(const Host& host, bool quick,
+                                  const std::function<bool(std::string_view)>& wanted) {
+    FigureResults all;
+    if (std::ranges::none_of(figures(), [&](const Figure& figure) { return wanted(figure.name); }))
+        return all;
+    for (const fs::path& program : programs_of(host.programs)) {
+        Command command{{program.string()}, {}, {}};
+        if (quick) command.argv.emplace_back("--quick");
+        try {
+            const Outcome outcome = run_together({&command, 1}, kLongest).front();
+            if (outcome.exit_code != 0)
+                throw Error(ErrorCode::kUnavailable, fmt::format("ended with {}", outcome.exit_code));
+            for (Result& result : read_figures(outcome.output))
+                if (wanted(result.name)) all.results.push_back(std::move(result));
+        } catch (const Error& error) {
+            all.complaints.push_back(fmt::format("{}: {}", program.filename().string(), error.what()));
+        }
+    }
+    for (const Figure& figure : figures())
+        if (wanted(figure.name) &&
+            std::ranges::find(all.results, figure.name, &Result::name) == all.results.end())
+            all.complaints.push_back(
+                fmt::format("{}: no program of {} told it", figure.name, host.programs.string()));
+    return all;
+}
+
+}  // namespace heddle::bench

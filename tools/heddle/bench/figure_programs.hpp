@@ -1,0 +1,29 @@
+// Runs the programs bench/cores_*, which measure one part of heddle each, and reads their figures.
+//
+// Such a program takes --quick or nothing, and prints one JSON object a line: name, n, median, mad, unit, and
+// limit where it depends on the run. The table of limits is in benchmarks.cpp.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "host.hpp"
+#include "report.hpp"
+
+namespace heddle::bench {
+
+struct FigureResults {
+    std::vector<Result> results;
+    std::vector<std::string> complaints;  ///< a figure that no program printed, a program that failed
+};
+
+/// The figures whose name `wanted` accepts.
+[[nodiscard]] FigureResults run_figure_programs(const Host& host, bool quick,
+                                                const std::function<bool(std::string_view)>& wanted);
+
+/// What one program printed. Throws kBadInput for a line that is none of the above; figures that are not in
+/// the table are left out.
+[[nodiscard]] std::vector<Result> read_figures(const std::string& output);
+
+}  // namespace heddle::bench

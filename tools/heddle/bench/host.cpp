@@ -1,0 +1,93 @@
+#include "host.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "heddle/error.hpp"
+#include "process.hpp"
+
+namespace heddle::bench {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+CpuSet allowed_cpus() {
+    std::vector<unsigned long> words(CpuSet::kMaxCpus / (8 * sizeof(unsigned long)));
+    auto* const set = reinterpret_cast<cpu_set_t*>(words.data());
+    const size_t bytes = words.size() * sizeof(unsigned long);
+    if (sched_getaffinity(0, bytes, set) != 0)
+        throw Error(ErrorCode::kSystem, fmt::format("sched_getaffinity: {}", std::strerror(errno)));
+    return CpuSet::from_native(set, bytes);
+}
+
+fs::path find_programs(const fs::path& heddle) {
+    const fs::path prefix = heddle.parent_path().parent_path();
+    for (const fs::path& folder : {prefix / "bench", prefix / "libexec/heddle/bench"})
+        if (fs::exists(folder / "calibrate")) return folder;
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("the workload programs are neither in {0}/bench nor in {0}/libexec/heddle/bench; "
+                            "build the whole project or install it",
+                            prefix.string()));
+}
+
+fs::path find_dlb() {
+    const char* const home = std::getenv("DLB_HOME");
+    fs::path prefix = home == nullptr ? "" : home;
+    if (prefix.empty()) prefix = find_in_path("dlb_run").parent_path().parent_path();
+    return !prefix.empty() && fs::exists(prefix / "lib/libdlb.so") ? prefix : fs::path{};
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "heddle-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("cannot make the scratch folder {}: {}", name, std::strerror(errno)));
+    path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+    std::error_code ignored;  // a leftover in the folder for temporary files is no reason to fail
+    fs::remove_all(path_, ignored);
+}
+
+fs::path find_in_path(const std::string& program) {
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path == nullptr ? "" : path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        const fs::path candidate = fs::path(folder) / program;
+        if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
+    }
+    return {};
+}
+
+Host find_host(const ScratchFolder& scratch) {
+    Host host;
+    host.heddle = fs::read_symlink("/proc/self/exe");
+    host.programs = find_programs(host.heddle);
+    host.cpus = allowed_cpus();
+    host.dlb = find_dlb();
+    host.scratch = scratch.path();
+    return host;
+}
+
+void calibrate(Host& host) {
+    const Command command{{(host.programs / "calibrate").string()}, {}, {}};
+    const Outcome outcome = run_together({&command, 1}, std::chrono::seconds(60)).front();
+    const auto line = nlohmann::json::parse(outcome.output, nullptr, false);
+    if (outcome.exit_code != 0 || !line.is_object() || !line.contains("iterations_per_us"))
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("{} did not tell the speed of a core", command.argv.front()));
+    host.iterations_per_us = line["iterations_per_us"];
+}
+
+}  // namespace heddle::bench

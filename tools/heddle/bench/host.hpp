@@ -1,0 +1,45 @@
+// What the benchmarks find around them: programs, CPUs, the speed of a core, DLB, a folder for scratch files.
+//
+// Made once by `heddle bench` and read-only after that.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "heddle/cpu_set.hpp"
+
+namespace heddle::bench {
+
+/// A folder of its own that goes when the object goes.
+class ScratchFolder {
+  public:
+    ScratchFolder();
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    ~ScratchFolder();
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+struct Host {
+    std::filesystem::path heddle;    ///< this very program
+    std::filesystem::path programs;  ///< folder of the workload programs
+    CpuSet cpus;                     ///< what the caller may use
+    uint64_t iterations_per_us = 0;  ///< of the workloads' arithmetic, measured before the first run
+    std::filesystem::path dlb;       ///< where DLB is installed ($DLB_HOME, or by `dlb_run` in PATH), or ""
+    std::filesystem::path scratch;
+};
+
+/// Throws kUnavailable where the workload programs are not installed.
+[[nodiscard]] Host find_host(const ScratchFolder& scratch);
+
+/// Measures iterations_per_us; takes a tenth of a second.
+void calibrate(Host& host);
+
+/// A program of PATH, or "".
+[[nodiscard]] std::filesystem::path find_in_path(const std::string& program);
+
+}  // namespace heddle::bench
