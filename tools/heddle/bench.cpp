@@ -120,6 +120,8 @@ void bench(const Options& given) {
     if (options.list) return list();
     if (options.quick) options.runs = 3;
     check(options);
+    const OneAtATime alone(
+        [] { fmt::print(stderr, "heddle: another heddle bench is running; waiting for it to end\n"); });
     const ScratchFolder scratch;
     Host host = find_host(scratch);
     calibrate(host);

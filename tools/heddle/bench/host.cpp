@@ -1,7 +1,9 @@
 #include "host.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,6 +60,21 @@ ScratchFolder::ScratchFolder() {
 ScratchFolder::~ScratchFolder() {
     std::error_code ignored;  // a leftover in the folder for temporary files is no reason to fail
     fs::remove_all(path_, ignored);
+}
+
+OneAtATime::OneAtATime(const std::function<void()>& told) {
+    const fs::path path = fs::temp_directory_path() / "heddle-bench.lock";
+    // Another user's file can be locked, but not opened with O_CREAT, in a sticky folder.
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_CREAT, 0644);
+    if (fd_ < 0 || flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    told();
+    while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+}
+
+OneAtATime::~OneAtATime() {
+    if (fd_ >= 0) close(fd_);
 }
 
 fs::path find_in_path(const std::string& program) {

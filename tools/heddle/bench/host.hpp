@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "heddle/cpu_set.hpp"
@@ -22,6 +23,20 @@ class ScratchFolder {
 
   private:
     std::filesystem::path path_;
+};
+
+/// Held while benchmarks run: two drivers at once would measure each other. Goes with the process.
+class OneAtATime {
+  public:
+    /// Waits for another driver to end, after it called `told` once. Where no lock can be had (a folder for
+    /// temporary files that nobody may write) it does not wait.
+    explicit OneAtATime(const std::function<void()>& told);
+    OneAtATime(const OneAtATime&) = delete;
+    OneAtATime& operator=(const OneAtATime&) = delete;
+    ~OneAtATime();
+
+  private:
+    int fd_;
 };
 
 struct Host {

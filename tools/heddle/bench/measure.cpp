@@ -73,6 +73,9 @@ void prepare(const Benchmark& benchmark, const Host& host) {
         return std::ranges::find(job.arguments, kPicture) != job.arguments.end();
     });
     if (!needs_picture || fs::exists(picture(host))) return;
+    if (find_in_path("gm").empty())
+        throw Error(ErrorCode::kUnavailable,
+                    "there is no gm in PATH; install GraphicsMagick (apt-get install graphicsmagick)");
     const Command command{
         {"gm", "convert", "-size", "3600x2700", "plasma:fractal", picture(host).string()}, {}, {}};
     const Outcome outcome = run_together({&command, 1}, std::chrono::seconds(60)).front();

@@ -22,8 +22,8 @@ const Series* find_best_peer(const std::vector<Series>& all) {
     return best;
 }
 
-std::string in_unit(double value, std::string_view unit) {
-    return fmt::format("{:.4g} {}", value, unit);
+std::string in_unit(double value, std::string_view unit, int digits = 4) {
+    return fmt::format("{:.{}g} {}", value, digits, unit);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ nlohmann::ordered_json results_json(const std::vector<Result>& results) {
 
 std::string line(const Result& result) {
     std::string text = fmt::format("  {:<34} {:>12} +- {:<10} n {:<4} {:.3f} of {}", result.name,
-                                   in_unit(result.median, result.unit), in_unit(result.mad, result.unit),
+                                   in_unit(result.median, result.unit), in_unit(result.mad, result.unit, 2),
                                    result.n, result.ratio, result.peer);
     if (result.limit > 0)
         text +=
@@ -81,7 +81,7 @@ std::string table(const Benchmark& benchmark, const std::vector<Series>& all,
             const auto cuts = std::ranges::count_if(series.samples, &Sample::cut);
             text += fmt::format("    {:<8} {:>12} +- {:<10} n {}{}\n", series.name,
                                 (summary.at_least ? ">= " : "") + in_unit(summary.median, "s"),
-                                in_unit(summary.mad, "s"), summary.n,
+                                in_unit(summary.mad, "s", 2), summary.n,
                                 cuts > 0 ? fmt::format(" ({} cut)", cuts) : "");
         }
         if (!series.skipped.empty())
