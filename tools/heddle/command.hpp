@@ -21,5 +21,6 @@ struct ServiceAbsent : std::runtime_error {
 
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
+void add_trace(CLI::App& app);
 
 }  // namespace heddle::tool

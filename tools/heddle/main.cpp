@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     app.failure_message(CLI::FailureMessage::simple);
     add_bench(app);
     add_info(app);
+    add_trace(app);
     try {
         app.parse(argc, argv);
         return kDone;
