@@ -1,0 +1,128 @@
+// Component: a runtime or library that shares the CPUs of its process with the others (dynamic resource
+// sharing, seed 000 section 2.2.1).
+//
+// What a component owns it may lend, and always wins back; what others lend it may borrow, and must return
+// when it is told to. docs/LEDGER.md has the rules as tables. Any thread may call any function at any time;
+// only construction, moving and destruction are for one thread. After fork(2) the child must not use the
+// parent's components: it has no threads behind them. Nothing outlives the process.
+//
+// Callbacks tell what changed. They run outside of all locks, in the order in which it was decided, and never
+// two at a time for one component; usually in the thread whose call caused them, which may belong to another
+// component. A callback may call any component, its own included, and may destroy its own: what such a call
+// causes for its component is announced after the callback has returned. When a call returns, its callbacks
+// have run, unless another thread is in a callback of the same component: that thread then runs them next.
+// Changes that undo each other before they could be announced are not announced. An exception out of a
+// callback reaches the caller of the call that ran it, after the remaining callbacks have run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "heddle/cpu_set.hpp"
+#include "heddle/export.hpp"
+
+namespace heddle {
+
+class Exchange;
+
+/// What a call came to. None is an error of the program's: all are to be expected while others run.
+enum class Outcome : uint8_t {
+    kSuccess,     ///< done
+    kNoted,       ///< under way: somebody has still to leave, or a request is waiting; a callback follows
+    kNoUpdate,    ///< there was nothing to do, or nothing to be had
+    kDisabled,    ///< sharing is disabled for this component; the call was ignored
+    kPermission,  ///< not this component's to decide, no such CPU, or a negative count
+    kTooManyRequests,  ///< too many requests wait for these CPUs already
+};
+
+/// "success", "noted", ...
+[[nodiscard]] HEDDLE_API std::string_view to_string(Outcome outcome) noexcept;
+
+class HEDDLE_API Component {
+  public:
+    /// Attaches to this process's sharing as the owner of `owned`, which it may use from now on. An empty set
+    /// makes a component that only borrows. Throws kPermission where a CPU has an owner already or is not in
+    /// the machine, kLimit where there are too many components.
+    Component(std::string_view name, const CpuSet& owned);
+    /// The same in an exchange other than the process's own, which must outlive the component.
+    Component(Exchange& exchange, std::string_view name, const CpuSet& owned);
+    /// Detaches. Afterwards no callback of it runs: one that is running in another thread is waited for,
+    /// unless the destructor itself was called from a callback.
+    ~Component();
+    Component(Component&& other) noexcept;
+    Component& operator=(Component&& other) noexcept;
+    Component(const Component&) = delete;
+    Component& operator=(const Component&) = delete;
+
+    /// Detaches before its time: what it borrowed is free at once, what it owned is nobody's, its requests
+    /// are dropped. kPermission where it is detached already, as from every other call from then on.
+    Outcome detach();
+
+    /// Gives CPUs away for the time being: all it may use, one, `count` of them (borrowed and far ones
+    /// first), or those in a set. Lending what it does not have is a success without an effect. Lending also
+    /// withdraws its requests for these CPUs.
+    Outcome lend();
+    Outcome lend_cpu(int cpu);
+    Outcome lend_cpus(int count);
+    Outcome lend_cpu_mask(const CpuSet& cpus);
+
+    /// Takes its own CPUs back. kNoted: the component may start at once, while whoever is there was told to
+    /// leave; check_cpu() tells when it has.
+    Outcome reclaim();
+    Outcome reclaim_cpu(int cpu);
+    Outcome reclaim_cpus(int count);
+    Outcome reclaim_cpu_mask(const CpuSet& cpus);
+
+    /// Takes its own CPUs back and lent ones of others, near ones first. What cannot be had now is
+    /// remembered: kNoted, and enable_cpu is called later. acquire_cpus(0) drops all its requests.
+    Outcome acquire();
+    Outcome acquire_cpu(int cpu);
+    Outcome acquire_cpus(int count);
+    Outcome acquire_cpu_mask(const CpuSet& cpus);
+
+    /// Takes only what lies idle, and leaves no request. Costs next to nothing where nothing does.
+    Outcome borrow();
+    Outcome borrow_cpu(int cpu);
+    Outcome borrow_cpus(int count);
+    Outcome borrow_cpu_mask(const CpuSet& cpus);
+
+    /// Leaves borrowed CPUs whose owner wants them back. kNoUpdate where there are none.
+    Outcome return_all();
+    Outcome return_cpu(int cpu);
+    Outcome return_cpus(int count);
+    Outcome return_cpu_mask(const CpuSet& cpus);
+
+    /// Lends what exceeds `max` CPUs, borrowed ones first, and never takes more from then on, its own
+    /// included. 0: no limit.
+    Outcome set_max_parallelism(int max);
+    /// disable: back to exactly what it owns, no requests; every call answers kDisabled until enable.
+    Outcome enable();
+    Outcome disable();
+
+    /// kSuccess: the CPU is this component's alone. kNoted: it may use it, and another has still to leave.
+    /// kPermission: not its to use.
+    [[nodiscard]] Outcome check_cpu(int cpu) const;
+    /// What it may use now; what of that it borrowed included.
+    [[nodiscard]] CpuSet usable() const;
+    /// What it has to return: for programs that would rather ask than be called.
+    [[nodiscard]] CpuSet to_return() const;
+
+    /// Sets a callback; an empty function removes it. The old one may still be called for what was decided
+    /// before. kPermission once detached.
+    /// Whichever are set are called: first disable_cpu and enable_cpu, CPU by CPU as decided, then
+    /// add_active_mask with what was added and is still usable, then set_active_mask and set_num_threads with
+    /// all that is usable. What a component owns when it attaches is announced to nobody.
+    Outcome on_enable_cpu(std::function<void(int cpu)> callback);
+    Outcome on_disable_cpu(std::function<void(int cpu)> callback);
+    Outcome on_set_num_threads(std::function<void(int count)> callback);
+    Outcome on_set_active_mask(std::function<void(const CpuSet& cpus)> callback);
+    Outcome on_add_active_mask(std::function<void(const CpuSet& cpus)> callback);
+
+  private:
+    Exchange* exchange_ = nullptr;
+    uint32_t member_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,256 @@
+#include "cores/exchange.hpp"
+
+#include <utility>
+
+namespace heddle {
+namespace {
+
+/// Tells one component of some changes. The first exception is kept; the rest is told all the same.
+void announce(std::span<const Action> actions, const Callbacks& callbacks, const CpuSet& usable,
+              const std::atomic<bool>& leaving, std::exception_ptr& failure) {
+    const auto guarded = [&](const auto& callback, auto argument) {
+        if (callback == nullptr || leaving.load(std::memory_order_acquire)) return;
+        try {
+            (*callback)(argument);
+        } catch (...) {
+            if (failure == nullptr) failure = std::current_exception();
+        }
+    };
+    for (const Action& action : actions) {
+        if (action.cpu < 0) continue;
+        guarded(action.kind == Action::Kind::kEnable ? callbacks.enable_cpu : callbacks.disable_cpu,
+                action.cpu);
+    }
+    if (!callbacks.need_mask()) return;
+    CpuSet added;
+    for (const Action& action : actions)
+        if (action.kind == Action::Kind::kEnable && usable.contains(action.cpu)) added.insert(action.cpu);
+    if (!added.empty()) guarded(callbacks.add_active_mask, std::cref(added));
+    guarded(callbacks.set_active_mask, std::cref(usable));
+    guarded(callbacks.set_num_threads, usable.count());
+}
+
+}  // namespace
+
+Exchange& Exchange::process() {
+    static Exchange& exchange = *new Exchange(Machine::detect());
+    return exchange;
+}
+
+Exchange::Exchange(Machine machine, const LedgerLimits& limits)
+    : ledger_(std::move(machine), limits), by_slot_(Ledger::kMaxMembers) {}
+
+MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
+    Actions actions;
+    std::unique_ptr<Plan> plan;
+    MemberId member;
+    {
+        const std::lock_guard guard(lock_);
+        if (spare_.empty()) {
+            spare_.reserve(seats_.size() + 1);
+            seats_.push_back(std::make_unique<Seat>());
+            spare_.push_back(seats_.back().get());
+        }
+        member = ledger_.attach(name, owned, actions);
+        publish_free_count();
+        plan = fill_inboxes(actions);  // the new member has no seat yet, and is not told
+        Seat* seat = spare_.back();
+        spare_.pop_back();
+        seat->member = member;
+        seat->open.store(member.value, std::memory_order_relaxed);
+        by_slot_[Ledger::slot(member)].store(seat, std::memory_order_release);
+    }
+    if (plan != nullptr) carry_out(*plan);
+    return member;
+}
+
+Outcome Exchange::detach(MemberId member) {
+    Actions actions;
+    std::unique_ptr<Plan> plan;
+    std::unique_ptr<const Callbacks> unused;  // destroyed after the lock, as they are the user's code
+    Seat* busy = nullptr;
+    uint32_t departures = 0;
+    {
+        const std::lock_guard guard(lock_);
+        Seat* seat = seat_of(member);
+        if (seat == nullptr || ledger_.detach(member, actions) != Outcome::kSuccess)
+            return Outcome::kPermission;
+        publish_free_count();
+        by_slot_[Ledger::slot(member)].store(nullptr, std::memory_order_relaxed);
+        seat->open.store(0, std::memory_order_relaxed);
+        seat->member = kNobody;
+        if (seat->state.exchange(kMore, std::memory_order_acq_rel) == kIdle) {
+            unused = std::move(seat->callbacks);
+            seat->state.store(kIdle, std::memory_order_relaxed);
+            spare_.push_back(seat);
+        } else {
+            seat->leaving.store(true, std::memory_order_release);
+            departures = seat->departures.load(std::memory_order_relaxed);
+            if (!inside_callback()) busy = seat;
+        }
+        plan = fill_inboxes(actions);
+    }
+    if (plan != nullptr) carry_out(*plan);
+    if (busy != nullptr) busy->departures.wait(departures, std::memory_order_acquire);
+    return Outcome::kSuccess;
+}
+
+Outcome Exchange::set_enabled(MemberId member, bool enabled) {
+    return call([&](Ledger& ledger, Actions& actions) {
+        const Outcome outcome = enabled ? ledger.enable(member, actions) : ledger.disable(member, actions);
+        if (Seat* seat = seat_of(member); seat != nullptr)
+            seat->open.store(enabled ? member.value : 0, std::memory_order_relaxed);
+        return outcome;
+    });
+}
+
+bool Exchange::nothing_to_borrow(MemberId member) const noexcept {
+    if (free_count_.load(std::memory_order_acquire) != 0) return false;
+    const Seat* seat = by_slot_[Ledger::slot(member)].load(std::memory_order_acquire);
+    return seat != nullptr && seat->open.load(std::memory_order_relaxed) == member.value;
+}
+
+Outcome Exchange::borrow(MemberId member) {
+    return borrow_cpus(member, INT32_MAX);
+}
+
+Outcome Exchange::borrow_cpu(MemberId member, int cpu) {
+    // Which CPUs exist never changes, and so needs no lock.
+    if (ledger_.exists(cpu) && nothing_to_borrow(member)) return Outcome::kNoUpdate;
+    return call([&](Ledger& ledger, Actions& actions) { return ledger.borrow_cpu(member, cpu, actions); });
+}
+
+Outcome Exchange::borrow_cpus(MemberId member, int count) {
+    if (count >= 0 && nothing_to_borrow(member)) return Outcome::kNoUpdate;
+    return call([&](Ledger& ledger, Actions& actions) { return ledger.borrow_cpus(member, count, actions); });
+}
+
+Outcome Exchange::borrow_cpu_mask(MemberId member, const CpuSet& cpus) {
+    if (ledger_.machine().cpus().contains(cpus) && nothing_to_borrow(member)) return Outcome::kNoUpdate;
+    return call(
+        [&](Ledger& ledger, Actions& actions) { return ledger.borrow_cpu_mask(member, cpus, actions); });
+}
+
+std::optional<Callbacks> Exchange::callbacks(MemberId member) const {
+    const std::lock_guard guard(lock_);
+    const Seat* seat = seat_of(member);
+    if (seat == nullptr) return std::nullopt;
+    return seat->callbacks == nullptr ? Callbacks{} : *seat->callbacks;
+}
+
+Outcome Exchange::edit_callbacks(MemberId member, const std::function<void(Callbacks&)>& edit) {
+    // Declared before the guard: destroyed after it, as what it holds is the user's code.
+    std::unique_ptr<const Callbacks> old;
+    auto fresh = std::make_unique<Callbacks>();
+    const std::lock_guard guard(lock_);
+    Seat* seat = seat_of(member);
+    if (seat == nullptr) return Outcome::kPermission;
+    if (seat->callbacks != nullptr) *fresh = *seat->callbacks;
+    edit(*fresh);
+    old = std::exchange(seat->callbacks, std::move(fresh));
+    if (old == nullptr || seat->state.load(std::memory_order_acquire) == kIdle) return Outcome::kSuccess;
+    if (seat->state.exchange(kMore, std::memory_order_acq_rel) == kIdle)
+        seat->state.store(kIdle, std::memory_order_relaxed);
+    else
+        seat->retired.push_back(std::move(old));
+    return Outcome::kSuccess;
+}
+
+bool Exchange::inside_callback() const noexcept {
+    for (const auto& seat : seats_)
+        if (seat->state.load(std::memory_order_relaxed) != kIdle &&
+            pthread_equal(seat->deliverer.load(std::memory_order_relaxed), pthread_self()) != 0)
+            return true;
+    return false;
+}
+
+std::unique_ptr<Exchange::Plan> Exchange::fill_inboxes(const Actions& actions) {
+    std::unique_ptr<Plan> plan;
+    for (const Action& action : actions.all()) {
+        Seat* seat = seat_of(action.member);
+        if (seat == nullptr || seat->callbacks == nullptr) continue;
+        seat->put(action);
+        if (seat->state.exchange(kMore, std::memory_order_acq_rel) != kIdle) continue;
+        seat->deliverer.store(pthread_self(), std::memory_order_relaxed);
+        if (plan == nullptr) plan = std::make_unique<Plan>();
+        plan->push_back(seat);
+    }
+    return plan;
+}
+
+void Exchange::Seat::put(const Action& action) {
+    const auto cpu = static_cast<size_t>(action.cpu);
+    if (position.size() <= cpu) position.resize(cpu + 1);
+    if (position[cpu] != 0) {
+        // For one CPU enable and disable alternate: this one undoes the one that waits.
+        inbox[position[cpu] - 1].cpu = -1;
+        position[cpu] = 0;
+        ++cancelled;
+    } else {
+        inbox.push_back(action);
+        position[cpu] = static_cast<uint32_t>(inbox.size());
+    }
+    if (cancelled > 64 && cancelled > inbox.size() / 2) {
+        std::erase_if(inbox, [](const Action& a) { return a.cpu < 0; });
+        cancelled = 0;
+        for (size_t i = 0; i < inbox.size(); ++i)
+            position[static_cast<size_t>(inbox[i].cpu)] = static_cast<uint32_t>(i + 1);
+    }
+}
+
+void Exchange::carry_out(const Plan& plan) {
+    std::exception_ptr failure;
+    for (Seat* seat : plan) deliver_inbox(*seat, failure);
+    if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void Exchange::carry_out_after_throw(Seat& seat) {
+    std::exception_ptr failure = std::current_exception();
+    if (!release(seat)) deliver_inbox(seat, failure);
+    std::rethrow_exception(failure);
+}
+
+void Exchange::deliver_inbox(Seat& seat, std::exception_ptr& failure) {
+    std::vector<Action> actions;
+    CpuSet usable;
+    while (true) {
+        std::unique_ptr<const Callbacks> unused;  // these two are destroyed without the lock
+        std::vector<std::unique_ptr<const Callbacks>> retired;
+        const Callbacks* callbacks = nullptr;
+        actions.clear();
+        {
+            const std::lock_guard guard(lock_);
+            std::swap(actions, seat.inbox);
+            for (const Action& action : actions)
+                if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
+            seat.cancelled = 0;
+            std::swap(retired, seat.retired);
+            if (!seat.leaving.load(std::memory_order_relaxed)) {
+                seat.state.store(kDelivering, std::memory_order_relaxed);
+                callbacks = seat.callbacks.get();
+                if (callbacks != nullptr && callbacks->need_mask()) usable = ledger_.usable(seat.member);
+            } else {
+                unused = std::move(seat.callbacks);
+            }
+        }
+        if (callbacks == nullptr && seat.leaving.load(std::memory_order_relaxed)) {
+            // detach() promises that no callback runs afterwards, which includes their destructors.
+            unused.reset();
+            retired.clear();
+            {
+                const std::lock_guard guard(lock_);
+                seat.leaving.store(false, std::memory_order_relaxed);
+                seat.state.store(kIdle, std::memory_order_relaxed);
+                seat.departures.fetch_add(1, std::memory_order_release);
+                spare_.push_back(&seat);
+            }
+            seat.departures.notify_all();
+            return;
+        }
+        if (callbacks != nullptr && !actions.empty())
+            announce(actions, *callbacks, usable, seat.leaving, failure);
+        if (release(seat)) return;
+    }
+}
+
+}  // namespace heddle

@@ -1,0 +1,202 @@
+// Ledger: who owns each CPU, who is on it, and who waits for it (seed 000 section 2.2.1; docs/LEDGER.md has
+// the tables).
+//
+// A pure state machine: no threads, clocks, sockets. The same class serves a process, where the members are
+// components, and the arbiter, where they are processes. Not thread-safe: its owner serialises the calls.
+// Each call answers an Outcome and appends to a list what changes for whom. Calls on one CPU allocate
+// nothing.
+//
+// For each CPU there are an owner, a guest (who is on it) and a state as the owner sees it:
+//   disabled  nobody owns it, nobody may use it
+//   busy      the owner may use it; a guest other than the owner has still to leave
+//   lent      the guest may use it; without a guest it is free
+// From these follows the one member that may use a CPU: the owner of a busy one, the guest of a lent one. The
+// actions of a call are exactly the changes of that user, each announced once.
+//
+// Two invariants keep requests honest, and check() verifies them: no request waits for a CPU that is free,
+// and no member waits that is disabled or at its maximum.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cores/action.hpp"
+#include "heddle/cores.hpp"
+#include "heddle/cpu_set.hpp"
+#include "heddle/machine.hpp"
+
+namespace heddle {
+
+enum class CpuState : uint8_t { kDisabled, kBusy, kLent };
+
+struct LedgerLimits {
+    int members = 1024;
+    int requests_per_cpu = 8;      ///< at most Ledger::kMaxRequestsPerCpu
+    int petitions = 1024;          ///< requests for "n CPUs of these", of all members
+    bool lend_after_exit = false;  ///< CPUs of a member that detaches stay lent instead of disabled
+};
+
+class Ledger {
+  public:
+    static constexpr int kMaxMembers = 4096;
+    static constexpr int kMaxRequestsPerCpu = 8;
+    /// The part of an id that numbers the members attached at one time: below LedgerLimits::members for all
+    /// that exist, below kMaxMembers for any other.
+    [[nodiscard]] static constexpr size_t slot(MemberId member) noexcept {
+        return member.value % kMaxMembers;
+    }
+
+    /// Throws kInvalidArgument for limits outside 1..their maximum.
+    explicit Ledger(Machine machine, const LedgerLimits& limits = {});
+
+    /// A new member, owner of `owned` (which may be empty), enabled, without a maximum. Its CPUs are
+    /// announced to it; who was on them is told to leave. Throws kPermission, and changes nothing, where a
+    /// CPU has an owner or is not in the machine; kLimit where the members are at their limit.
+    [[nodiscard]] MemberId attach(std::string_view name, const CpuSet& owned, Actions& actions);
+    /// Gives back all it borrowed, drops its requests and its ownership. Nothing is announced to itself.
+    [[nodiscard]] Outcome detach(MemberId member, Actions& actions);
+
+    /// disable also ends what others borrowed from the member and what it borrowed, whatever its maximum.
+    [[nodiscard]] Outcome enable(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome disable(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome set_max_parallelism(MemberId member, int max, Actions& actions);
+
+    [[nodiscard]] Outcome lend(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome lend_cpu(MemberId member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome lend_cpus(MemberId member, int count, Actions& actions);
+    [[nodiscard]] Outcome lend_cpu_mask(MemberId member, const CpuSet& cpus, Actions& actions);
+
+    [[nodiscard]] Outcome reclaim(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome reclaim_cpu(MemberId member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome reclaim_cpus(MemberId member, int count, Actions& actions);
+    [[nodiscard]] Outcome reclaim_cpu_mask(MemberId member, const CpuSet& cpus, Actions& actions);
+
+    /// For a CPU of somebody else, acquire_cpu is the directed request: granted at once where the CPU is
+    /// free, otherwise queued at that CPU, before all petitions.
+    [[nodiscard]] Outcome acquire(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome acquire_cpu(MemberId member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome acquire_cpus(MemberId member, int count, Actions& actions);
+    [[nodiscard]] Outcome acquire_cpu_mask(MemberId member, const CpuSet& cpus, Actions& actions);
+    /// `count` CPUs out of `allowed`; what cannot be had now becomes a petition for these.
+    [[nodiscard]] Outcome acquire_cpus_in(MemberId member, int count, const CpuSet& allowed,
+                                          Actions& actions);
+    /// Takes back the member's requests for one CPU.
+    [[nodiscard]] Outcome withdraw(MemberId member, int cpu);
+
+    [[nodiscard]] Outcome borrow(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome borrow_cpu(MemberId member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome borrow_cpus(MemberId member, int count, Actions& actions);
+    [[nodiscard]] Outcome borrow_cpu_mask(MemberId member, const CpuSet& cpus, Actions& actions);
+
+    /// No actions: whoever must leave was told when that was decided.
+    [[nodiscard]] Outcome return_all(MemberId member, Actions& actions);
+    [[nodiscard]] Outcome return_cpu(MemberId member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome return_cpus(MemberId member, int count, Actions& actions);
+    [[nodiscard]] Outcome return_cpu_mask(MemberId member, const CpuSet& cpus, Actions& actions);
+
+    // Questions about a CPU. One outside the machine is disabled and nobody's.
+    [[nodiscard]] bool exists(int cpu) const noexcept;
+    [[nodiscard]] MemberId owner(int cpu) const noexcept;
+    [[nodiscard]] MemberId guest(int cpu) const noexcept;
+    [[nodiscard]] CpuState state(int cpu) const noexcept;
+    /// The one member that may use it, or kNobody.
+    [[nodiscard]] MemberId user(int cpu) const noexcept;
+    /// Who waits for this very CPU, in order.
+    [[nodiscard]] std::vector<MemberId> requests(int cpu) const;
+    /// kSuccess: the member may use it and is alone there; kNoted: a guest has still to leave; kPermission:
+    /// it may not.
+    [[nodiscard]] Outcome check_cpu(MemberId member, int cpu) const noexcept;
+
+    // Questions about a member. One that is not attached owns and uses nothing.
+    [[nodiscard]] bool attached(MemberId member) const noexcept;
+    [[nodiscard]] bool enabled(MemberId member) const noexcept;
+    [[nodiscard]] int max_parallelism(MemberId member) const noexcept;
+    [[nodiscard]] std::string_view name(MemberId member) const noexcept;
+    [[nodiscard]] int usable_count(MemberId member) const noexcept;
+    [[nodiscard]] CpuSet usable(MemberId member) const;  ///< what it may use
+    [[nodiscard]] CpuSet owned(MemberId member) const;
+    [[nodiscard]] CpuSet lent(MemberId member) const;       ///< of its own
+    [[nodiscard]] CpuSet to_return(MemberId member) const;  ///< it is the guest of, and must leave
+    /// CPUs that its petitions still ask for, directed requests not counted.
+    [[nodiscard]] int petitioned(MemberId member) const noexcept;
+
+    [[nodiscard]] std::vector<MemberId> members() const;
+    [[nodiscard]] CpuSet free_cpus() const;
+    /// While this is 0 every borrow fails, which a caller may know without the lock.
+    [[nodiscard]] int free_count() const noexcept { return free_count_; }
+    [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
+
+    /// The first broken invariant in words, or "".
+    [[nodiscard]] std::string check() const;
+
+  private:
+    struct Cpu {
+        MemberId owner, guest;
+        CpuState state = CpuState::kDisabled;
+        bool exists = false;
+        uint8_t waiting = 0;
+        std::array<MemberId, kMaxRequestsPerCpu> queue{};
+    };
+    struct Member {
+        MemberId id;  // kNobody while the slot is unused
+        bool enabled = true;
+        bool detaching = false;
+        int max = 0;
+        int usable = 0;
+        int requests = 0;  // places in queues of CPUs
+        int petitions = 0;
+        uint32_t uses = 0;  // of this slot
+        std::string name;
+    };
+    struct Petition {
+        MemberId member;
+        int wanted;
+        CpuSet allowed;
+    };
+
+    [[nodiscard]] static MemberId user_of(MemberId owner, MemberId guest, CpuState state) noexcept;
+    [[nodiscard]] Member* find(MemberId id) noexcept;
+    [[nodiscard]] const Member* find(MemberId id) const noexcept;
+    [[nodiscard]] Member& at(MemberId id) noexcept;
+    [[nodiscard]] Cpu& at(int cpu) noexcept { return cpus_[static_cast<size_t>(cpu)]; }
+    [[nodiscard]] const Cpu& at(int cpu) const noexcept { return cpus_[static_cast<size_t>(cpu)]; }
+    [[nodiscard]] static int room(const Member& member) noexcept;
+
+    /// The only place where a CPU changes hands: keeps the counts, the free set, and says what changed.
+    void change(int cpu, MemberId owner, MemberId guest, CpuState state, Actions& actions);
+    void set_free(int cpu, bool free) noexcept;
+    /// The guest has left, and the CPU goes to the owner, who waits for it, or nobody.
+    void vacate(int cpu, MemberId owner, CpuState state, Actions& actions);
+    [[nodiscard]] MemberId next_guest(int cpu);
+    void drop_requests(Member& member);
+    void withdraw(Member& member, int cpu);
+    void leave_queue(Member& member, Cpu& cpu);
+
+    void lend_one(Member& member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome reclaim_one(Member& member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome acquire_one(Member& member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome queue_one(Member& member, int cpu);
+    [[nodiscard]] Outcome borrow_one(Member& member, int cpu, Actions& actions);
+    [[nodiscard]] Outcome return_one(Member& member, int cpu, Actions& actions);
+
+    void lend_excess(Member& member, int keep, Actions& actions);
+    [[nodiscard]] Outcome take_own(Member& member, const CpuSet& from, int& count, Actions& actions);
+    [[nodiscard]] Outcome take_free(Member& member, const CpuSet& from, int& count, Actions& actions);
+    [[nodiscard]] Outcome petition(Member& member, int count, const CpuSet& allowed);
+    [[nodiscard]] CpuSet choose(const Member& member, const CpuSet& from, int count) const;
+    template <class Predicate>
+    [[nodiscard]] CpuSet cpus_where(Predicate predicate) const;
+
+    Machine machine_;
+    LedgerLimits limits_;
+    std::vector<Cpu> cpus_;  // by the operating system's index
+    std::vector<Member> members_;
+    std::vector<Petition> petitions_;  // oldest first
+    std::vector<uint64_t> free_;       // a bit a CPU: lent and without a guest
+    int free_count_ = 0;
+};
+
+}  // namespace heddle

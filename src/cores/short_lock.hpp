@@ -1,0 +1,51 @@
+// ShortLock: a one-word lock for sections of some tens of nanoseconds that call nothing foreign.
+//
+// Taking it is one exchange and giving it back one plain store, which is what makes lend + reclaim cost less
+// than half of what it costs with std::mutex. Who waits spins a little, then yields, then sleeps in growing
+// steps, so that a holder that lost its core gets one. Within one process only; it is not recursive, not
+// fair, and a thread must not be cancelled inside.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace heddle {
+
+class ShortLock {
+  public:
+    void lock() noexcept {
+        // acquire: sees all that the previous holder wrote before its release store in unlock().
+        if (held_.exchange(true, std::memory_order_acquire)) wait();
+    }
+    void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+  private:
+    void wait() noexcept {
+        for (int round = 0;; ++round) {
+            if (!held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire))
+                return;
+            if (round < kSpins) {
+                pause();
+            } else if (round < kSpins + kYields) {
+                std::this_thread::yield();
+            } else {
+                const timespec nap{0, std::min(1'000L * (round - kSpins - kYields + 1), 100'000L)};
+                nanosleep(&nap, nullptr);
+            }
+        }
+    }
+    static void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+
+    static constexpr int kSpins = 100;
+    static constexpr int kYields = 50;
+    std::atomic<bool> held_{false};
+};
+
+}  // namespace heddle

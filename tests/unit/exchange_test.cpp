@@ -1,0 +1,224 @@
+#include "cores/exchange.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "heddle/cores.hpp"
+#include "heddle/error.hpp"
+
+namespace {
+
+using namespace heddle;
+using testing::ElementsAre;
+
+class Components : public testing::Test {
+  protected:
+    Exchange exchange_{Machine::synthetic("numa:2 core:2 pu:1")};
+    std::vector<std::string> log_;
+
+    void record(Component& component, const std::string& name) {
+        component.on_enable_cpu([this, name](int cpu) { log_.push_back(name + "+" + std::to_string(cpu)); });
+        component.on_disable_cpu([this, name](int cpu) { log_.push_back(name + "-" + std::to_string(cpu)); });
+    }
+};
+
+TEST_F(Components, EachChangeIsAnnouncedToWhomItConcerns) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2, 3});
+    record(a, "a");
+    record(b, "b");
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow(), Outcome::kSuccess);
+    EXPECT_EQ(a.reclaim(), Outcome::kNoted);
+    EXPECT_EQ(a.check_cpu(1), Outcome::kNoted);
+    EXPECT_EQ(b.to_return(), CpuSet{1});
+    EXPECT_EQ(b.return_all(), Outcome::kSuccess);
+    EXPECT_EQ(a.check_cpu(1), Outcome::kSuccess);
+    EXPECT_EQ(b.check_cpu(1), Outcome::kPermission);
+    EXPECT_THAT(log_, ElementsAre("a-1", "b+1", "b-1", "a+1"));
+    EXPECT_EQ(b.usable(), (CpuSet{2, 3}));
+}
+
+TEST_F(Components, MasksAndCountsFollow) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    b.on_set_num_threads([this](int count) { log_.push_back("threads " + std::to_string(count)); });
+    b.on_set_active_mask([this](const CpuSet& cpus) { log_.push_back("mask " + cpus.to_list()); });
+    b.on_add_active_mask([this](const CpuSet& cpus) { log_.push_back("add " + cpus.to_list()); });
+    EXPECT_EQ(a.lend(), Outcome::kSuccess);
+    EXPECT_EQ(b.acquire_cpus(2), Outcome::kSuccess);
+    EXPECT_EQ(b.lend_cpus(1), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("add 0-1", "mask 0-2", "threads 3", "mask 0,2", "threads 2"));
+}
+
+TEST_F(Components, ACallbackMayCallBackAndHearsOfItAfterwards) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    record(a, "a");
+    b.on_enable_cpu([&](int cpu) {
+        log_.push_back("b enters " + std::to_string(cpu));
+        EXPECT_EQ(b.lend_cpu(cpu), Outcome::kSuccess);
+        EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess) << "another component's callback runs at once";
+        log_.push_back("b leaves");
+    });
+    b.on_disable_cpu([&](int cpu) { log_.push_back("b-" + std::to_string(cpu)); });
+    EXPECT_EQ(b.acquire_cpu(1), Outcome::kNoted);
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("a-1", "b enters 1", "a-0", "b leaves", "b-1"));
+}
+
+TEST_F(Components, WhatUndoesItselfBeforeItCouldBeToldIsNotTold) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    int calls = 0;
+    b.on_enable_cpu([&](int) {
+        if (++calls > 1) return;
+        for (int i = 0; i < 1000; ++i) {  // and more than an inbox would hold
+            EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess);
+            EXPECT_EQ(b.borrow_cpu(0), Outcome::kSuccess);
+            EXPECT_EQ(a.reclaim_cpu(0), Outcome::kNoted);
+            EXPECT_EQ(b.return_cpu(0), Outcome::kSuccess);
+        }
+    });
+    b.on_disable_cpu([&](int) { ++calls; });
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow_cpu(1), Outcome::kSuccess);
+    EXPECT_EQ(calls, 1);
+}
+
+TEST_F(Components, AComponentMayGoInsideItsOwnCallback) {
+    Component a(exchange_, "a", {0, 1});
+    auto b = std::make_unique<Component>(exchange_, "b", CpuSet{2});
+    b->on_enable_cpu([&, alive = std::make_shared<int>(7)](int cpu) {
+        log_.push_back("b+" + std::to_string(cpu));
+        b.reset();
+        EXPECT_EQ(*alive, 7) << "the callback outlives its component while it runs";
+    });
+    EXPECT_EQ(a.lend(), Outcome::kSuccess);
+    EXPECT_EQ(b->borrow(), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("b+0")) << "nothing after it has gone";
+    EXPECT_EQ(exchange_.ask([](const Ledger& ledger) { return ledger.free_count(); }), 2);
+    Component c(exchange_, "c", {2});
+    record(c, "c");
+    EXPECT_EQ(c.borrow(), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("b+0", "c+0", "c+1"));
+}
+
+TEST_F(Components, ACallbackMayReplaceItself) {
+    Component a(exchange_, "a", {0, 1});
+    a.on_disable_cpu([&](int cpu) {
+        log_.push_back("first " + std::to_string(cpu));
+        a.on_disable_cpu([&](int other) { log_.push_back("second " + std::to_string(other)); });
+    });
+    EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess);
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("first 0", "second 1"));
+    EXPECT_EQ(a.on_disable_cpu(nullptr), Outcome::kSuccess);
+    EXPECT_EQ(a.reclaim(), Outcome::kSuccess);
+    EXPECT_EQ(a.lend(), Outcome::kSuccess);
+    EXPECT_EQ(log_.size(), 2U);
+}
+
+TEST_F(Components, AnExceptionReachesTheCallerAfterTheRest) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    b.on_enable_cpu([&](int cpu) {
+        log_.push_back("b+" + std::to_string(cpu));
+        throw std::runtime_error("from a callback");
+    });
+    EXPECT_EQ(b.acquire(), Outcome::kNoted);
+    EXPECT_THROW((void)a.lend(), std::runtime_error);
+    EXPECT_THAT(log_, ElementsAre("b+0", "b+1"));
+    EXPECT_THROW((void)(b.lend_cpu(0), b.borrow()), std::runtime_error) << "and the next works as before";
+}
+
+TEST_F(Components, DetachWaitsForACallbackInAnotherThread) {
+    Component a(exchange_, "a", {0, 1});
+    auto b = std::make_unique<Component>(exchange_, "b", CpuSet{2});
+    std::atomic<bool> inside{false}, may_end{false}, ended{false};
+    b->on_enable_cpu([&](int) {
+        inside = true;
+        inside.notify_one();
+        may_end.wait(false);
+        ended = true;
+    });
+    EXPECT_EQ(b->acquire_cpu(0), Outcome::kNoted);
+    std::thread lender([&] { EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess); });
+    inside.wait(false);
+    std::thread helper([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        may_end = true;
+        may_end.notify_one();
+    });
+    b.reset();
+    EXPECT_TRUE(ended);
+    lender.join();
+    helper.join();
+}
+
+TEST_F(Components, AnotherThreadsCallbackIsNotWaitedForButFollowedUp) {
+    Component a(exchange_, "a", {0, 1});
+    std::atomic<int> inside{0}, most{0};
+    std::atomic<bool> may_end{false};
+    a.on_disable_cpu([&](int) {
+        const int now = ++inside;
+        most = std::max(most.load(), now);
+        if (now == 1) may_end.wait(false);
+        --inside;
+        log_.push_back("a-");
+    });
+    std::thread first([&] { EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess); });
+    while (inside == 0) std::this_thread::yield();
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess) << "returns although the first callback has not";
+    may_end = true;
+    may_end.notify_all();
+    first.join();
+    EXPECT_EQ(most, 1) << "one callback of a component at a time";
+    EXPECT_EQ(log_.size(), 2U);
+}
+
+TEST_F(Components, BadInputIsRefused) {
+    Component a(exchange_, "a", {0, 1});
+    EXPECT_THROW(Component(exchange_, "b", {1}), Error);
+    EXPECT_THROW(Component(exchange_, "b", {9}), Error);
+    for (const int cpu : {-1, 4, 1 << 20}) {
+        EXPECT_EQ(a.lend_cpu(cpu), Outcome::kPermission);
+        EXPECT_EQ(a.reclaim_cpu(cpu), Outcome::kPermission);
+        EXPECT_EQ(a.acquire_cpu(cpu), Outcome::kPermission);
+        EXPECT_EQ(a.borrow_cpu(cpu), Outcome::kPermission);
+        EXPECT_EQ(a.return_cpu(cpu), Outcome::kPermission);
+        EXPECT_EQ(a.check_cpu(cpu), Outcome::kPermission);
+    }
+    EXPECT_EQ(a.borrow_cpus(-1), Outcome::kPermission);
+    EXPECT_EQ(a.borrow_cpu_mask({0, 9}), Outcome::kPermission);
+    EXPECT_EQ(a.set_max_parallelism(-1), Outcome::kPermission);
+    Component moved = std::move(a);
+    EXPECT_EQ(moved.lend_cpu(0), Outcome::kSuccess);
+    EXPECT_EQ(a.lend_cpu(0), Outcome::kPermission);  // NOLINT(bugprone-use-after-move): what it promises
+    EXPECT_EQ(moved.detach(), Outcome::kSuccess);
+    EXPECT_EQ(moved.detach(), Outcome::kPermission);
+    EXPECT_EQ(moved.borrow(), Outcome::kPermission);
+    EXPECT_EQ(moved.on_enable_cpu([](int) {}), Outcome::kPermission);
+    EXPECT_TRUE(moved.usable().empty());
+}
+
+TEST_F(Components, ABorrowThatFailsSaysWhy) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    EXPECT_EQ(b.borrow(), Outcome::kNoUpdate);
+    EXPECT_EQ(b.disable(), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow(), Outcome::kDisabled);
+    EXPECT_EQ(b.borrow_cpu(0), Outcome::kDisabled);
+    EXPECT_EQ(b.enable(), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow_cpus(1), Outcome::kNoUpdate);
+    EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow_cpu(1), Outcome::kNoUpdate);
+    EXPECT_EQ(b.borrow_cpus(1), Outcome::kSuccess);
+}
+
+}  // namespace
