@@ -22,5 +22,8 @@ struct ServiceAbsent : std::runtime_error {
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_trace_record(CLI::App& trace);
+void add_status(CLI::App& app);
+void add_top(CLI::App& app);
 
 }  // namespace heddle::tool

@@ -19,11 +19,15 @@ int main(int argc, char** argv) {
     add_bench(app);
     add_info(app);
     add_trace(app);
+    add_status(app);
+    add_top(app);
     try {
         app.parse(argc, argv);
         return kDone;
     } catch (const CLI::Success& success) {
         return app.exit(success);
+    } catch (const CLI::RuntimeError& ended) {
+        return ended.get_exit_code();  // of a command that was run
     } catch (const CLI::ParseError& error) {
         fmt::print(stderr, "heddle: {}\n", error.what());
         fmt::print(stderr, "Run heddle --help for what there is.\n");

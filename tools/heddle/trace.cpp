@@ -185,8 +185,9 @@ void add_summary(CLI::App& trace) {
 }  // namespace
 
 void add_trace(CLI::App& app) {
-    CLI::App* trace = app.add_subcommand("trace", "Convert, draw or sum up what was recorded");
+    CLI::App* trace = app.add_subcommand("trace", "Record, convert, draw or sum up who had which CPU when");
     trace->require_subcommand(1);
+    add_trace_record(*trace);
     add_convert(*trace);
     add_draw(*trace);
     add_summary(*trace);

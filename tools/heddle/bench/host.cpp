@@ -89,7 +89,10 @@ fs::path find_in_path(const std::string& program) {
 
 Host find_host(const ScratchFolder& scratch) {
     Host host;
-    host.heddle = fs::read_symlink("/proc/self/exe");
+    // This is heddle-tool; the command that starts programs is beside it, or in bin where this is in
+    // libexec/heddle.
+    const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+    host.heddle = fs::exists(folder / "heddle") ? folder / "heddle" : folder / "../../bin/heddle";
     host.programs = find_programs(host.heddle);
     host.cpus = allowed_cpus();
     host.dlb = find_dlb();

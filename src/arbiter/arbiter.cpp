@@ -1,0 +1,274 @@
+// The events of the arbiter; how CPUs are moved is in rebalance.cpp.
+#include "arbiter/arbiter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "arbiter/client.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// The ledger's answer to a call that its rules cannot refuse here.
+void must(Outcome outcome, Outcome expected, const char* what) {
+    if (outcome != expected)
+        throw std::logic_error(
+            fmt::format("arbiter: the ledger answered {} to {}", to_string(outcome), what));
+}
+
+}  // namespace
+
+Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now)
+    : machine_(std::move(machine)),
+      policy_(std::move(policy)),
+      limits_(limits),
+      ledger_(machine_, LedgerLimits{.members = limits.clients + 1}),
+      free_(machine_.cpus()),
+      last_sample_(now),
+      recovering_until_(now) {
+    Actions ignored;
+    pool_ = ledger_.attach("arbiter", machine_.cpus(), ignored);
+    must(ledger_.lend(pool_, ignored), Outcome::kSuccess, "lending all CPUs");
+}
+
+Arbiter::~Arbiter() = default;
+Arbiter::Arbiter(Arbiter&&) noexcept = default;
+
+Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) {
+    if (clients_.size() >= static_cast<size_t>(limits_.clients)) return Refusal::kFull;
+    const auto same_user =
+        std::ranges::count_if(clients_, [&](const auto& c) { return c->user == registration.user; });
+    if (same_user >= limits_.clients_per_user) return Refusal::kUserFull;
+    const CpuSet allowed =
+        registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
+    if (allowed.empty()) return Refusal::kNoCpus;
+
+    auto client = std::make_unique<Client>();
+    client->id = id = ClientId{++last_id_};
+    Actions ignored;
+    client->member = ledger_.attach(registration.name, {}, ignored);
+    client->name = registration.name;
+    client->pid = registration.pid;
+    client->user = registration.user;
+    client->demand = std::max(registration.demand, 0);
+    client->min = registration.min;
+    client->max = registration.max;
+    client->weight = std::clamp(registration.weight, 1, 1000);
+    client->allowed = allowed;
+    client->peak = client->demand;
+    client->peak_at = client->accounted_at = now;
+    if (policy_->has_owners()) {
+        client->owned = registration.owned & machine_.cpus();
+        for (const auto& other : clients_) client->owned -= other->owned;
+    }
+    Client& joined = *clients_.emplace_back(std::move(client));
+    say({Event::Kind::kJoined, id, -1, registration.pid, registration.name});
+    if (!registration.held.empty()) {
+        recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
+        grant(joined, registration.held & allowed & free_, now);
+    }
+    rebalance(now);
+    return Refusal::kNone;
+}
+
+void Arbiter::leave(ClientId id, bool died, Time now) {
+    const auto place = std::ranges::find(clients_, id, [](const auto& c) { return c->id; });
+    if (place == clients_.end()) return;
+    Client& client = **place;
+    account(client, now);
+    vacate(client, client.leaving_cpus(), now);
+    for (const int cpu : client.granted) {
+        Actions ignored;
+        must(ledger_.lend_cpu(client.member, cpu, ignored), Outcome::kSuccess, "a leaving client's lend");
+        free_.insert(cpu);
+        say({Event::Kind::kCpu, ClientId{0}, cpu, 0, {}});
+    }
+    Actions ignored;
+    must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");
+    say({Event::Kind::kLeft, id, -1, died ? 1U : 0U, {}});
+    clients_.erase(place);
+    rebalance(now);
+}
+
+void Arbiter::obeyed(ClientId id, uint32_t epoch, Time now) {
+    Client* client = find(id);
+    if (client == nullptr) return;
+    // Wrap-around safe; an epoch that was never published is a lie or a mix-up, and obeys nothing.
+    if (static_cast<int32_t>(epoch - client->epoch) > 0) return;
+    CpuSet left;
+    std::erase_if(client->leaving, [&](const Client::Leaving& part) {
+        const bool obeys = static_cast<int32_t>(epoch - part.epoch) >= 0;
+        if (obeys) left |= part.cpus;
+        return obeys;
+    });
+    if (left.empty()) return;
+    vacate(*client, left, now);
+    rebalance(now);
+}
+
+void Arbiter::observe(ClientId id, int demand, Time since, bool urgent, Time now) {
+    Client* client = find(id);
+    if (client == nullptr) return;
+    demand = std::clamp(demand, 0, CpuSet::kMaxCpus);
+    if (demand == client->demand) return;
+    if (demand < client->demand && !urgent && now - since < limits_.dwell) return;
+    client->demand = demand;
+    client->noticed_changed = true;
+    if (demand >= client->peak) {
+        client->peak = demand;
+        client->peak_at = now;
+    }
+    say({Event::Kind::kDemand, id, -1, static_cast<uint32_t>(demand), {}});
+    rebalance(now);
+}
+
+void Arbiter::set_limits(ClientId id, int min, int max, int weight, Time now) {
+    Client* client = find(id);
+    if (client == nullptr) return;
+    client->min = min;
+    client->max = max;
+    client->weight = std::clamp(weight, 1, 1000);
+    rebalance(now);
+}
+
+void Arbiter::fenced(ClientId id, bool bound, Time now) {
+    Client* client = find(id);
+    if (client == nullptr) return;
+    if (!bound) ++failed_fences_;
+    CpuSet left;
+    std::erase_if(client->leaving, [&](const Client::Leaving& part) {
+        if (part.fencing) left |= part.cpus;
+        return part.fencing;
+    });
+    if (left.empty()) return;
+    vacate(*client, left, now);
+    rebalance(now);
+}
+
+void Arbiter::tick(Time now) {
+    for (const auto& client : clients_) {
+        bool late = false;
+        for (Client::Leaving& part : client->leaving) {
+            if (part.fencing || now < part.deadline) continue;
+            part.fencing = late = true;
+        }
+        if (late) actions_.emplace_back(Fence{client->id, client->granted});
+    }
+    last_sample_ = now;
+    rebalance(now);
+}
+
+std::optional<Time> Arbiter::next_deadline() const {
+    std::optional<Time> next;
+    const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
+    for (const auto& client : clients_)
+        for (const Client::Leaving& part : client->leaving)
+            if (!part.fencing) at(part.deadline);
+    if (sampling_) at(last_sample_ + limits_.sample_every);
+    if (recovering_until_ > last_sample_ && !clients_.empty()) at(recovering_until_);
+    return next;
+}
+
+std::vector<ArbiterAction> Arbiter::take_actions() {
+    return std::exchange(actions_, {});
+}
+
+std::vector<ClientStatus> Arbiter::clients(Time now) const {
+    std::vector<ClientStatus> all;
+    for (const auto& c : clients_) {
+        const auto running = c->held() + c->leaving_cpus().count();
+        all.push_back({c->id, c->name, c->pid, c->user, c->demand, c->min, c->max, c->weight, c->target,
+                       c->granted, c->leaving_cpus(), c->cpu_time + running * (now - c->accounted_at)});
+    }
+    return all;
+}
+
+ClientId Arbiter::holder(int cpu) const {
+    for (const auto& client : clients_)
+        if (ledger_.guest(cpu) == client->member) return client->id;
+    return ClientId{0};
+}
+
+bool Arbiter::leaving(int cpu) const {
+    return ledger_.state(cpu) == CpuState::kBusy && ledger_.guest(cpu) != pool_;
+}
+
+std::string Arbiter::check() const {
+    if (std::string broken = ledger_.check(); !broken.empty()) return broken;
+    CpuSet seen = free_;
+    for (const auto& client : clients_) {
+        const CpuSet leaving = client->leaving_cpus();
+        if (seen.intersects(client->granted) || client->granted.intersects(leaving) ||
+            seen.intersects(leaving))
+            return fmt::format("a CPU of client {} has a second holder", client->id.value);
+        seen |= client->granted | leaving;
+        for (const int cpu : client->granted | leaving)
+            if (ledger_.guest(cpu) != client->member)
+                return fmt::format("CPU {} is not client {}'s in the ledger", cpu, client->id.value);
+        if (!client->allowed.contains(client->granted))
+            return fmt::format("client {} holds a CPU outside its affinity", client->id.value);
+    }
+    if (seen != machine_.cpus()) return fmt::format("lost CPUs: {}", (machine_.cpus() - seen).to_list());
+    return "";
+}
+
+Arbiter::Client* Arbiter::find(ClientId id) {
+    const auto place = std::ranges::find(clients_, id, [](const auto& c) { return c->id; });
+    return place == clients_.end() ? nullptr : place->get();
+}
+
+void Arbiter::account(Client& client, Time now) {
+    client.cpu_time += (client.held() + client.leaving_cpus().count()) * (now - client.accounted_at);
+    client.accounted_at = now;
+}
+
+void Arbiter::grant(Client& client, const CpuSet& cpus, Time now) {
+    if (cpus.empty()) return;
+    account(client, now);
+    for (const int cpu : cpus) {
+        Actions ignored;
+        must(ledger_.borrow_cpu(client.member, cpu, ignored), Outcome::kSuccess, "granting a free CPU");
+        say({Event::Kind::kCpu, client.id, cpu, 0, {}});
+    }
+    free_ -= cpus;
+    client.granted |= cpus;
+    client.grant_changed = true;
+}
+
+void Arbiter::revoke(Client& client, const CpuSet& cpus, Time now) {
+    if (cpus.empty()) return;
+    for (const int cpu : cpus) {
+        Actions ignored;
+        must(ledger_.reclaim_cpu(pool_, cpu, ignored), Outcome::kNoted, "revoking a CPU");
+    }
+    client.granted -= cpus;
+    client.grant_changed = true;
+    client.leaving.push_back({cpus, client.epoch + 2, now + limits_.fence_after});
+}
+
+void Arbiter::vacate(Client& client, const CpuSet& cpus, Time now) {
+    if (cpus.empty()) return;
+    account(client, now);
+    for (const int cpu : cpus) {
+        Actions ignored;
+        must(ledger_.return_cpu(client.member, cpu, ignored), Outcome::kSuccess, "returning a revoked CPU");
+        must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "lending a returned CPU");
+        say({Event::Kind::kCpu, ClientId{0}, cpu, 0, {}});
+    }
+    free_ |= cpus;
+}
+
+void Arbiter::publish() {
+    for (const auto& client : clients_) {
+        if (!client->grant_changed && !client->noticed_changed) continue;
+        if (client->grant_changed) client->epoch += 2;
+        actions_.emplace_back(Publish{client->id, client->granted, client->epoch, contended_, client->demand,
+                                      client->grant_changed});
+        client->grant_changed = client->noticed_changed = false;
+    }
+}
+
+}  // namespace heddle

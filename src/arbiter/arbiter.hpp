@@ -1,0 +1,180 @@
+// Arbiter: the meta resource server (seed 002 section 5) as a pure state machine, (state, event, now) ->
+// actions.
+//
+// It has no threads, sockets, pages or clock: the server around it (server.hpp) turns messages into events
+// and actions into writes. One thread calls it. It records every CPU in a Ledger whose owner of all CPUs is
+// the arbiter itself, so that a CPU has one guest at a time by construction, and never gets lost: a client
+// that dies is detached, and what it held is free in the same call.
+//
+// How a CPU moves. A rebalance compares what each client holds with its target (policy.hpp) and acts only
+// while some client lacks a CPU: it revokes from those above their target, core by core, largest surplus per
+// demand first. A revoked CPU is out of its holder's grant at once but still its guest's in the ledger, until
+// the holder says that its threads left, dies, or is fenced after a deadline. Only then is it granted to the
+// client with the highest quotient of demand to CPUs held. CPUs that nobody demands stay with whoever has
+// them, and free ones are spread, so that a program that starts on an idle machine has all of it at once.
+//
+// Falling demand counts once it has lasted for `dwell`, or at once where the client says so: a program
+// between two parallel regions does not lose its CPUs.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "arbiter/policy.hpp"
+#include "base/clock.hpp"
+#include "cores/ledger.hpp"
+#include "heddle/machine.hpp"
+
+namespace heddle {
+
+using UserId = uint32_t;
+
+struct ArbiterLimits {
+    int clients = 256;
+    int clients_per_user = 256;
+    Nanoseconds dwell = std::chrono::milliseconds(1);
+    Nanoseconds sample_every = std::chrono::milliseconds(2);  ///< while someone may have to give way
+    Nanoseconds fence_after = std::chrono::milliseconds(10);
+    /// How long a peak of demand still counts as competition.
+    Nanoseconds remember_peak = std::chrono::seconds(1);
+    /// After a client came with CPUs from an earlier arbiter, others of its kind may follow: nothing moves
+    /// until then.
+    Nanoseconds recovery = std::chrono::milliseconds(300);
+};
+
+/// What a program says when it registers; already decoded and within bounds.
+struct Registration {
+    std::string name;
+    uint32_t pid = 0;
+    UserId user = 0;
+    int demand = 1;
+    int min = 0;
+    int max = 0;  ///< 0: no limit
+    int weight = 1;
+    CpuSet allowed;  ///< empty: all
+    CpuSet held;     ///< what it holds already, under an arbiter that went away
+    CpuSet owned;    ///< what it claims as its own, under a policy with owners
+};
+
+/// The grant of a client is new: show it.
+struct Publish {
+    ClientId client;
+    CpuSet cpus;
+    uint32_t epoch;
+    bool contended;
+    int noticed;  ///< the demand that was taken into account
+    bool wake;    ///< cpus or contended changed: the client should look
+    friend bool operator==(const Publish&, const Publish&) = default;
+};
+/// The client did not leave in time: keep its threads on `cpus` by force, and report by fenced().
+struct Fence {
+    ClientId client;
+    CpuSet cpus;
+    friend bool operator==(const Fence&, const Fence&) = default;
+};
+/// For those who watch.
+struct Event {
+    enum class Kind { kJoined, kLeft, kCpu, kDemand } kind;
+    ClientId client;  ///< of kCpu: ClientId{0} for nobody
+    int cpu = -1;
+    uint32_t value = 0;  ///< kJoined: pid; kLeft: 0 left, 1 died; kDemand: CPUs
+    std::string name;
+    friend bool operator==(const Event&, const Event&) = default;
+};
+using ArbiterAction = std::variant<Publish, Fence, Event>;
+
+struct ClientStatus {
+    ClientId client;
+    std::string name;
+    uint32_t pid;
+    UserId user;
+    int demand, min, max, weight, target;
+    CpuSet granted;
+    CpuSet leaving;  ///< asked back, not left yet
+    Nanoseconds cpu_time;
+};
+
+enum class Refusal { kNone, kFull, kUserFull, kNoCpus };
+
+class Arbiter {
+  public:
+    Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now);
+    ~Arbiter();
+    Arbiter(Arbiter&&) noexcept;
+
+    /// On success `client` is set and a Publish for it is among the actions.
+    [[nodiscard]] Refusal join(const Registration& registration, Time now, ClientId& client);
+    /// A client that is not there is ignored, here and below: it may have died with messages under way.
+    void leave(ClientId client, bool died, Time now);
+    /// The client's threads obey this epoch of its grant.
+    void obeyed(ClientId client, uint32_t epoch, Time now);
+    /// The demand that the client shows since `since`; `urgent` where it asked to be looked at.
+    void observe(ClientId client, int demand, Time since, bool urgent, Time now);
+    void set_limits(ClientId client, int min, int max, int weight, Time now);
+    /// Answers a Fence: its threads were bound (or could not be, which is counted).
+    void fenced(ClientId client, bool bound, Time now);
+    /// To be called at next_deadline().
+    void tick(Time now);
+
+    /// When tick() wants to be called next; nothing while nobody lacks anything and nothing is under way.
+    [[nodiscard]] std::optional<Time> next_deadline() const;
+    /// The server should read every client's page before the next tick.
+    [[nodiscard]] bool sampling() const { return sampling_; }
+    /// What was decided since the last call, in order.
+    [[nodiscard]] std::vector<ArbiterAction> take_actions();
+
+    [[nodiscard]] std::vector<ClientStatus> clients(Time now) const;
+    [[nodiscard]] ClientId holder(int cpu) const;  ///< ClientId{0}: nobody
+    [[nodiscard]] bool leaving(int cpu) const;     ///< its holder was asked to leave it
+    [[nodiscard]] const Policy& policy() const { return *policy_; }
+    [[nodiscard]] const Machine& machine() const { return machine_; }
+    [[nodiscard]] uint64_t failed_fences() const { return failed_fences_; }
+    /// The first broken invariant in words, or "".
+    [[nodiscard]] std::string check() const;
+
+  private:
+    struct Client;
+
+    [[nodiscard]] Client* find(ClientId id);
+    void grant(Client& client, const CpuSet& cpus, Time now);
+    void revoke(Client& client, const CpuSet& cpus, Time now);
+    void vacate(Client& client, const CpuSet& cpus, Time now);
+    static void account(Client& client, Time now);
+    [[nodiscard]] static int most(const Client& client);
+    [[nodiscard]] static int wanted(const Client& client);
+    [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
+
+    void rebalance(Time now);
+    void compute_targets();
+    void enforce_maxima(Time now);
+    [[nodiscard]] int lack() const;
+    void grant_to_the_needy(Time now);
+    void revoke_from_the_rich(Time now);
+    void take_back_owned(Time now);
+    void swap_for_affinity(Time now);
+    void spread_the_rest(Time now);
+    void update_contention(Time now);
+    void publish();
+    void say(Event event) { actions_.emplace_back(std::move(event)); }
+
+    Machine machine_;
+    std::unique_ptr<Policy> policy_;
+    ArbiterLimits limits_;
+    Ledger ledger_;
+    MemberId pool_;
+    CpuSet free_;
+    std::vector<std::unique_ptr<Client>> clients_;  // by age
+    uint32_t last_id_ = 0;
+    bool contended_ = false;
+    bool sampling_ = false;
+    Time last_sample_;
+    Time recovering_until_;
+    uint64_t failed_fences_ = 0;
+    std::vector<ArbiterAction> actions_;
+};
+
+}  // namespace heddle

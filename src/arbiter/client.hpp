@@ -1,0 +1,48 @@
+// Arbiter::Client: what the arbiter knows of one client. Internal to the arbiter.
+#pragma once
+
+#include "arbiter/arbiter.hpp"
+
+namespace heddle {
+
+struct Arbiter::Client {
+    /// CPUs taken out of the grant that the client may still run on.
+    struct Leaving {
+        CpuSet cpus;
+        uint32_t epoch;  ///< the first epoch without them
+        Time deadline;
+        bool fencing = false;
+    };
+
+    ClientId id;
+    MemberId member;
+    std::string name;
+    uint32_t pid;
+    UserId user;
+    int demand;
+    int min, max, weight;
+    CpuSet allowed;
+    CpuSet owned;
+
+    int target = 0;
+    CpuSet granted;
+    std::vector<Leaving> leaving;
+    uint32_t epoch = 0;
+    bool grant_changed = true;
+    bool noticed_changed = false;
+
+    int peak = 0;
+    Time peak_at;
+
+    Nanoseconds cpu_time{0};
+    Time accounted_at;
+
+    [[nodiscard]] int held() const { return granted.count(); }
+    [[nodiscard]] CpuSet leaving_cpus() const {
+        CpuSet all;
+        for (const Leaving& part : leaving) all |= part.cpus;
+        return all;
+    }
+};
+
+}  // namespace heddle

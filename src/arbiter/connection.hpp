@@ -1,0 +1,58 @@
+// Server::Connection: one peer of the server, from accept to close. Internal to the server.
+#pragma once
+
+#include <new>
+
+#include "arbiter/server.hpp"
+
+namespace heddle {
+
+struct Server::Connection {
+    Descriptor socket;
+    Descriptor pidfd;
+    PeerCredentials peer;
+    Time handshake_deadline;
+    bool registered = false;
+    ClientId client;  ///< ClientId{} for an observer, and before HELLO
+    bool watching = false;
+    bool wake_pending = false;  ///< a CHANGED that found the socket full
+    bool waits_writable = false;
+    std::deque<std::vector<std::byte>> outgoing;
+
+    Descriptor grant_fd, client_fd;  ///< until they were sent
+    void* grant_mapping = nullptr;
+    void* client_mapping = nullptr;
+
+    [[nodiscard]] heddle_grant_page* grant_page() const {
+        return static_cast<heddle_grant_page*>(grant_mapping);
+    }
+    [[nodiscard]] heddle_client_page* client_page() const {
+        return static_cast<heddle_client_page*>(client_mapping);
+    }
+
+    /// False, with nothing left behind, where the system has no memory or descriptors.
+    [[nodiscard]] bool make_pages(Os& os) {
+        grant_fd = Descriptor(os.make_page("heddle-grant", HEDDLE_PAGE_BYTES, true, &grant_mapping));
+        if (!grant_fd.valid()) return false;
+        client_fd = Descriptor(os.make_page("heddle-client", HEDDLE_PAGE_BYTES, false, &client_mapping));
+        if (!client_fd.valid()) return false;
+        auto* page = new (grant_mapping) heddle_grant_page{};
+        page->magic = HEDDLE_PROTOCOL_MAGIC;
+        page->version = HEDDLE_PROTOCOL_VERSION;
+        new (client_mapping) heddle_client_page{};
+        return true;
+    }
+    void release_pages(Os& os) {
+        if (grant_mapping != nullptr) os.unmap(grant_mapping, HEDDLE_PAGE_BYTES);
+        if (client_mapping != nullptr) os.unmap(client_mapping, HEDDLE_PAGE_BYTES);
+        grant_mapping = client_mapping = nullptr;
+    }
+};
+
+template <class Message>
+void Server::queue(Connection& connection, const Message& message) {
+    const auto* first = reinterpret_cast<const std::byte*>(&message);
+    connection.outgoing.emplace_back(first, first + sizeof message);
+}
+
+}  // namespace heddle

@@ -1,0 +1,164 @@
+// What the server sends: grants into pages, wake-ups, the status, events to those who watch.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "arbiter/connection.hpp"
+#include "arbiter/server.hpp"
+
+namespace heddle {
+namespace {
+
+heddle_event event_message(const Event& event, Time now) {
+    auto message = message_of<heddle_event>(HEDDLE_EVENT);
+    message.kind = static_cast<uint32_t>(event.kind) + HEDDLE_EVENT_JOINED;
+    message.client = event.client.value;
+    message.cpu = event.cpu;
+    message.value = event.value;
+    message.time_ns = static_cast<uint64_t>(now.time_since_epoch().count());
+    copy_text(message.name, sizeof message.name, event.name);
+    return message;
+}
+
+}  // namespace
+
+void Server::apply_actions() {
+    // Applying may close a connection, which decides more.
+    for (auto actions = arbiter_.take_actions(); !actions.empty(); actions = arbiter_.take_actions())
+        for (const ArbiterAction& action : actions) std::visit([this](const auto& a) { apply(a); }, action);
+}
+
+void Server::apply(const Publish& publish) {
+    Connection* connection = connection_of(publish.client);
+    if (connection == nullptr || connection->grant_page() == nullptr) return;
+    heddle_grant_page& page = *connection->grant_page();
+    page.noticed.store(static_cast<uint32_t>(publish.noticed), std::memory_order_relaxed);
+    if (!publish.wake) return;
+    // The writer's half of the sequence lock of protocol.h.
+    page.epoch.store(publish.epoch - 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    const heddle_mask mask = mask_of(publish.cpus);
+    for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
+        page.mask[i].store(mask.words[i], std::memory_order_relaxed);
+    page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_relaxed);
+    page.contended.store(publish.contended ? 1 : 0);  // seq_cst with the client's demand, see launch/link.c
+    page.epoch.store(publish.epoch, std::memory_order_release);
+    if (!connection->registered || connection->grant_fd.valid()) return;  // it reads the page on WELCOME
+    connection->wake_pending = true;
+    send_or_wait(*connection);
+    // Its demand may have changed while it was not told to say so.
+    if (publish.contended) read_page(*connection, false);
+}
+
+void Server::apply(const Fence& fence) {
+    const Connection* connection = connection_of(fence.client);
+    if (connection == nullptr) return;
+    // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
+    const bool bound = fence.cpus.empty() || arbiter_.machine().synthetic() ||
+                       os_.bind_process(connection->peer.pid, fence.cpus.to_native()) == 0;
+    log(fmt::format("client {} did not leave in time and was {}", fence.client.value,
+                    bound ? "bound" : "not to be bound"));
+    arbiter_.fenced(fence.client, bound, clock_.now());
+}
+
+void Server::apply(const Event& event) {
+    const heddle_event message = event_message(event, clock_.now());
+    std::vector<int> watchers;
+    for (const auto& [fd, connection] : connections_)
+        if (connection->watching) watchers.push_back(fd);
+    for (const int fd : watchers) {
+        Connection& connection = *connections_.at(fd);
+        queue(connection, message);
+        send_or_wait(connection);
+        if (connections_.contains(fd) && connections_.at(fd)->outgoing.size() > config_.queued_events) {
+            log(fmt::format("dropped a watcher that does not read (pid {})", connection.peer.pid));
+            close(connection, false);
+        }
+    }
+}
+
+void Server::send_status(Connection& connection) {
+    const Time now = clock_.now();
+    const auto clients = arbiter_.clients(now);
+    auto head = message_of<heddle_status_head>(HEDDLE_STATUS_HEAD);
+    head.pid = static_cast<uint32_t>(::getpid());
+    head.cpus = static_cast<uint32_t>(arbiter_.machine().cpus().count());
+    head.clients = static_cast<uint32_t>(clients.size());
+    head.uptime_us = static_cast<uint64_t>((now - started_) / std::chrono::microseconds(1));
+    copy_text(head.policy, sizeof head.policy, arbiter_.policy().name());
+    queue(connection, head);
+
+    auto list = message_of<heddle_status_cpu_list>(HEDDLE_STATUS_CPU_LIST);
+    for (const int cpu : arbiter_.machine().cpus()) {
+        list.cpu[list.count++] = {static_cast<uint16_t>(cpu),
+                                  static_cast<uint16_t>(arbiter_.leaving(cpu) ? 1 : 0),
+                                  arbiter_.holder(cpu).value};
+        if (list.count < HEDDLE_STATUS_CPUS && cpu != arbiter_.machine().cpus().last()) continue;
+        queue(connection, list);
+        list.count = 0;
+    }
+    for (const ClientStatus& client : clients) {
+        auto message = message_of<heddle_status_client>(HEDDLE_STATUS_CLIENT);
+        message.client = client.client.value;
+        message.pid = client.pid;
+        message.uid = client.user;
+        message.demand = static_cast<uint32_t>(client.demand);
+        message.min_cpus = static_cast<uint32_t>(client.min);
+        message.max_cpus = static_cast<uint32_t>(client.max);
+        message.weight = static_cast<uint32_t>(client.weight);
+        message.target = static_cast<uint32_t>(client.target);
+        message.cpu_time_us = static_cast<uint64_t>(client.cpu_time / std::chrono::microseconds(1));
+        message.granted = mask_of(client.granted);
+        copy_text(message.name, sizeof message.name, client.name);
+        queue(connection, message);
+    }
+    queue(connection, message_of<heddle_header>(HEDDLE_STATUS_END));
+    send_or_wait(connection);
+}
+
+void Server::start_watching(Connection& connection) {
+    connection.watching = true;
+    const Time now = clock_.now();
+    for (const ClientStatus& client : arbiter_.clients(now)) {
+        queue(connection,
+              event_message({Event::Kind::kJoined, client.client, -1, client.pid, client.name}, now));
+        queue(connection,
+              event_message(
+                  {Event::Kind::kDemand, client.client, -1, static_cast<uint32_t>(client.demand), {}}, now));
+        for (const int cpu : client.granted | client.leaving)
+            queue(connection, event_message({Event::Kind::kCpu, client.client, cpu, 0, {}}, now));
+    }
+    send_or_wait(connection);
+}
+
+void Server::send_or_wait(Connection& connection) {
+    const int fd = connection.socket.get();
+    if (connection.wake_pending) {
+        auto message = message_of<heddle_epoch_message>(HEDDLE_CHANGED);
+        message.epoch = connection.grant_page()->epoch.load(std::memory_order_relaxed);
+        const ssize_t sent = os_.send(fd, &message, sizeof message, {});
+        if (sent == -EAGAIN) return want_writable(connection, true);
+        connection.wake_pending = false;  // a broken socket shows itself by its hang-up
+    }
+    while (!connection.outgoing.empty()) {
+        const auto& next = connection.outgoing.front();
+        const ssize_t sent = os_.send(fd, next.data(), next.size(), {});
+        if (sent == -EAGAIN) return want_writable(connection, true);
+        if (sent < 0) {
+            connection.outgoing.clear();
+            connection.watching = false;
+            break;
+        }
+        connection.outgoing.pop_front();
+    }
+    want_writable(connection, false);
+}
+
+void Server::want_writable(Connection& connection, bool on) {
+    if (connection.waits_writable == on) return;
+    epoll_event event{on ? EPOLLIN | EPOLLOUT : EPOLLIN, {.fd = connection.socket.get()}};
+    if (os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event) == 0)
+        connection.waits_writable = on;
+}
+
+}  // namespace heddle

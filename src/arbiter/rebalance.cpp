@@ -1,0 +1,207 @@
+// How the arbiter moves CPUs: targets, then as few moves as make nobody lack what its target gives.
+#include <algorithm>
+#include <numeric>
+#include <queue>
+
+#include "arbiter/arbiter.hpp"
+#include "arbiter/client.hpp"
+
+namespace heddle {
+namespace {
+
+/// Hands out `units` one by one, each to the entry that comes first by `before` and has room; returns how
+/// many each got. `before(a, got_a, b, got_b)`. n log n in entries + units.
+template <class Before>
+std::vector<int> hand_out(size_t entries, int units, const std::vector<int>& room, Before before) {
+    std::vector<int> got(entries, 0);
+    const auto later = [&](size_t a, size_t b) {
+        if (before(a, got[a], b, got[b])) return false;
+        if (before(b, got[b], a, got[a])) return true;
+        return a > b;
+    };
+    std::priority_queue<size_t, std::vector<size_t>, decltype(later)> queue(later);
+    for (size_t i = 0; i < entries; ++i)
+        if (room[i] > 0) queue.push(i);
+    for (; units > 0 && !queue.empty(); --units) {
+        const size_t i = queue.top();
+        queue.pop();
+        if (++got[i] < room[i]) queue.push(i);
+    }
+    return got;
+}
+
+/// a/b > c/d for non-negative numbers, a zero denominator being infinitely much.
+bool larger_quotient(long a, long b, long c, long d) {
+    if (b == 0 || d == 0) return b == 0 && d != 0;
+    return a * d > c * b;
+}
+
+}  // namespace
+
+void Arbiter::rebalance(Time now) {
+    compute_targets();
+    if (now >= recovering_until_) {
+        enforce_maxima(now);
+        grant_to_the_needy(now);
+        take_back_owned(now);
+        revoke_from_the_rich(now);
+        swap_for_affinity(now);
+        spread_the_rest(now);
+    }
+    update_contention(now);
+    publish();
+}
+
+int Arbiter::most(const Client& client) {
+    return client.max == 0 ? client.allowed.count() : std::min(client.max, client.allowed.count());
+}
+
+int Arbiter::wanted(const Client& client) {
+    return std::clamp(std::max(client.demand, client.min), 0, most(client));
+}
+
+void Arbiter::enforce_maxima(Time now) {
+    for (const auto& c : clients_)
+        if (c->held() > most(*c)) revoke(*c, c->granted - machine_.nearest({}, c->granted, most(*c)), now);
+}
+
+void Arbiter::compute_targets() {
+    std::vector<Claim> claims;
+    claims.reserve(clients_.size());
+    for (const auto& c : clients_)
+        claims.push_back({c->id, wanted(*c), c->min, c->weight, (c->owned & c->allowed).count(), c->held()});
+    const std::vector<int> targets = policy_->targets(claims, machine_.cpus().count());
+    for (size_t i = 0; i < clients_.size(); ++i) clients_[i]->target = targets[i];
+}
+
+int Arbiter::lack() const {
+    return std::accumulate(clients_.begin(), clients_.end(), 0,
+                           [](int sum, const auto& c) { return sum + std::max(0, c->target - c->held()); });
+}
+
+CpuSet Arbiter::choose_free(const Client& client, int count) const {
+    CpuSet chosen = machine_.nearest(client.granted, free_ & client.allowed & client.owned, count);
+    if (const int missing = count - chosen.count(); missing > 0)
+        chosen |= machine_.nearest(client.granted | chosen, (free_ & client.allowed) - chosen, missing);
+    return chosen;
+}
+
+void Arbiter::grant_to_the_needy(Time now) {
+    if (free_.empty()) return;
+    std::vector<int> room;
+    for (const auto& c : clients_)
+        room.push_back(std::clamp(c->target - c->held(), 0, (free_ & c->allowed).count()));
+    const std::vector<int> shares =
+        hand_out(clients_.size(), free_.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
+            return larger_quotient(clients_[a]->target, clients_[a]->held() + got_a, clients_[b]->target,
+                                   clients_[b]->held() + got_b);
+        });
+    // Those with the fewest CPUs to choose from choose first.
+    std::vector<size_t> order(clients_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return clients_[i]->allowed.count(); });
+    for (const size_t i : order)
+        if (shares[i] > 0) grant(*clients_[i], choose_free(*clients_[i], shares[i]), now);
+}
+
+void Arbiter::take_back_owned(Time now) {
+    if (!policy_->has_owners()) return;
+    for (const auto& owner : clients_) {
+        int missing = owner->target - owner->held() - (owner->owned & free_).count();
+        for (const auto& other : clients_) {
+            if (missing <= 0) break;
+            if (other == owner) continue;
+            missing -= (other->leaving_cpus() & owner->owned).count();
+            CpuSet guests = other->granted & owner->owned & owner->allowed;
+            if (missing <= 0 || guests.empty()) continue;
+            if (guests.count() > missing) guests = machine_.nearest(owner->granted, guests, missing);
+            missing -= guests.count();
+            revoke(*other, guests, now);
+        }
+    }
+}
+
+void Arbiter::revoke_from_the_rich(Time now) {
+    int leaving = 0;
+    CpuSet wished;
+    for (const auto& c : clients_) {
+        leaving += c->leaving_cpus().count();
+        if (c->target > c->held()) wished |= c->allowed;
+    }
+    const int missing = lack() - leaving - (free_ & wished).count();
+    if (missing <= 0) return;
+    std::vector<int> room;
+    for (const auto& c : clients_)
+        room.push_back(std::clamp(c->held() - c->target, 0, (c->granted & wished).count()));
+    const std::vector<int> gives =
+        hand_out(clients_.size(), missing, room, [&](size_t a, int gave_a, size_t b, int gave_b) {
+            return larger_quotient(clients_[a]->held() - gave_a, clients_[a]->target,
+                                   clients_[b]->held() - gave_b, clients_[b]->target);
+        });
+    for (size_t i = 0; i < clients_.size(); ++i) {
+        if (gives[i] == 0) continue;
+        Client& rich = *clients_[i];
+        // It keeps the most compact part; of the rest, those go that somebody who lacks CPUs may use.
+        const CpuSet kept = machine_.nearest({}, rich.granted, rich.held() - gives[i]);
+        CpuSet given = (rich.granted - kept) & wished;
+        if (given.count() < gives[i])
+            given |= machine_.nearest({}, (rich.granted & wished) - given, gives[i] - given.count());
+        revoke(rich, given, now);
+    }
+}
+
+/// A client that may use none of the free CPUs gets one of a holder that may: the holder takes a free one in
+/// its place.
+void Arbiter::swap_for_affinity(Time now) {
+    for (const auto& needy : clients_) {
+        int missing = needy->target - needy->held() - needy->leaving_cpus().count();
+        for (const auto& holder : clients_) {
+            if (missing <= 0 || free_.empty()) break;
+            if (holder == needy) continue;
+            const CpuSet offered = free_ & holder->allowed;
+            const CpuSet wished = holder->granted & needy->allowed;
+            const int count = std::min({missing, offered.count(), wished.count()});
+            if (count == 0) continue;
+            const CpuSet given = machine_.nearest(needy->granted, wished, count);
+            revoke(*holder, given, now);
+            grant(*holder, machine_.nearest(holder->granted, offered, count), now);
+            missing -= count;
+        }
+    }
+}
+
+void Arbiter::spread_the_rest(Time now) {
+    if (free_.empty() || lack() > 0) return;
+    std::vector<int> room;
+    for (const auto& c : clients_)
+        room.push_back(std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
+    const std::vector<int> shares =
+        hand_out(clients_.size(), free_.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
+            return larger_quotient(clients_[a]->weight, clients_[a]->held() + got_a, clients_[b]->weight,
+                                   clients_[b]->held() + got_b);
+        });
+    for (size_t i = 0; i < clients_.size(); ++i)
+        if (shares[i] > 0) grant(*clients_[i], choose_free(*clients_[i], shares[i]), now);
+}
+
+void Arbiter::update_contention(Time now) {
+    long peaks = 0;
+    int active = 0;
+    bool unmet = false;
+    for (const auto& c : clients_) {
+        if (now - c->peak_at > limits_.remember_peak) {
+            c->peak = c->demand;
+            c->peak_at = now;
+        }
+        peaks += std::min(std::max(c->peak, c->min), machine_.cpus().count());
+        active += c->peak > 0;
+        unmet |= c->held() < wanted(*c);
+    }
+    const bool contended = active > 1 && (unmet || peaks > machine_.cpus().count());
+    if (contended != contended_)
+        for (const auto& c : clients_) c->grant_changed = true;
+    contended_ = contended;
+    sampling_ = contended;
+}
+
+}  // namespace heddle

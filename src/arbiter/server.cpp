@@ -1,0 +1,286 @@
+#include "arbiter/server.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "arbiter/connection.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr int kMessagesPerTurn = 64;  // of one client, so that a flood does not starve the others
+
+uint64_t nanoseconds_of(Time time) {
+    return static_cast<uint64_t>(time.time_since_epoch().count());
+}
+
+[[noreturn]] void fail(int result, const std::string& what) {
+    throw Error(ErrorCode::kSystem, fmt::format("{}: {}", what, std::strerror(-result)));
+}
+
+}  // namespace
+
+Server::Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int listening)
+    : config_(std::move(config)),
+      arbiter_(std::move(arbiter)),
+      os_(os),
+      clock_(clock),
+      started_(clock.now()),
+      idle_since_(started_) {
+    if (listening >= 0) {
+        listening_ = Descriptor(listening);
+    } else {
+        listening_ = Descriptor(os_.socket_seqpacket());
+        if (!listening_.valid()) fail(listening_.get(), "socket");
+        const int bound = os_.bind_listen(listening_.get(), config_.path, kBacklog);
+        if (bound == -ENAMETOOLONG)
+            throw Error(ErrorCode::kLimit,
+                        fmt::format("the socket's path has {} characters, and the system allows 107: {}",
+                                    config_.path.size(), config_.path));
+        if (bound < 0) fail(bound, fmt::format("cannot listen at {}", config_.path));
+    }
+    epoll_ = Descriptor(os_.epoll_create());
+    if (!epoll_.valid()) fail(epoll_.get(), "epoll_create");
+    epoll_event event{EPOLLIN, {.fd = listening_.get()}};
+    if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, listening_.get(), &event); added < 0)
+        fail(added, "epoll_ctl");
+}
+
+Server::~Server() = default;
+
+void Server::watch_for_stop(int fd) {
+    stop_fd_ = fd;
+    epoll_event event{EPOLLIN, {.fd = fd}};
+    if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event); added < 0)
+        fail(added, "epoll_ctl");
+}
+
+void Server::run() {
+    while (turn()) {
+    }
+}
+
+bool Server::turn() {
+    std::array<epoll_event, 64> events;
+    const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
+    if (ready < 0 && ready != -EINTR) fail(ready, "epoll_wait");
+    closed_.clear();
+    for (int i = 0; i < ready; ++i) {
+        const auto& event = events[static_cast<size_t>(i)];
+        const int fd = event.data.fd;
+        if (fd == stop_fd_) stopping_ = true;
+        if (fd == listening_.get()) {
+            accept_all();
+            continue;
+        }
+        if (std::ranges::find(closed_, fd) != closed_.end()) continue;
+        if (const auto dead = sockets_by_pidfd_.find(fd); dead != sockets_by_pidfd_.end()) {
+            close(*connections_.at(dead->second), true);
+        } else if (const auto place = connections_.find(fd); place != connections_.end()) {
+            if ((event.events & EPOLLOUT) != 0) send_or_wait(*place->second);
+            if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && connections_.contains(fd))
+                receive_from(*connections_.at(fd));
+        }
+    }
+    end_silent_handshakes();
+    if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
+        if (arbiter_.sampling()) read_pages();
+        arbiter_.tick(clock_.now());
+    }
+    apply_actions();
+    if (!connections_.empty()) idle_since_ = clock_.now();
+    return !stopping_ && !(config_.idle_exit && clock_.now() - idle_since_ >= *config_.idle_exit);
+}
+
+std::optional<Nanoseconds> Server::time_to_wait() const {
+    std::optional<Time> next = arbiter_.next_deadline();
+    const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
+    for (const auto& [fd, connection] : connections_)
+        if (!connection->registered) at(connection->handshake_deadline);
+    if (config_.idle_exit && connections_.empty()) at(idle_since_ + *config_.idle_exit);
+    if (!next) return std::nullopt;
+    return std::max(Nanoseconds(0), *next - clock_.now());
+}
+
+void Server::accept_all() {
+    while (true) {
+        Descriptor socket(os_.accept(listening_.get()));
+        if (!socket.valid()) {
+            // Out of descriptors: the one that waits stays in the backlog; existing clients are served
+            // meanwhile.
+            if (socket.get() != -EAGAIN && socket.get() != -EINTR)
+                log(fmt::format("accept: {}", std::strerror(-socket.get())));
+            return;
+        }
+        auto connection = std::make_unique<Connection>();
+        connection->handshake_deadline = clock_.now() + config_.handshake;
+        if (os_.peer_credentials(socket.get(), connection->peer) < 0) continue;
+        const int fd = socket.get();
+        connection->socket = std::move(socket);
+        epoll_event event{EPOLLIN, {.fd = fd}};
+        if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0) continue;
+        Connection& accepted = *connections_.emplace(fd, std::move(connection)).first->second;
+        if (connections_.size() > static_cast<size_t>(config_.connections)) {
+            refuse(accepted, HEDDLE_REFUSED_FULL,
+                   fmt::format("there are {} connections already", config_.connections));
+        } else if (!config_.other_users && accepted.peer.uid != ::getuid() && accepted.peer.uid != 0) {
+            refuse(
+                accepted, HEDDLE_REFUSED_PERMISSION,
+                fmt::format("this arbiter serves user {} only; start your own, or ask for a system-wide one",
+                            ::getuid()));
+        }
+    }
+}
+
+void Server::receive_from(Connection& connection) {
+    const int fd = connection.socket.get();
+    alignas(8) std::array<std::byte, HEDDLE_MESSAGE_BYTES> bytes;
+    for (int i = 0; i < kMessagesPerTurn; ++i) {
+        const ssize_t got = os_.receive(fd, bytes.data(), bytes.size());
+        if (got == -EAGAIN || got == -EINTR) return;
+        if (got <= 0) return close(connection, got < 0);
+        const auto length = static_cast<size_t>(got);
+        if (length > bytes.size())
+            return refuse(connection, HEDDLE_REFUSED_MALFORMED,
+                          fmt::format("a message of {} bytes is too long", length));
+        handle(connection, decode_request(std::span(bytes).first(length)));
+        if (!connections_.contains(fd)) return;
+    }
+}
+
+void Server::handle(Connection& connection, Request request) {
+    if (const auto* bad = std::get_if<BadRequest>(&request))
+        return refuse(connection, bad->code, bad->reason);
+    const bool says_hello = std::holds_alternative<HelloRequest>(request);
+    if (says_hello == connection.registered)
+        return refuse(connection, HEDDLE_REFUSED_MALFORMED,
+                      says_hello ? "the client is registered already" : "the first message has to be HELLO");
+    if (const auto* hello_request = std::get_if<HelloRequest>(&request))
+        return hello(connection, *hello_request);
+    if (std::holds_alternative<StatusRequest>(request)) return send_status(connection);
+    if (std::holds_alternative<WatchRequest>(request)) return start_watching(connection);
+    if (connection.client == ClientId{})
+        return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
+    if (std::holds_alternative<DemandRequest>(request)) {
+        read_page(connection, true);
+    } else if (const auto* left = std::get_if<LeftRequest>(&request)) {
+        arbiter_.obeyed(connection.client, left->epoch, clock_.now());
+    } else if (const auto* limits = std::get_if<LimitsRequest>(&request)) {
+        arbiter_.set_limits(connection.client, limits->min, limits->max, limits->weight, clock_.now());
+    }
+}
+
+void Server::hello(Connection& connection, const HelloRequest& request) {
+    const int pidfd = os_.peer_pidfd(connection.socket.get(), connection.peer.pid);
+    if (pidfd < 0)
+        return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                      fmt::format("no pidfd of process {}: {}", connection.peer.pid, std::strerror(-pidfd)));
+    connection.pidfd = Descriptor(pidfd);
+    epoll_event event{EPOLLIN, {.fd = pidfd}};
+    if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd, &event); added < 0)
+        return refuse(connection, HEDDLE_REFUSED_FULL, std::strerror(-added));
+    sockets_by_pidfd_[pidfd] = connection.socket.get();
+    if (request.observer) {
+        connection.registered = true;
+        auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
+        welcome.cpus = static_cast<uint32_t>(arbiter_.machine().cpus().count());
+        queue(connection, welcome);
+        return send_or_wait(connection);
+    }
+    if (!connection.make_pages(os_))
+        return refuse(connection, HEDDLE_REFUSED_FULL, "no memory for the client's pages");
+    connection.client_page()->demand = static_cast<uint32_t>(request.demand);
+    Registration registration{request.name,        static_cast<uint32_t>(connection.peer.pid),
+                              connection.peer.uid, request.demand,
+                              request.min,         request.max,
+                              request.weight,      request.allowed,
+                              request.held,        {}};
+    ClientId client;
+    const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
+    if (refusal == Refusal::kNoCpus)
+        return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                      fmt::format("none of the CPUs {} is among the arbiter's, {}", request.allowed.to_list(),
+                                  arbiter_.machine().cpus().to_list()));
+    if (refusal != Refusal::kNone)
+        return refuse(
+            connection, HEDDLE_REFUSED_FULL,
+            refusal == Refusal::kFull ? "there are too many clients" : "this user has too many clients");
+    connection.registered = true;
+    connection.client = client;
+    sockets_by_client_[client] = connection.socket.get();
+    apply_actions();  // the grant page is filled before the client sees it
+    auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
+    welcome.client = client.value;
+    welcome.cpus = static_cast<uint32_t>(arbiter_.machine().cpus().count());
+    const ssize_t sent = os_.send(connection.socket.get(), &welcome, sizeof welcome,
+                                  {connection.grant_fd.get(), connection.client_fd.get()});
+    connection.wake_pending = false;
+    connection.grant_fd = Descriptor();
+    connection.client_fd = Descriptor();
+    if (sent < 0) return close(connection, false);
+    log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
+}
+
+void Server::refuse(Connection& connection, uint32_t code, const std::string& reason) {
+    log(fmt::format("refused pid {}: {}", connection.peer.pid, reason));
+    auto message = message_of<heddle_refused>(HEDDLE_REFUSED);
+    message.code = code;
+    copy_text(message.text, sizeof message.text, reason);
+    (void)os_.send(connection.socket.get(), &message, sizeof message, {});
+    close(connection, false);
+}
+
+void Server::close(Connection& connection, bool died) {
+    const int fd = connection.socket.get();
+    const ClientId client = connection.client;
+    closed_.push_back(fd);
+    if (connection.pidfd.valid()) {
+        closed_.push_back(connection.pidfd.get());
+        sockets_by_pidfd_.erase(connection.pidfd.get());
+    }
+    sockets_by_client_.erase(client);
+    connection.release_pages(os_);
+    connections_.erase(fd);  // closing a descriptor takes it out of the epoll
+    if (client != ClientId{}) {
+        arbiter_.leave(client, died, clock_.now());
+        log(fmt::format("client {} {}", client.value, died ? "died" : "left"));
+    }
+}
+
+void Server::end_silent_handshakes() {
+    const Time now = clock_.now();
+    std::vector<Connection*> silent;
+    for (const auto& [fd, connection] : connections_)
+        if (!connection->registered && now >= connection->handshake_deadline)
+            silent.push_back(connection.get());
+    for (Connection* connection : silent)
+        refuse(*connection, HEDDLE_REFUSED_MALFORMED, "no HELLO came in time");
+}
+
+void Server::read_pages() {
+    for (const auto& [client, fd] : sockets_by_client_) read_page(*connections_.at(fd), false);
+}
+
+void Server::read_page(Connection& connection, bool urgent) {
+    if (connection.client_page() == nullptr) return;
+    const uint32_t demand = connection.client_page()->demand.load();
+    const uint64_t since = connection.client_page()->since_ns.load(std::memory_order_relaxed);
+    const Time now = clock_.now();
+    const Time lasting{Nanoseconds(static_cast<int64_t>(std::min(since, nanoseconds_of(now))))};
+    arbiter_.observe(connection.client, static_cast<int>(std::min(demand, uint32_t{HEDDLE_MAX_CPUS})),
+                     lasting, urgent, now);
+}
+
+Server::Connection* Server::connection_of(ClientId client) {
+    const auto place = sockets_by_client_.find(client);
+    return place == sockets_by_client_.end() ? nullptr : connections_.at(place->second).get();
+}
+
+}  // namespace heddle

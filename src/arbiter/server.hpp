@@ -1,0 +1,95 @@
+// Server: the thin shell around the arbiter: one socket, one epoll, the pages of the clients.
+//
+// One thread runs it and owns all of it. It never blocks on a client: what a client does not read waits in a
+// bounded queue, and who overruns it is dropped. Identity comes from the kernel alone (SO_PEERCRED, pidfd). A
+// message is copied, then validated (codec.hpp); a word of a client's page is read once and bounded. A client
+// that dies is noticed by its pidfd, one that closes its socket by that; both give their CPUs back in the
+// same turn of the loop.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "arbiter/arbiter.hpp"
+#include "base/clock.hpp"
+#include "base/os.hpp"
+#include "cores/codec.hpp"
+
+namespace heddle {
+
+struct ServerConfig {
+    std::string path;          ///< of the socket; its folder exists
+    bool other_users = false;  ///< serve users other than our own (a system-wide daemon)
+    int connections = 512;
+    Nanoseconds handshake = std::chrono::seconds(1);
+    size_t queued_events = 1 << 16;        ///< of one watcher
+    std::optional<Nanoseconds> idle_exit;  ///< stop after so long without a connection
+};
+
+class Server {
+  public:
+    /// Listens. With `listening` >= 0 that socket is taken over (socket activation). Throws kSystem, or
+    /// kLimit where the path is too long.
+    Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int listening = -1);
+    ~Server();
+
+    /// Serves until stop() or until idle for long enough.
+    void run();
+    /// One turn of the loop; false when run() would end.
+    bool turn();
+    /// From a signal handler or another thread.
+    void stop() { stopping_ = true; }
+    /// A descriptor that ends run() when readable (a signalfd, say); owned by the caller.
+    void watch_for_stop(int fd);
+
+    [[nodiscard]] const Arbiter& arbiter() const { return arbiter_; }
+    [[nodiscard]] size_t connections() const { return connections_.size(); }
+    /// Called with each thing worth a line in a log.
+    std::function<void(const std::string&)> log = [](const std::string&) {};
+
+  private:
+    struct Connection;
+
+    void accept_all();
+    void receive_from(Connection& connection);
+    void handle(Connection& connection, Request request);
+    void hello(Connection& connection, const HelloRequest& request);
+    void refuse(Connection& connection, uint32_t code, const std::string& reason);
+    void send_status(Connection& connection);
+    void start_watching(Connection& connection);
+    void close(Connection& connection, bool died);
+
+    void read_pages();
+    void read_page(Connection& connection, bool urgent);
+    void apply_actions();
+    void apply(const Publish& publish);
+    void apply(const Fence& fence);
+    void apply(const Event& event);
+    void send_or_wait(Connection& connection);
+    template <class Message>
+    void queue(Connection& connection, const Message& message);
+    void want_writable(Connection& connection, bool on);
+    [[nodiscard]] Connection* connection_of(ClientId client);
+    [[nodiscard]] std::optional<Nanoseconds> time_to_wait() const;
+    void end_silent_handshakes();
+
+    ServerConfig config_;
+    Arbiter arbiter_;
+    Os& os_;
+    Clock& clock_;
+    Time started_;
+    Time idle_since_;
+    Descriptor listening_;
+    Descriptor epoll_;
+    std::map<int, std::unique_ptr<Connection>> connections_;  // by socket
+    std::map<int, int> sockets_by_pidfd_;
+    std::map<ClientId, int> sockets_by_client_;
+    std::vector<int> closed_;  // during this turn: events for them are stale
+    std::atomic<bool> stopping_ = false;
+    int stop_fd_ = -1;
+};
+
+}  // namespace heddle

@@ -1,0 +1,165 @@
+#include "base/os.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace heddle {
+namespace {
+
+int result(long value) {
+    return value < 0 ? -errno : static_cast<int>(value);
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = other.release();
+    }
+    return *this;
+}
+
+Descriptor::~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+int Descriptor::release() noexcept {
+    return std::exchange(fd_, -1);
+}
+
+int Os::socket_seqpacket() {
+    return result(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+int Os::bind_listen(int fd, const std::string& path, int backlog) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) return -ENAMETOOLONG;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -errno;
+    return result(::listen(fd, backlog));
+}
+
+int Os::accept(int fd) {
+    return result(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+int Os::peer_credentials(int fd, PeerCredentials& credentials) {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return -errno;
+    if (bytes != sizeof peer || peer.pid <= 0) return -ENODATA;
+    credentials = {peer.pid, peer.uid};
+    return 0;
+}
+
+int Os::peer_pidfd(int fd, pid_t pid) {
+    int pidfd = -1;
+    socklen_t bytes = sizeof pidfd;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes) == 0 && pidfd >= 0) {
+        ::fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+        return pidfd;
+    }
+    return result(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+ssize_t Os::receive(int fd, void* buffer, size_t bytes) {
+    // MSG_TRUNC: the true length, so that a message that is too long is seen as such.
+    const ssize_t got = ::recv(fd, buffer, bytes, MSG_DONTWAIT | MSG_TRUNC);
+    return got < 0 ? -errno : got;
+}
+
+ssize_t Os::send(int fd, const void* buffer, size_t bytes, const std::vector<int>& descriptors) {
+    iovec part{const_cast<void*>(buffer), bytes};
+    msghdr packet{};
+    packet.msg_iov = &part;
+    packet.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+    if (!descriptors.empty()) {
+        if (descriptors.size() > 4) return -EINVAL;
+        packet.msg_control = control;
+        packet.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+        cmsghdr* rights = CMSG_FIRSTHDR(&packet);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+        std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+    }
+    const ssize_t sent = ::sendmsg(fd, &packet, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent < 0 ? -errno : sent;
+}
+
+int Os::epoll_create() {
+    return result(::epoll_create1(EPOLL_CLOEXEC));
+}
+
+int Os::epoll_control(int epoll, int operation, int fd, epoll_event* event) {
+    return result(::epoll_ctl(epoll, operation, fd, event));
+}
+
+int Os::epoll_wait(int epoll, epoll_event* events, int count, std::optional<Nanoseconds> timeout) {
+    timespec limit{};
+    if (timeout) {
+        const auto ns = std::max<int64_t>(timeout->count(), 0);
+        limit = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    }
+    return result(::epoll_pwait2(epoll, events, count, timeout ? &limit : nullptr, nullptr));
+}
+
+int Os::make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping) {
+    Descriptor page(static_cast<int>(::syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+    if (!page.valid()) return -errno;
+    if (::ftruncate(page.get(), static_cast<off_t>(bytes)) != 0) return -errno;
+    void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page.get(), 0);
+    if (mapped == MAP_FAILED) return -errno;
+    const int seals =
+        F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL | (read_only_for_others ? F_SEAL_FUTURE_WRITE : 0);
+    if (::fcntl(page.get(), F_ADD_SEALS, seals) != 0) {
+        const int failure = errno;
+        ::munmap(mapped, bytes);
+        return -failure;
+    }
+    *mapping = mapped;
+    return page.release();
+}
+
+void Os::unmap(void* mapping, size_t bytes) {
+    ::munmap(mapping, bytes);
+}
+
+int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir(fmt::format("/proc/{}/task", pid).c_str()),
+                                                    ::closedir);
+    if (tasks == nullptr) return -errno;
+    int failure = 0;
+    while (const dirent* entry = ::readdir(tasks.get())) {
+        const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+        if (thread <= 0) continue;
+        if (::sched_setaffinity(thread, mask.size() * sizeof(long),
+                                reinterpret_cast<const cpu_set_t*>(mask.data())) != 0 &&
+            errno != ESRCH)
+            failure = -errno;
+    }
+    return failure;
+}
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+// Os: every system call of the daemon behind one narrow interface, so that tests inject any errno at any
+// call.
+//
+// Each function does what the system call of its name does and returns -errno on failure. No state; any
+// thread.
+#pragma once
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace heddle {
+
+/// A file descriptor that closes itself.
+class Descriptor {
+  public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) : fd_(fd) {}
+    Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+    Descriptor& operator=(Descriptor&& other) noexcept;
+    ~Descriptor();
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
+    int release() noexcept;
+
+  private:
+    int fd_ = -1;
+};
+
+struct PeerCredentials {
+    pid_t pid = 0;
+    uid_t uid = 0;
+};
+
+class Os {
+  public:
+    virtual ~Os() = default;
+
+    virtual int socket_seqpacket();
+    /// Binds to a path and listens. `backlog` connections may wait.
+    virtual int bind_listen(int fd, const std::string& path, int backlog);
+    virtual int accept(int fd);
+    virtual int peer_credentials(int fd, PeerCredentials& credentials);
+    /// A pidfd of the peer: SO_PEERPIDFD where the kernel has it, else pidfd_open of the pid.
+    virtual int peer_pidfd(int fd, pid_t pid);
+    /// Never block. Bytes, or -EAGAIN.
+    virtual ssize_t receive(int fd, void* buffer, size_t bytes);
+    virtual ssize_t send(int fd, const void* buffer, size_t bytes, const std::vector<int>& descriptors);
+
+    virtual int epoll_create();
+    virtual int epoll_control(int epoll, int operation, int fd, epoll_event* event);
+    /// Waits until an event or the timeout (none: for ever).
+    virtual int epoll_wait(int epoll, epoll_event* events, int count, std::optional<Nanoseconds> timeout);
+
+    /// A shared, zeroed region that cannot grow or shrink; with `read_only_for_others`, nobody can map it for
+    /// writing after this call. Gives the descriptor and the caller's own writable mapping.
+    virtual int make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping);
+    virtual void unmap(void* mapping, size_t bytes);
+
+    /// Binds each thread of a process; 0 when every thread that still lives was bound.
+    virtual int bind_process(pid_t pid, const std::vector<unsigned long>& mask);
+};
+
+}  // namespace heddle

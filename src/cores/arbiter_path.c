@@ -1,0 +1,66 @@
+#include "cores/arbiter_path.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char kSystemSocket[] = "/run/heddle/arbiter.sock";
+
+/* The folder must be a real folder of this user that nobody else can write to: its owner decides who listens
+ * there. */
+static const char* folder_problem(const char* folder) {
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) return strerror(errno);
+    struct stat status;
+    if (lstat(folder, &status) != 0) return strerror(errno);
+    if (!S_ISDIR(status.st_mode)) return "it is not a folder";
+    if (status.st_uid != geteuid()) return "it belongs to somebody else";
+    if ((status.st_mode & 022) != 0) return "others may write to it";
+    return NULL;
+}
+
+enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES],
+                                              char problem[HEDDLE_PROBLEM_BYTES]) {
+    const char* named = getenv("HEDDLE_ARBITER");
+    if (named != NULL && strcmp(named, "off") == 0) return HEDDLE_ARBITER_OFF;
+    if (named != NULL && *named != '\0' && strcmp(named, "auto") != 0) {
+        if (*named != '/') {
+            snprintf(problem, HEDDLE_PROBLEM_BYTES,
+                     "HEDDLE_ARBITER is '%.100s'; it has to be auto, off or an absolute path", named);
+            return HEDDLE_ARBITER_IMPOSSIBLE;
+        }
+        if (strlen(named) >= HEDDLE_SOCKET_PATH_BYTES) {
+            snprintf(problem, HEDDLE_PROBLEM_BYTES,
+                     "the path in HEDDLE_ARBITER has %zu characters, and the system allows %d for a socket: "
+                     "%.100s...",
+                     strlen(named), HEDDLE_SOCKET_PATH_BYTES - 1, named);
+            return HEDDLE_ARBITER_IMPOSSIBLE;
+        }
+        memcpy(path, named, strlen(named) + 1);
+        return HEDDLE_ARBITER_EXPLICIT;
+    }
+    if (access(kSystemSocket, F_OK) == 0) {
+        memcpy(path, kSystemSocket, sizeof kSystemSocket);
+        return HEDDLE_ARBITER_SYSTEM;
+    }
+    const char* runtime = getenv("XDG_RUNTIME_DIR");
+    char folder[HEDDLE_SOCKET_PATH_BYTES];
+    int length = runtime != NULL && *runtime == '/'
+                     ? snprintf(folder, sizeof folder, "%s/heddle", runtime)
+                     : snprintf(folder, sizeof folder, "/tmp/heddle-%u", geteuid());
+    if (length >= (int)sizeof folder - (int)sizeof "/arbiter.sock") {
+        snprintf(problem, HEDDLE_PROBLEM_BYTES, "XDG_RUNTIME_DIR is too long for a socket: %.100s...",
+                 runtime);
+        return HEDDLE_ARBITER_IMPOSSIBLE;
+    }
+    const char* why = folder_problem(folder);
+    if (why != NULL) {
+        snprintf(problem, HEDDLE_PROBLEM_BYTES, "the arbiter's folder %s cannot be used: %s", folder, why);
+        return HEDDLE_ARBITER_IMPOSSIBLE;
+    }
+    memcpy(path, folder, (size_t)length);
+    memcpy(path + length, "/arbiter.sock", sizeof "/arbiter.sock");
+    return HEDDLE_ARBITER_USER;
+}

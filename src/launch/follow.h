@@ -1,0 +1,20 @@
+/* Makes the threads of this process follow its grant.
+ *
+ * One helper thread waits on the arbiter's socket. When the grant changes it binds every thread of the
+ * process to the CPUs granted, tells libgomp to wait without burning cores while somebody else could use
+ * them, and answers the arbiter. It runs nothing while nothing changes.
+ */
+#ifndef HEDDLE_LAUNCH_FOLLOW_H
+#define HEDDLE_LAUNCH_FOLLOW_H
+
+#include <stdbool.h>
+
+/* Obeys the first grant and starts the helper thread. Called once the link is open. Returns false when no
+ * thread could be made: the program then runs unmanaged. */
+bool follow_start(void);
+void follow_forget_in_child(void);
+
+/* How many CPUs the threads of this process are bound to now; 0 while none was granted yet. */
+unsigned follow_cpus(void);
+
+#endif

@@ -1,0 +1,325 @@
+#define _GNU_SOURCE
+#include "libgomp.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "blocking.h"
+#include "export.h"
+#include "follow.h"
+#include "libgomp_entries.h"
+#include "link.h"
+
+enum { kMaxLibraries = 8, kMaxCallers = 256 };
+
+/* One loaded libgomp. Programs have one; Python wheels bring copies of their own. */
+struct library {
+    void* entries[kEntryCount];
+    int (*max_threads)(void);
+    int (*num_procs)(void);
+    const void* base; /* any address inside, for libgomp_contains */
+    const void* end;
+    _Atomic int team; /* threads of the largest team that it was asked for */
+    bool parked;
+};
+
+/* A loaded object that calls libgomp, by its address range, and the libgomp that its calls belong to. */
+struct caller {
+    const char* from;
+    const char* to;
+    struct library* library;
+    bool trusts_max_threads; /* sizes nothing by omp_get_max_threads but the next region */
+};
+
+/* Tables only grow, under `growing`; readers see `*_count` entries, each complete before it is counted. */
+static struct library libraries[kMaxLibraries];
+static _Atomic unsigned library_count;
+static struct caller callers[kMaxCallers];
+static _Atomic unsigned caller_count;
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+
+/* Depth of regions around this thread's code: nested regions are the program's own affair. */
+static __thread int region_depth;
+static __thread int region_demand;
+
+static const char* const kEntryNames[kEntryCount] = {
+#define ENTRY(name) #name,
+    LIBGOMP_ENTRIES(ENTRY)
+#undef ENTRY
+};
+
+struct range {
+    const void* inside;
+    const char* from;
+    const char* to;
+};
+
+static int find_range(struct dl_phdr_info* object, size_t size, void* data) {
+    (void)size;
+    struct range* range = data;
+    const char* low = (const char*)UINTPTR_MAX;
+    const char* high = NULL;
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+        const ElfW(Phdr)* segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD) continue;
+        const char* start = (const char*)(object->dlpi_addr + segment->p_vaddr);
+        if (start < low) low = start;
+        if (start + segment->p_memsz > high) high = start + segment->p_memsz;
+    }
+    if ((const char*)range->inside < low || (const char*)range->inside >= high) return 0;
+    range->from = low;
+    range->to = high;
+    return 1;
+}
+
+static struct library* library_of(void* entry_parallel, void* handle) {
+    const unsigned known = atomic_load(&library_count);
+    for (unsigned i = 0; i < known; ++i)
+        if (libraries[i].entries[kEntry_GOMP_parallel] == entry_parallel) return &libraries[i];
+    if (known == kMaxLibraries) return NULL;
+    struct library* library = &libraries[known];
+    for (int i = 0; i < kEntryCount; ++i) library->entries[i] = dlsym(handle, kEntryNames[i]);
+    *(void**)&library->max_threads = dlsym(handle, "omp_get_max_threads");
+    *(void**)&library->num_procs = dlsym(handle, "omp_get_num_procs");
+    if (library->max_threads == NULL || library->num_procs == NULL) return NULL;
+    struct range range = {.inside = entry_parallel};
+    dl_iterate_phdr(find_range, &range);
+    library->base = range.from;
+    library->end = range.to;
+    atomic_store(&library_count, known + 1);
+    return library;
+}
+
+/* Which libgomp would `address` have called, had we not come between? The program itself and libraries that
+ * it loaded at start see the first one after us; an object that came by dlopen sees the one among its own
+ * dependencies. */
+static struct caller find_caller(const void* address) {
+    struct range range = {.inside = address};
+    dl_iterate_phdr(find_range, &range);
+    struct caller caller = {.from = range.from, .to = range.to};
+    Dl_info where;
+    struct link_map* map = NULL;
+    void* parallel = NULL;
+    void* handle = NULL;
+    if (dladdr1(address, &where, (void**)&map, RTLD_DL_LINKMAP) != 0 && map != NULL) {
+        if (map->l_name[0] != '\0') handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+        if (handle != NULL) parallel = dlsym(handle, "GOMP_parallel");
+        caller.trusts_max_threads =
+            strstr(map->l_name, "openblas") != NULL || strstr(map->l_name, "libblas") != NULL;
+    }
+    if (parallel == NULL) {
+        handle = RTLD_NEXT;
+        parallel = dlsym(RTLD_NEXT, "GOMP_parallel");
+    }
+    if (parallel != NULL) caller.library = library_of(parallel, handle);
+    return caller;
+}
+
+static const struct caller* caller_at(const void* address) {
+    const unsigned count = atomic_load_explicit(&caller_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; ++i)
+        if ((const char*)address >= callers[i].from && (const char*)address < callers[i].to)
+            return &callers[i];
+    pthread_mutex_lock(&growing);
+    const struct caller* found = NULL;
+    const unsigned now = atomic_load(&caller_count);
+    for (unsigned i = count; i < now && found == NULL; ++i)
+        if ((const char*)address >= callers[i].from && (const char*)address < callers[i].to)
+            found = &callers[i];
+    if (found == NULL) {
+        /* A full table forgets its last entry: slower, never wrong. */
+        const unsigned slot = now < kMaxCallers ? now : kMaxCallers - 1;
+        callers[slot] = find_caller(address);
+        found = &callers[slot];
+        if (now < kMaxCallers) atomic_store_explicit(&caller_count, now + 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&growing);
+    return found;
+}
+
+bool libgomp_contains(const void* address) {
+    const unsigned count = atomic_load(&library_count);
+    for (unsigned i = 0; i < count; ++i)
+        if (address >= libraries[i].base && address < libraries[i].end) return true;
+    Dl_info where;
+    return count == 0 && dladdr(address, &where) != 0 && strstr(where.dli_fname, "libgomp") != NULL;
+}
+
+/* Chooses the threads of a region that begins and raises the demand. `asked` is the region's own number, 0
+ * for none. */
+static unsigned enter_region(struct library* library, unsigned asked) {
+    if (region_depth++ > 0 || !link_managed() || asked == 1) return asked;
+    const int wanted = asked != 0 ? (int)asked : library->max_threads();
+    if (wanted <= 1) return asked;
+    region_demand = wanted - 1;
+    link_change_demand(region_demand, false);
+    unsigned threads = asked;
+    if (asked == 0) {
+        const unsigned cpus = follow_cpus();
+        threads = cpus == 0 ? 1 : (unsigned)wanted < cpus ? (unsigned)wanted : cpus;
+    }
+    if ((int)threads > atomic_load_explicit(&library->team, memory_order_relaxed))
+        library->team = (int)threads;
+    return threads;
+}
+
+static void leave_region(void) {
+    if (--region_depth > 0 || region_demand == 0) return;
+    link_change_demand(-region_demand, false);
+    region_demand = 0;
+}
+
+#define CALLER() caller_at(__builtin_return_address(0))
+#define REAL(library, name, type) ((type)(library)->entries[kEntry_##name])
+
+/* An entry that runs the whole region: pass the chosen number of threads on in place of the one asked for. */
+#define WHOLE_REGION(result, name, parameters, types, arguments)                   \
+    HEDDLE_EXPORT result name parameters {                                         \
+        struct library* library = CALLER()->library;                               \
+        num_threads = enter_region(library, num_threads);                          \
+        WHOLE_REGION_CALL_##result(REAL(library, name, result(*) types) arguments) \
+    }
+#define WHOLE_REGION_CALL_void(call) \
+    call;                            \
+    leave_region();
+#define WHOLE_REGION_CALL_unsigned(call) \
+    const unsigned value = call;         \
+    leave_region();                      \
+    return value;
+
+/* An entry of the older kind: the region runs on until GOMP_parallel_end. */
+#define REGION_START(name, parameters, types, arguments)  \
+    HEDDLE_EXPORT void name parameters {                  \
+        struct library* library = CALLER()->library;      \
+        num_threads = enter_region(library, num_threads); \
+        REAL(library, name, void(*) types) arguments;     \
+    }
+
+#define BODY void (*fn)(void*), void *data, unsigned num_threads
+#define BODY_TYPES void (*)(void*), void*, unsigned
+#define LOOP BODY, long start, long end, long incr
+#define LOOP_TYPES BODY_TYPES, long, long, long
+
+WHOLE_REGION(void, GOMP_parallel, (BODY, unsigned flags), (BODY_TYPES, unsigned),
+             (fn, data, num_threads, flags))
+WHOLE_REGION(unsigned, GOMP_parallel_reductions, (BODY, unsigned flags), (BODY_TYPES, unsigned),
+             (fn, data, num_threads, flags))
+WHOLE_REGION(void, GOMP_parallel_sections, (BODY, unsigned count, unsigned flags),
+             (BODY_TYPES, unsigned, unsigned), (fn, data, num_threads, count, flags))
+
+#define CHUNKED_LOOP(name)                                                                     \
+    WHOLE_REGION(void, name, (LOOP, long chunk, unsigned flags), (LOOP_TYPES, long, unsigned), \
+                 (fn, data, num_threads, start, end, incr, chunk, flags))
+#define PLAIN_LOOP(name)                                                     \
+    WHOLE_REGION(void, name, (LOOP, unsigned flags), (LOOP_TYPES, unsigned), \
+                 (fn, data, num_threads, start, end, incr, flags))
+#define CHUNKED_LOOP_START(name)                               \
+    REGION_START(name, (LOOP, long chunk), (LOOP_TYPES, long), \
+                 (fn, data, num_threads, start, end, incr, chunk))
+
+CHUNKED_LOOP(GOMP_parallel_loop_static)
+CHUNKED_LOOP(GOMP_parallel_loop_dynamic)
+CHUNKED_LOOP(GOMP_parallel_loop_guided)
+CHUNKED_LOOP(GOMP_parallel_loop_nonmonotonic_dynamic)
+CHUNKED_LOOP(GOMP_parallel_loop_nonmonotonic_guided)
+PLAIN_LOOP(GOMP_parallel_loop_runtime)
+PLAIN_LOOP(GOMP_parallel_loop_nonmonotonic_runtime)
+PLAIN_LOOP(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
+
+REGION_START(GOMP_parallel_start, (BODY), (BODY_TYPES), (fn, data, num_threads))
+REGION_START(GOMP_parallel_sections_start, (BODY, unsigned count), (BODY_TYPES, unsigned),
+             (fn, data, num_threads, count))
+CHUNKED_LOOP_START(GOMP_parallel_loop_static_start)
+CHUNKED_LOOP_START(GOMP_parallel_loop_dynamic_start)
+CHUNKED_LOOP_START(GOMP_parallel_loop_guided_start)
+REGION_START(GOMP_parallel_loop_runtime_start, (LOOP), (LOOP_TYPES),
+             (fn, data, num_threads, start, end, incr))
+
+HEDDLE_EXPORT void GOMP_parallel_end(void) {
+    REAL(CALLER()->library, GOMP_parallel_end, void (*)(void))();
+    leave_region();
+}
+
+/* A league of teams on the host runs its teams one after the other, each a region of its own inside. */
+HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams, unsigned thread_limit,
+                                  unsigned flags) {
+    REAL(CALLER()->library, GOMP_teams_reg, void (*)(void (*)(void*), void*, unsigned, unsigned, unsigned))
+    (fn, data, teams, thread_limit, flags);
+}
+
+/* OpenBLAS sizes each region by this call and asks for that number explicitly, so it follows its grant only
+ * through it. Other programs size arrays by it once and index them by thread for ever: they get the true
+ * answer. */
+HEDDLE_EXPORT int omp_get_max_threads(void) {
+    const struct caller* caller = CALLER();
+    if (caller->library == NULL) return 1;
+    const int most = caller->library->max_threads();
+    if (!caller->trusts_max_threads || !link_managed() || region_depth > 0) return most;
+    const unsigned cpus = follow_cpus();
+    if (cpus == 0) return 1;
+    return (int)cpus < most ? (int)cpus : most;
+}
+
+/* The parked team. Its threads sleep on `parked_word` until it leaves the value they were parked with. */
+static _Atomic uint32_t parked_word;
+
+struct parking {
+    struct library* library;
+    unsigned threads;
+    uint32_t word;
+};
+
+static void sleep_until_released(void* data) {
+    const struct parking* parking = data;
+    while (atomic_load(&parked_word) == parking->word)
+        syscall(SYS_futex, &parked_word, FUTEX_WAIT_PRIVATE, parking->word, NULL, NULL, 0);
+}
+
+static void* park(void* data) {
+    struct parking parking = *(struct parking*)data;
+    free(data);
+    REAL(parking.library, GOMP_parallel, void (*)(BODY_TYPES, unsigned))
+    (sleep_until_released, &parking, parking.threads, 0);
+    return NULL; /* libgomp ends the pool of a thread that ends, and stops counting it */
+}
+
+static void park_team(struct library* library) {
+    struct parking* parking = malloc(sizeof *parking);
+    if (parking == NULL) return;
+    const int cpus = library->num_procs();
+    const int team = atomic_load(&library->team) > 0 ? atomic_load(&library->team) : 1;
+    /* libgomp counts the team's threads and the parked ones but one; above its CPUs it spins shortly. */
+    const int enough = cpus - team + 2;
+    *parking = (struct parking){library, (unsigned)(enough < 2 ? 2 : enough), atomic_load(&parked_word)};
+    if (blocking_start_uncounted(park, parking)) {
+        library->parked = true;
+    } else {
+        free(parking);
+    }
+}
+
+void libgomp_wait_politely(bool politely) {
+    const unsigned count = atomic_load(&library_count);
+    bool release = false;
+    for (unsigned i = 0; i < count; ++i) {
+        if (politely && !libraries[i].parked) park_team(&libraries[i]);
+        release |= !politely && libraries[i].parked;
+    }
+    if (!release) return;
+    atomic_fetch_add(&parked_word, 1);
+    syscall(SYS_futex, &parked_word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    for (unsigned i = 0; i < count; ++i) libraries[i].parked = false;
+}
+
+void libgomp_forget_in_child(void) {
+    for (unsigned i = 0; i < atomic_load(&library_count); ++i) libraries[i].parked = false;
+    region_depth = 0;
+    region_demand = 0;
+}

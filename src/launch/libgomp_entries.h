@@ -1,0 +1,33 @@
+/* Every entry of libgomp (GCC 4 to 14) that opens or closes a parallel region on the host. */
+#ifndef HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
+#define HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
+
+#define LIBGOMP_ENTRIES(ENTRY)                           \
+    ENTRY(GOMP_parallel)                                 \
+    ENTRY(GOMP_parallel_reductions)                      \
+    ENTRY(GOMP_parallel_sections)                        \
+    ENTRY(GOMP_parallel_loop_static)                     \
+    ENTRY(GOMP_parallel_loop_dynamic)                    \
+    ENTRY(GOMP_parallel_loop_guided)                     \
+    ENTRY(GOMP_parallel_loop_nonmonotonic_dynamic)       \
+    ENTRY(GOMP_parallel_loop_nonmonotonic_guided)        \
+    ENTRY(GOMP_parallel_loop_runtime)                    \
+    ENTRY(GOMP_parallel_loop_nonmonotonic_runtime)       \
+    ENTRY(GOMP_parallel_loop_maybe_nonmonotonic_runtime) \
+    ENTRY(GOMP_parallel_start)                           \
+    ENTRY(GOMP_parallel_end)                             \
+    ENTRY(GOMP_parallel_sections_start)                  \
+    ENTRY(GOMP_parallel_loop_static_start)               \
+    ENTRY(GOMP_parallel_loop_dynamic_start)              \
+    ENTRY(GOMP_parallel_loop_guided_start)               \
+    ENTRY(GOMP_parallel_loop_runtime_start)              \
+    ENTRY(GOMP_teams_reg)
+
+enum libgomp_entry {
+#define ENTRY(name) kEntry_##name,
+    LIBGOMP_ENTRIES(ENTRY)
+#undef ENTRY
+        kEntryCount
+};
+
+#endif

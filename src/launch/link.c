@@ -1,0 +1,283 @@
+#define _GNU_SOURCE
+#include "link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kAnswerDeadlineMs = 250, kHighDescriptor = 512 };
+
+/* `managed` and the page pointers are written before threads exist or under `opening`, and read everywhere;
+ * the pages of an arbiter that died stay mapped, so that a reader never faults. */
+static struct {
+    _Atomic int socket;
+    _Atomic(const heddle_grant_page*) grant;
+    _Atomic(heddle_client_page*) page;
+    _Atomic int demand; /* the truth; the page mirrors it */
+    cpu_set_t allowed;
+    bool allowed_known;
+    char path[sizeof(((struct sockaddr_un*)0)->sun_path)];
+} self = {.socket = -1, .demand = 1};
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* poll(2) itself: the wrapper of blocking.c would count this thread as one of the program's. */
+static long wait_readable(struct pollfd* ready, int timeout_ms) {
+    return syscall(SYS_poll, ready, 1, timeout_ms);
+}
+
+bool link_managed(void) {
+    return atomic_load_explicit(&self.grant, memory_order_acquire) != NULL;
+}
+
+const cpu_set_t* link_allowed(void) {
+    return &self.allowed;
+}
+
+static void fill_header(heddle_header* header, enum heddle_message_type type, size_t bytes) {
+    header->magic = HEDDLE_PROTOCOL_MAGIC;
+    header->version = HEDDLE_PROTOCOL_VERSION;
+    header->type = (uint16_t)type;
+    header->bytes = (uint32_t)bytes;
+}
+
+static uint32_t number_from(const char* name, uint32_t otherwise) {
+    const char* text = getenv(name);
+    if (text == NULL || *text == '\0') return otherwise;
+    char* end = NULL;
+    const unsigned long value = strtoul(text, &end, 10);
+    return *end == '\0' && value <= HEDDLE_MAX_CPUS ? (uint32_t)value : otherwise;
+}
+
+static void mask_from(heddle_mask* mask, const cpu_set_t* cpus) {
+    for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+        if (CPU_ISSET(cpu, cpus)) mask->words[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+}
+
+static void fill_hello(heddle_hello* hello) {
+    memset(hello, 0, sizeof *hello);
+    fill_header(&hello->header, HEDDLE_HELLO, sizeof *hello);
+    hello->kind = HEDDLE_KIND_PROGRAM;
+    const char* mode = getenv("HEDDLE_MODE");
+    if (mode != NULL && strcmp(mode, "threads") == 0) hello->mode = HEDDLE_MODE_THREADS;
+    if (mode != NULL && strcmp(mode, "mask") == 0) hello->mode = HEDDLE_MODE_MASK;
+    const int demand = atomic_load(&self.demand);
+    hello->demand = demand > 0 ? (uint32_t)demand : 0;
+    hello->min_cpus = number_from("HEDDLE_MIN", 0);
+    hello->max_cpus = number_from("HEDDLE_MAX", 0);
+    hello->weight = number_from("HEDDLE_WEIGHT", 1);
+    if (hello->weight == 0) hello->weight = 1;
+    mask_from(&hello->allowed, &self.allowed);
+    const char* name = getenv("HEDDLE_NAME");
+    if (name == NULL || *name == '\0') name = program_invocation_short_name;
+    snprintf(hello->name, sizeof hello->name, "%s", name);
+    const heddle_grant_page* before = atomic_load(&self.grant);
+    if (before != NULL) {
+        struct link_grant held;
+        link_read_grant(&held);
+        mask_from(&hello->held, &held.cpus);
+    }
+}
+
+static int connect_to(const char* path) {
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
+        const int failure = errno;
+        close(fd);
+        errno = failure;
+        return -1;
+    }
+    /* Out of the way of programs that expect their first descriptors to be 3, 4, ... */
+    const int high = fcntl(fd, F_DUPFD_CLOEXEC, kHighDescriptor);
+    if (high < 0) return fd;
+    close(fd);
+    return high;
+}
+
+/* Receives the answer to HELLO with its two descriptors. Returns 0 or an errno. */
+static int receive_welcome(int fd, int descriptors[2]) {
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    if (wait_readable(&ready, kAnswerDeadlineMs) != 1) return ETIMEDOUT;
+    union {
+        heddle_header header;
+        heddle_refused refused;
+        char bytes[HEDDLE_MESSAGE_BYTES];
+    } message;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    struct iovec part = {&message, sizeof message};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    const ssize_t got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
+    if (got < (ssize_t)sizeof message.header || message.header.magic != HEDDLE_PROTOCOL_MAGIC) return EPROTO;
+    if (message.header.type == HEDDLE_REFUSED && got == sizeof message.refused) {
+        message.refused.text[sizeof message.refused.text - 1] = '\0';
+        fprintf(stderr, "heddle: the arbiter refuses: %s\n", message.refused.text);
+        return ECONNREFUSED;
+    }
+    const struct cmsghdr* rights = CMSG_FIRSTHDR(&packet);
+    if (message.header.type != HEDDLE_WELCOME || rights == NULL || rights->cmsg_type != SCM_RIGHTS ||
+        rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+        return EPROTO;
+    memcpy(descriptors, CMSG_DATA(rights), 2 * sizeof(int));
+    return 0;
+}
+
+static int register_with(const char* path) {
+    const int fd = connect_to(path);
+    if (fd < 0) return errno;
+    heddle_hello hello;
+    fill_hello(&hello);
+    int descriptors[2];
+    int failure = send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello ? 0 : errno;
+    if (failure == 0) failure = receive_welcome(fd, descriptors);
+    if (failure != 0) {
+        close(fd);
+        return failure;
+    }
+    const heddle_grant_page* grant = mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ, MAP_SHARED, descriptors[0], 0);
+    heddle_client_page* page =
+        mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors[1], 0);
+    close(descriptors[0]);
+    close(descriptors[1]);
+    if (grant == MAP_FAILED || page == MAP_FAILED || grant->magic != HEDDLE_PROTOCOL_MAGIC) {
+        close(fd);
+        return EPROTO;
+    }
+    /* A forked child must not write into its parent's page. */
+    madvise(page, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
+    atomic_store(&self.socket, fd);
+    atomic_store_explicit(&self.page, page, memory_order_release);
+    atomic_store_explicit(&self.grant, grant, memory_order_release);
+    link_change_demand(0, false);
+    return 0;
+}
+
+int link_open(void) {
+    if (!self.allowed_known) {
+        CPU_ZERO(&self.allowed);
+        if (sched_getaffinity(0, sizeof self.allowed, &self.allowed) != 0) return errno;
+        self.allowed_known = true;
+    }
+    const char* path = getenv("HEDDLE_ARBITER");
+    if (path == NULL || *path != '/' || strlen(path) >= sizeof self.path) return ENOENT;
+    memcpy(self.path, path, strlen(path) + 1);
+    return register_with(self.path);
+}
+
+void link_forget_in_child(void) {
+    const int fd = atomic_exchange(&self.socket, -1);
+    if (fd >= 0) close(fd);
+    atomic_store(&self.grant, NULL);
+    atomic_store(&self.page, NULL);
+    atomic_store(&self.demand, 1);
+}
+
+bool link_wait(void) {
+    heddle_epoch_message message;
+    while (true) {
+        const int fd = atomic_load(&self.socket);
+        const ssize_t got = fd < 0 ? 0 : recv(fd, &message, sizeof message, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        if (got == sizeof message && message.header.type == HEDDLE_CHANGED) return true;
+    }
+}
+
+bool link_reopen(void) {
+    const int old = atomic_exchange(&self.socket, -1);
+    if (old >= 0) close(old);
+    char folder[sizeof self.path];
+    memcpy(folder, self.path, sizeof folder);
+    char* slash = strrchr(folder, '/');
+    if (slash == NULL || slash == folder) return false;
+    *slash = '\0';
+    const int watch = inotify_init1(IN_CLOEXEC);
+    if (watch < 0) return false;
+    const bool watching = inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
+    while (register_with(self.path) != 0) {
+        /* Nothing wakes us until something is made in the arbiter's folder; without inotify we look once a
+         * second. */
+        struct pollfd ready = {.fd = watch, .events = POLLIN};
+        char events[sizeof(struct inotify_event) + NAME_MAX + 1];
+        if (wait_readable(&ready, watching ? -1 : 1000) == 1 && read(watch, events, sizeof events) < 0) break;
+        const struct timespec settle = {.tv_nsec = 2000000};
+        syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &settle, NULL);
+    }
+    close(watch);
+    return atomic_load(&self.socket) >= 0;
+}
+
+void link_read_grant(struct link_grant* grant) {
+    const heddle_grant_page* page = atomic_load_explicit(&self.grant, memory_order_acquire);
+    while (true) {
+        const uint32_t before = atomic_load_explicit(&page->epoch, memory_order_acquire);
+        grant->epoch = before;
+        grant->count = atomic_load_explicit(&page->count, memory_order_relaxed);
+        grant->contended = atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
+        CPU_ZERO(&grant->cpus);
+        for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; cpu += 64) {
+            uint64_t word = atomic_load_explicit(&page->mask[cpu / 64], memory_order_relaxed);
+            for (; word != 0; word &= word - 1) CPU_SET(cpu + (size_t)__builtin_ctzll(word), &grant->cpus);
+        }
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 && atomic_load_explicit(&page->epoch, memory_order_relaxed) == before) return;
+    }
+}
+
+bool link_contended(void) {
+    const heddle_grant_page* page = atomic_load_explicit(&self.grant, memory_order_acquire);
+    return page != NULL && atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
+}
+
+void link_send_left(uint32_t epoch) {
+    heddle_epoch_message message = {.epoch = epoch};
+    fill_header(&message.header, HEDDLE_LEFT, sizeof message);
+    const int fd = atomic_load(&self.socket);
+    if (fd >= 0) send(fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void send_demand(void) {
+    heddle_header header = {0};
+    fill_header(&header, HEDDLE_DEMAND, sizeof header);
+    const int fd = atomic_load(&self.socket);
+    /* A full socket means that the arbiter has many such messages of ours to read: one more says nothing new.
+     */
+    if (fd >= 0) send(fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void link_change_demand(int change, bool soon) {
+    const int demand = atomic_fetch_add(&self.demand, change) + change;
+    const heddle_grant_page* grant = atomic_load_explicit(&self.grant, memory_order_acquire);
+    heddle_client_page* page = atomic_load_explicit(&self.page, memory_order_acquire);
+    if (grant == NULL || page == NULL) return;
+    const uint32_t shown = demand > 0 ? (uint32_t)demand : 0;
+    atomic_store_explicit(&page->since_ns, now_ns(), memory_order_relaxed);
+    /* seq_cst with the arbiter's store of `contended`: either it sees our demand or we see that somebody
+     * waits. */
+    atomic_store(&page->demand, shown);
+    if (atomic_load(&grant->contended) == 0) return;
+    const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
+    if (shown > noticed || (soon && shown < noticed)) send_demand();
+}

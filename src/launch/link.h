@@ -1,0 +1,48 @@
+/* The link of this process to the arbiter: one socket, the grant page and the client page.
+ *
+ * Owned by the process; opened by the constructor, closed and opened anew in a forked child. Everything here
+ * may be called from any thread. When there is no arbiter every call is a cheap no-op and the program runs as
+ * it would alone.
+ */
+#ifndef HEDDLE_LAUNCH_LINK_H
+#define HEDDLE_LAUNCH_LINK_H
+
+#include <sched.h>
+#include <stdbool.h>
+
+#include "cores/protocol.h"
+
+/* True once an arbiter took us in; stays true when it dies: we then keep what we hold. */
+bool link_managed(void);
+/* Connects and registers, within a deadline. Returns 0, or an errno. */
+int link_open(void);
+/* Forgets the link without a word, in a forked child. The parent's connection is not touched. */
+void link_forget_in_child(void);
+/* Blocks until the arbiter says something. True: the grant page may have changed; false: the arbiter is gone.
+ */
+bool link_wait(void);
+/* Blocks until an arbiter listens again, and registers with it. Returns false where that can never be. */
+bool link_reopen(void);
+
+struct link_grant {
+    uint32_t epoch;
+    uint32_t count;
+    bool contended;
+    cpu_set_t cpus;
+};
+/* Copies the grant under its sequence lock. */
+void link_read_grant(struct link_grant* grant);
+/* True while some program wants more CPUs than it has. One load. */
+bool link_contended(void);
+/* What the process could run on before anyone managed it. */
+const cpu_set_t* link_allowed(void);
+
+/* No thread of ours runs outside the CPUs of this epoch any more. */
+void link_send_left(uint32_t epoch);
+
+/* The demand: how many CPUs this process could use now. `change` is added; `soon` says that somebody should
+ * act on it at once even though it is a decrease (a long sleep begins). An increase that the arbiter has not
+ * taken into account while somebody waits is told at once. */
+void link_change_demand(int change, bool soon);
+
+#endif

@@ -1,0 +1,259 @@
+#include "arbiter/arbiter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace heddle {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ArbiterTest : public testing::Test {
+  protected:
+    void start(std::string_view topology, std::string_view policy = "proportional") {
+        arbiter_ = std::make_unique<Arbiter>(Machine::synthetic(topology), make_policy(policy),
+                                             ArbiterLimits{}, now_);
+    }
+    ClientId join(int demand, const CpuSet& allowed = {}, int weight = 1, const CpuSet& owned = {}) {
+        Registration registration;
+        registration.name = "test";
+        registration.demand = demand;
+        registration.allowed = allowed;
+        registration.weight = weight;
+        registration.owned = owned;
+        ClientId id;
+        EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
+        settle();
+        return id;
+    }
+    /// Every client obeys at once.
+    void settle() {
+        for (auto actions = arbiter_->take_actions(); !actions.empty(); actions = arbiter_->take_actions())
+            for (const auto& action : actions) {
+                if (const auto* fence = std::get_if<Fence>(&action)) fences_.push_back(*fence);
+                if (const auto* event = std::get_if<Event>(&action))
+                    moves_ += event->kind == Event::Kind::kCpu;
+                const auto* publish = std::get_if<Publish>(&action);
+                if (publish == nullptr) continue;
+                published_[publish->client] = *publish;
+                if (obedient_) arbiter_->obeyed(publish->client, publish->epoch, now_);
+            }
+        EXPECT_EQ(arbiter_->check(), "");
+    }
+    void show(ClientId client, int demand, bool urgent = false) {
+        arbiter_->observe(client, demand, now_, urgent, now_);
+        settle();
+    }
+    int held(ClientId client) { return published_[client].cpus.count(); }
+
+    Time now_{1h};
+    std::unique_ptr<Arbiter> arbiter_;
+    std::map<ClientId, Publish> published_;
+    std::vector<Fence> fences_;
+    bool obedient_ = true;
+    int moves_ = 0;
+};
+
+TEST_F(ArbiterTest, AProgramOnAnIdleMachineGetsAllOfItAtOnce) {
+    start("core:8 pu:1");
+    const ClientId a = join(1);
+    EXPECT_EQ(held(a), 8);
+    EXPECT_FALSE(arbiter_->next_deadline()) << "nobody waits: nothing to wake up for";
+}
+
+TEST_F(ArbiterTest, TheSecondProgramGetsItsShareAndAllWhenTheFirstEnds) {
+    start("core:8 pu:1");
+    const ClientId a = join(8);
+    const ClientId b = join(8);
+    EXPECT_EQ(held(a), 4);
+    EXPECT_EQ(held(b), 4);
+    EXPECT_TRUE(published_[a].contended);
+    arbiter_->leave(a, false, now_);
+    settle();
+    EXPECT_EQ(held(b), 8);
+    EXPECT_FALSE(published_[b].contended);
+}
+
+TEST_F(ArbiterTest, NothingMovesWhileNobodyLacksACpu) {
+    start("core:8 pu:1");
+    const ClientId a = join(3);
+    const ClientId b = join(3);
+    const int before = moves_;
+    for (const int demand : {1, 4, 2, 3, 1}) {
+        show(a, demand, true);
+        show(b, 3 - demand / 2, true);
+    }
+    EXPECT_EQ(moves_, before);
+    show(b, 2, true);
+    show(a, 6);
+    EXPECT_EQ(held(a), 6) << "now a lacks one, and b has one that it does not use";
+}
+
+TEST_F(ArbiterTest, FallingDemandCountsOnceItLasts) {
+    start("core:2 pu:1");
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    EXPECT_EQ(held(a), 1);
+    show(a, 0);
+    EXPECT_EQ(held(b), 1) << "a moment without demand is no reason";
+    const Time since = now_;
+    now_ += 2ms;
+    arbiter_->observe(a, 0, since, false, now_);
+    settle();
+    EXPECT_EQ(held(b), 2);
+    show(a, 2);
+    EXPECT_EQ(held(a), 1) << "rising demand counts at once";
+}
+
+TEST_F(ArbiterTest, ARevokedCpuMovesOnlyAfterItsHolderLeft) {
+    start("core:2 pu:1");
+    obedient_ = false;
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    EXPECT_EQ(held(a), 1);
+    EXPECT_EQ(held(b), 0) << "the CPU is out of a's grant, but a may still be on it";
+    const uint32_t epoch = published_[a].epoch;
+    arbiter_->obeyed(a, epoch + 2, now_);
+    settle();
+    EXPECT_EQ(held(b), 0) << "an epoch that was never published obeys nothing";
+    arbiter_->obeyed(a, epoch, now_);
+    settle();
+    EXPECT_EQ(held(b), 1);
+}
+
+TEST_F(ArbiterTest, AHolderThatDoesNotLeaveIsFencedAfterItsDeadline) {
+    start("core:2 pu:1");
+    obedient_ = false;
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    ASSERT_TRUE(arbiter_->next_deadline());
+    now_ += 10ms;
+    arbiter_->tick(now_);
+    settle();
+    ASSERT_EQ(fences_.size(), 1U);
+    EXPECT_EQ(fences_[0].client, a);
+    EXPECT_EQ(fences_[0].cpus.count(), 1);
+    arbiter_->fenced(a, false, now_);
+    settle();
+    EXPECT_EQ(held(b), 1) << "who cannot be bound shares the CPU, and is counted";
+    EXPECT_EQ(arbiter_->failed_fences(), 1U);
+}
+
+TEST_F(ArbiterTest, ADeadHoldersCpusMoveInTheSameCall) {
+    start("core:4 pu:1");
+    obedient_ = false;
+    const ClientId a = join(4);
+    const ClientId b = join(4);
+    EXPECT_EQ(held(b), 0);
+    arbiter_->leave(a, true, now_);
+    settle();
+    EXPECT_EQ(held(b), 4);
+}
+
+TEST_F(ArbiterTest, GrantsStayWithinAffinityAndLimits) {
+    start("core:8 pu:1");
+    const ClientId a = join(8, CpuSet::parse("0-1"));
+    EXPECT_EQ(published_[a].cpus, CpuSet::parse("0-1"));
+    const ClientId b = join(8);
+    EXPECT_EQ(held(b), 6);
+    arbiter_->set_limits(b, 0, 2, 1, now_);
+    settle();
+    EXPECT_EQ(held(a), 2);
+}
+
+TEST_F(ArbiterTest, WhoMayRunAnywhereMakesRoomForWhoMayNot) {
+    start("core:4 pu:1");
+    const ClientId b = join(2);
+    arbiter_->set_limits(b, 0, 2, 1, now_);
+    settle();
+    ASSERT_EQ(published_[b].cpus, CpuSet::parse("0-1"));
+    const ClientId a = join(1, CpuSet::parse("0"));
+    EXPECT_EQ(published_[a].cpus, CpuSet::parse("0"));
+    EXPECT_EQ(held(b), 2);
+}
+
+TEST_F(ArbiterTest, MoreProgramsThanCpusServesTheFirstAndNeverMovesInCircles) {
+    start("core:2 pu:1");
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    const ClientId c = join(2);
+    EXPECT_EQ(held(a) + held(b), 2);
+    EXPECT_EQ(held(c), 0);
+    const int before = moves_;
+    for (int i = 0; i < 100; ++i) {
+        now_ += 2ms;
+        arbiter_->tick(now_);
+        settle();
+    }
+    EXPECT_EQ(moves_, before);
+}
+
+TEST_F(ArbiterTest, GrantsAreCompact) {
+    start("package:2 core:4 pu:2");
+    const ClientId a = join(16);
+    const ClientId b = join(16);
+    EXPECT_EQ(published_[a].cpus, CpuSet::parse("0-7"));
+    EXPECT_EQ(published_[b].cpus, CpuSet::parse("8-15")) << "a package each";
+}
+
+TEST_F(ArbiterTest, OwnersWinTheirsBack) {
+    start("core:4 pu:1", "owned");
+    const ClientId owner = join(0, {}, 1, CpuSet::parse("0-2"));
+    const ClientId guest = join(4);
+    EXPECT_EQ(held(guest), 4);
+    show(owner, 3);
+    EXPECT_EQ(published_[owner].cpus, CpuSet::parse("0-2"));
+    EXPECT_EQ(published_[guest].cpus, CpuSet::parse("3"));
+}
+
+TEST_F(ArbiterTest, ClientsOfAnEarlierArbiterKeepWhatTheyHold) {
+    start("core:4 pu:1");
+    Registration registration;
+    registration.demand = 4;
+    registration.held = CpuSet::parse("2");
+    ClientId a, b;
+    ASSERT_EQ(arbiter_->join(registration, now_, a), Refusal::kNone);
+    settle();
+    EXPECT_EQ(published_[a].cpus, CpuSet::parse("2")) << "others may still come with what they hold";
+    registration.held = CpuSet::parse("0,3");
+    ASSERT_EQ(arbiter_->join(registration, now_, b), Refusal::kNone);
+    settle();
+    EXPECT_EQ(published_[b].cpus, CpuSet::parse("0,3"));
+    ASSERT_TRUE(arbiter_->next_deadline());
+    now_ += 300ms;
+    arbiter_->tick(now_);
+    settle();
+    EXPECT_EQ(held(a), 2);
+    EXPECT_EQ(held(b), 2);
+}
+
+TEST_F(ArbiterTest, RefusesWhomItCannotServe) {
+    start("core:4 pu:1");
+    Registration registration;
+    registration.allowed = CpuSet::parse("100");
+    ClientId id;
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNoCpus);
+    registration.allowed = {};
+    for (int i = 0; i < ArbiterLimits{}.clients; ++i)
+        EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kFull);
+}
+
+TEST_F(ArbiterTest, SamplingEndsWhenNobodyCompetes) {
+    start("core:2 pu:1");
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    EXPECT_TRUE(arbiter_->sampling());
+    show(a, 0, true);
+    show(b, 0, true);
+    for (int i = 0; i < 1000; ++i) {
+        now_ += 2ms;
+        arbiter_->tick(now_);
+        settle();
+    }
+    EXPECT_FALSE(arbiter_->sampling());
+    EXPECT_FALSE(arbiter_->next_deadline());
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,59 @@
+// heddle status: who holds which core, and who wants more.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "cores/observer.hpp"
+#include "heddle/error.hpp"
+#include "status_text.hpp"
+
+namespace heddle::tool {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const ArbiterSnapshot& status) {
+    json cpus = json::array();
+    for (const auto& cpu : status.cpus)
+        cpus.push_back({{"cpu", cpu.cpu},
+                        {"client", cpu.client == 0 ? json() : json(cpu.client)},
+                        {"component", nullptr}});
+    json clients = json::array();
+    for (const auto& c : status.clients)
+        clients.push_back({{"id", c.id},
+                           {"pid", c.pid},
+                           {"name", c.name},
+                           {"demand", c.demand},
+                           {"granted", std::vector<int>(c.granted.begin(), c.granted.end())},
+                           {"min", c.min},
+                           {"max", c.max},
+                           {"weight", c.weight},
+                           {"cpu_seconds", c.cpu_seconds}});
+    return {{"arbiter", {{"pid", status.pid}, {"policy", status.policy}, {"uptime_s", status.uptime_s}}},
+            {"cpus", cpus},
+            {"clients", clients}};
+}
+
+}  // namespace
+
+void add_status(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("status", "Who holds which core, demand, waiting");
+    const auto as_json = std::make_shared<bool>(false);
+    command->add_flag("--json", *as_json, "The same for programs");
+    command->callback([as_json] {
+        try {
+            const ArbiterSnapshot status = Observer(Observer::default_path()).status();
+            if (*as_json) {
+                fmt::print("{}\n", to_json(status).dump(2, ' ', false, json::error_handler_t::replace));
+            } else {
+                fmt::print("{}", status_text(status));
+            }
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::kUnavailable) throw ServiceAbsent(error.what());
+            throw;
+        }
+    });
+}
+
+}  // namespace heddle::tool

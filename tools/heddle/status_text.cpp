@@ -1,0 +1,51 @@
+#include "status_text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace heddle::tool {
+namespace {
+
+/// Backgrounds of the 256-colour palette on which black letters can be read.
+constexpr std::array kBackgrounds = {75, 214, 114, 176, 221, 80, 203, 147, 150, 180};
+
+}  // namespace
+
+char letter_of(uint32_t client) {
+    return static_cast<char>('A' + (client - 1) % 26);
+}
+
+std::string status_text(const ArbiterSnapshot& status) {
+    int idle = 0;
+    for (const auto& cpu : status.cpus) idle += cpu.client == 0 ? 1 : 0;
+    std::string text =
+        fmt::format("arbiter {}, policy {}, up {:.0f} s; {} CPUs, {} free, {} clients\n", status.pid,
+                    status.policy, status.uptime_s, status.cpus.size(), idle, status.clients.size());
+    if (status.clients.empty()) return text;
+    text += fmt::format("     {:>4} {:>8}  {:<20} {:>6} {:>5} {:>12}  {}\n", "id", "pid", "name", "wants",
+                        "holds", "core-seconds", "CPUs");
+    for (const auto& c : status.clients)
+        text += fmt::format("  {}  {:>4} {:>8}  {:<20.20} {:>6} {:>5} {:>12.2f}  {}\n", letter_of(c.id), c.id,
+                            c.pid, c.name, c.demand, c.granted.count(), c.cpu_seconds, c.granted.to_list());
+    return text;
+}
+
+std::vector<std::string> core_map(const ArbiterSnapshot& status, int width, bool colour) {
+    std::vector<std::string> rows;
+    constexpr int kLabel = 7;
+    const int cells = std::max(1, (width - kLabel) / 2);
+    for (size_t i = 0; i < status.cpus.size(); ++i) {
+        const auto& cpu = status.cpus[i];
+        if (i % static_cast<size_t>(cells) == 0) rows.push_back(fmt::format("{:>5}  ", cpu.cpu));
+        const char letter = cpu.client == 0 ? '.' : letter_of(cpu.client);
+        const char shown = cpu.leaving ? static_cast<char>(letter - 'A' + 'a') : letter;
+        rows.back() += colour && cpu.client != 0
+                           ? fmt::format("\x1b[30;48;5;{}m{}\x1b[0m ",
+                                         kBackgrounds[(cpu.client - 1) % kBackgrounds.size()], shown)
+                           : fmt::format("{} ", shown);
+    }
+    return rows;
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,21 @@
+// The arbiter's status as text, for `heddle status` and `heddle top`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cores/observer.hpp"
+
+namespace heddle::tool {
+
+/// The arbiter in a line, then a table of its clients.
+[[nodiscard]] std::string status_text(const ArbiterSnapshot& status);
+
+/// The cores as rows of at most `width` cells: a letter and, with `colour`, a background for each client, '.'
+/// for a free core, and lower case for one whose holder was asked to leave.
+[[nodiscard]] std::vector<std::string> core_map(const ArbiterSnapshot& status, int width, bool colour);
+
+/// The letter that core_map shows for a client.
+[[nodiscard]] char letter_of(uint32_t client);
+
+}  // namespace heddle::tool

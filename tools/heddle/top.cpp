@@ -1,0 +1,119 @@
+// heddle top: who holds which core, live. Five times a second on a terminal; without one, a snapshot a second
+// as lines.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "command.hpp"
+#include "cores/observer.hpp"
+#include "heddle/error.hpp"
+#include "status_text.hpp"
+
+namespace heddle::tool {
+namespace {
+
+using namespace std::chrono_literals;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// The terminal in a state for drawing; as it was again at the end, whatever ended it.
+class Screen {
+  public:
+    Screen() {
+        ::tcgetattr(STDIN_FILENO, &before_);
+        termios raw = before_;
+        raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+        ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+        struct sigaction stop {};
+        stop.sa_handler = [](int) { interrupted = 1; };
+        ::sigaction(SIGINT, &stop, nullptr);
+        ::sigaction(SIGTERM, &stop, nullptr);
+        fmt::print("\x1b[?1049h\x1b[?25l");
+    }
+    ~Screen() {
+        fmt::print("\x1b[?25h\x1b[?1049l");
+        std::fflush(stdout);
+        ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    }
+    Screen(const Screen&) = delete;
+    Screen& operator=(const Screen&) = delete;
+
+    [[nodiscard]] static std::pair<int, int> size() {
+        winsize window{};
+        if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return {80, 24};
+        return {window.ws_col, window.ws_row};
+    }
+    /// True when the user asked to end within the time.
+    [[nodiscard]] static bool wait(std::chrono::milliseconds time) {
+        pollfd key{STDIN_FILENO, POLLIN, 0};
+        char letter = 0;
+        if (::poll(&key, 1, static_cast<int>(time.count())) == 1 && ::read(STDIN_FILENO, &letter, 1) == 1)
+            return letter == 'q' || letter == 'Q' || letter == 3;
+        return interrupted != 0;
+    }
+
+  private:
+    termios before_{};
+};
+
+void draw(const ArbiterSnapshot& status) {
+    const auto [width, height] = Screen::size();
+    std::string page = "\x1b[H";
+    int rows = 0;
+    const auto line = [&](std::string_view text) {
+        if (++rows < height) page += fmt::format("{}\x1b[K\n", text);
+    };
+    for (const std::string& row : core_map(status, width, true)) line(row);
+    std::string_view rest;
+    const std::string text = status_text(status);
+    for (rest = text; !rest.empty();) {
+        const size_t end = rest.find('\n');
+        line(rest.substr(0, std::min(end, static_cast<size_t>(width))));
+        rest.remove_prefix(end + 1);
+    }
+    line("");
+    line("q ends");
+    fmt::print("{}\x1b[J", page);
+    std::fflush(stdout);
+}
+
+void top(int count) {
+    Observer observer(Observer::default_path());
+    const bool terminal = ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDIN_FILENO) != 0;
+    if (terminal && count == 0) {
+        const Screen screen;
+        do draw(observer.status());
+        while (!Screen::wait(200ms));
+        return;
+    }
+    for (int i = 0; count == 0 || i < count; ++i) {
+        if (i > 0) ::poll(nullptr, 0, 1000);
+        const ArbiterSnapshot status = observer.status();
+        for (const std::string& row : core_map(status, 80, false)) fmt::print("{}\n", row);
+        fmt::print("{}", status_text(status));
+        std::fflush(stdout);
+    }
+}
+
+}  // namespace
+
+void add_top(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("top", "Who holds which core, live (q ends)");
+    const auto count = std::make_shared<int>(0);
+    command->add_option("--count", *count, "Print so many snapshots, one a second, and end")
+        ->check(CLI::PositiveNumber);
+    command->callback([count] {
+        try {
+            top(*count);
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::kUnavailable) throw ServiceAbsent(error.what());
+            throw;
+        }
+    });
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,94 @@
+// heddle trace record: writes what the arbiter decides to a file, for a time, during a command, or until
+// interrupted.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/os.hpp"
+#include "command.hpp"
+#include "cores/observer.hpp"
+#include "heddle/error.hpp"
+#include "recorder.hpp"
+
+namespace heddle::tool {
+namespace {
+
+struct Record {
+    std::string output;
+    double seconds = 0;
+    std::vector<std::string> command;
+
+    void run() const {
+        // Before the recorder's thread exists, so that it inherits the mask.
+        sigset_t signals;
+        sigemptyset(&signals);
+        for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&signals, signal);
+        sigset_t before;
+        sigprocmask(SIG_BLOCK, &signals, &before);
+        const Descriptor arrived(::signalfd(-1, &signals, SFD_CLOEXEC));
+        int exit_code = 0;
+        try {
+            Recorder recorder(Observer::default_path(), output);
+            const pid_t child = command.empty() ? 0 : start(before);
+            exit_code = wait(recorder, arrived.get(), child);
+            recorder.finish();
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::kUnavailable) throw ServiceAbsent(error.what());
+            throw;
+        }
+        if (exit_code != 0) throw CLI::RuntimeError(exit_code);
+    }
+
+    [[nodiscard]] pid_t start(const sigset_t& mask) const {
+        const pid_t child = ::fork();
+        if (child < 0) throw Error(ErrorCode::kSystem, "fork failed");
+        if (child > 0) return child;
+        sigprocmask(SIG_SETMASK, &mask, nullptr);
+        std::vector<char*> words;
+        for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+        words.push_back(nullptr);
+        ::execvp(words[0], words.data());
+        fmt::print(stderr, "heddle: cannot run {}: {}\n", command[0], std::strerror(errno));
+        ::_exit(127);
+    }
+
+    [[nodiscard]] int wait(const Recorder& recorder, int signals, pid_t child) const {
+        const Time end = SteadyClock().now() + Nanoseconds(static_cast<int64_t>(seconds * 1e9));
+        while (recorder.recording()) {
+            int timeout_ms = 500;  // to see that the arbiter ended
+            if (seconds > 0) {
+                const auto left = (end - SteadyClock().now()) / std::chrono::milliseconds(1);
+                if (left <= 0) return 0;
+                timeout_ms = static_cast<int>(std::min<int64_t>(left, timeout_ms));
+            }
+            pollfd ready{signals, POLLIN, 0};
+            if (::poll(&ready, 1, timeout_ms) != 1) continue;
+            signalfd_siginfo signal;
+            (void)!::read(signals, &signal, sizeof signal);
+            if (signal.ssi_signo != SIGCHLD) return 0;
+            int status = 0;
+            if (child > 0 && ::waitpid(child, &status, WNOHANG) == child)
+                return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+        return 0;
+    }
+};
+
+}  // namespace
+
+void add_trace_record(CLI::App& trace) {
+    const auto record = std::make_shared<Record>();
+    CLI::App* command = trace.add_subcommand("record", "Record who gets which CPU when, until interrupted");
+    command->add_option("-o,--out", record->output, "file to write")->required();
+    CLI::Option* seconds =
+        command->add_option("--seconds", record->seconds, "end after so long")->check(CLI::PositiveNumber);
+    command->add_option("COMMAND", record->command, "end when this command ends (after --)")
+        ->excludes(seconds);
+    command->callback([record] { record->run(); });
+}
+
+}  // namespace heddle::tool

@@ -1,0 +1,147 @@
+// heddled: the arbiter's daemon. Started on demand by `heddle run`, by systemd (socket activation), or by
+// hand.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "arbiter/server.hpp"
+#include "base/settings.hpp"
+#include "cores/arbiter_path.h"
+#include "heddle/error.hpp"
+
+namespace {
+
+using namespace heddle;
+
+struct Options {
+    std::string socket;
+    std::string policy = "proportional";
+    double idle_exit = 0;
+    int ready_fd = -1;
+    bool all_users = false;
+    bool verbose = false;
+};
+
+std::string socket_path(const Options& options) {
+    if (!options.socket.empty()) return options.socket;
+    char path[HEDDLE_SOCKET_PATH_BYTES];
+    char problem[HEDDLE_PROBLEM_BYTES];
+    switch (heddle_arbiter_path(path, problem)) {
+        case HEDDLE_ARBITER_OFF:
+            throw Error(ErrorCode::kInvalidArgument, "HEDDLE_ARBITER is off; name a --socket");
+        case HEDDLE_ARBITER_IMPOSSIBLE:
+            throw Error(ErrorCode::kSystem, problem);
+        default:
+            return path;
+    }
+}
+
+/// One arbiter a socket: the lock is held for life, so a socket file without a holder of the lock is a dead
+/// one's.
+Descriptor lock_socket(const std::string& path) {
+    const std::string lock_path = path + ".lock";
+    Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock.valid())
+        throw Error(ErrorCode::kSystem, fmt::format("cannot make {}: {}", lock_path, std::strerror(errno)));
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+        throw Error(ErrorCode::kUnavailable, fmt::format("an arbiter is running at {} already", path));
+    ::unlink(path.c_str());
+    return lock;
+}
+
+/// The socket that systemd opened for us (sd_listen_fds(3)), or -1.
+int activated_socket() {
+    const char* pid = std::getenv("LISTEN_PID");
+    const char* count = std::getenv("LISTEN_FDS");
+    if (pid == nullptr || count == nullptr || std::atoi(pid) != ::getpid() || std::atoi(count) < 1) return -1;
+    ::fcntl(3, F_SETFD, FD_CLOEXEC);
+    ::fcntl(3, F_SETFL, O_NONBLOCK);
+    return 3;
+}
+
+/// Tells systemd (sd_notify(3)) and the launcher that clients are served from now on.
+void announce_ready(int ready_fd) {
+    if (ready_fd >= 0) {
+        (void)!::write(ready_fd, "1", 1);
+        ::close(ready_fd);
+    }
+    const char* path = std::getenv("NOTIFY_SOCKET");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path == nullptr || std::strlen(path) >= sizeof address.sun_path) return;
+    std::memcpy(address.sun_path, path, std::strlen(path));
+    if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
+    const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
+    (void)!::sendto(socket.get(), "READY=1", 7, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+                    length);
+}
+
+void serve(const Options& options) {
+    const std::string path = socket_path(options);
+    const int activated = activated_socket();
+    Descriptor lock;
+    if (activated < 0) lock = lock_socket(path);
+
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    const Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
+
+    Os os;
+    SteadyClock clock;
+    ServerConfig config;
+    config.path = path;
+    config.other_users = options.all_users;
+    if (options.idle_exit > 0) config.idle_exit = Nanoseconds(static_cast<int64_t>(options.idle_exit * 1e9));
+    ::umask(options.all_users ? 0111 : 0177);
+    Server server(config, Arbiter(Machine::detect(), make_policy(options.policy), {}, clock.now()), os, clock,
+                  activated);
+    if (options.verbose)
+        server.log = [](const std::string& line) { fmt::print(stderr, "heddled: {}\n", line); };
+    server.watch_for_stop(stop.get());
+    announce_ready(options.ready_fd);
+    server.run();
+    if (activated < 0) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    for (const std::string& line : unknown_settings()) fmt::print(stderr, "heddled: {}\n", line);
+    Options options;
+    CLI::App app{"heddled: hands the CPUs of this machine to the programs that share them", "heddled"};
+    app.set_version_flag("--version", HEDDLE_VERSION);
+    app.failure_message(CLI::FailureMessage::simple);
+    app.add_option("--socket", options.socket, "Where to listen; default: as HEDDLE_ARBITER says");
+    app.add_option("--policy", options.policy, "proportional or owned")->capture_default_str();
+    app.add_option("--idle-exit", options.idle_exit, "End after so many seconds without a client; 0: never")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready");
+    app.add_flag("--all-users", options.all_users, "Serve every user of the machine");
+    app.add_flag("--verbose", options.verbose, "Tell on stderr what happens");
+    try {
+        app.parse(argc, argv);
+        serve(options);
+        return 0;
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "heddled: {}\n", error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "heddled: {}\n", error.what());
+        return 1;
+    }
+}
