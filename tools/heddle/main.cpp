@@ -29,7 +29,11 @@ int main(int argc, char** argv) {
     } catch (const CLI::RuntimeError& ended) {
         return ended.get_exit_code();  // of a command that was run
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "heddle: {}\n", error.what());
+        const bool names_a_command = argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty();
+        if (names_a_command)
+            fmt::print(stderr, "heddle: there is no command '{}'\n", argv[1]);
+        else
+            fmt::print(stderr, "heddle: {}\n", error.what());
         fmt::print(stderr, "Run heddle --help for what there is.\n");
         return kUsage;
     } catch (const UsageError& error) {

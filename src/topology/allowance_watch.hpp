@@ -1,0 +1,52 @@
+// AllowanceWatch: follows what the system lets this process use, without waking an idle process.
+//
+// Owned by one thread, the one whose affinity counts. The kernel announces, through the descriptor, that
+// somebody wrote a cpuset or a quota of the process's groups or of their ancestors in this cgroup namespace.
+// It does not announce: a changed affinity, a move of the process to another group, a write from outside the
+// container (another cgroup namespace), a CPU taken offline. Those are seen by refresh(); a caller that is
+// awake anyway (a worker that found work, a grant that came) calls it now and then, and an idle one need not.
+//
+// A forked child shares the descriptor and takes events away from its parent: make a new watch there.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "heddle/machine.hpp"
+#include "topology/cgroup.hpp"
+
+namespace heddle {
+
+/// What sched_getaffinity(2) says of the calling thread. Throws kSystem.
+[[nodiscard]] CpuSet thread_affinity();
+
+/// The allowance that follows from an affinity and the limits of the groups.
+[[nodiscard]] CpuAllowance combine(const Machine& machine, const CpuSet& affinity,
+                                   const CgroupLimits& limits);
+
+class AllowanceWatch {
+  public:
+    /// Throws kSystem where the affinity cannot be read. Where the system cannot watch files, fd() is -1 and
+    /// refresh() works all the same.
+    explicit AllowanceWatch(Machine machine);
+    ~AllowanceWatch();
+    AllowanceWatch(const AllowanceWatch&) = delete;
+    AllowanceWatch& operator=(const AllowanceWatch&) = delete;
+
+    /// Readable (poll, epoll) when a limit may have changed; call refresh() then. -1 on a synthetic machine.
+    [[nodiscard]] int fd() const noexcept { return notify_; }
+    [[nodiscard]] const CpuAllowance& current() const noexcept { return current_; }
+    /// Reads everything again, about 50 us, and empties the descriptor. True where current() changed. Throws
+    /// kSystem.
+    [[nodiscard]] bool refresh();
+
+  private:
+    void watch_sources(const std::vector<std::string>& sources);
+
+    Machine machine_;
+    int notify_ = -1;
+    std::map<std::string, int> watched_;  ///< inotify's number by file
+    CpuAllowance current_;
+};
+
+}  // namespace heddle

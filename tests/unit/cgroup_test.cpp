@@ -1,0 +1,91 @@
+#include "topology/cgroup.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "heddle/machine.hpp"
+#include "support/recorded_files.hpp"
+#include "topology/allowance_watch.hpp"
+
+using heddle::CgroupLimits;
+using heddle::CpuSet;
+using heddle::Machine;
+
+namespace {
+
+std::string content(const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+std::string described(const CgroupLimits& limits) {
+    std::string text = limits.cpuset ? fmt::format("cpuset {}\n", limits.cpuset->to_list()) : "";
+    text += fmt::format("quota {}\n", limits.quota_cpus);
+    for (const std::string& source : limits.sources) text += fmt::format("source {}\n", source);
+    return text;
+}
+
+}  // namespace
+
+TEST(Cgroup, ReadsRecordedTreesAsTheyExpect) {
+    int trees = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(HEDDLE_TEST_DATA "/unit/cgroup")) {
+        const heddle::test::RecordedFiles files(content(entry.path()));
+        EXPECT_EQ(described(read_cgroup_limits(files)), files.read("expect").value_or("")) << entry.path();
+        ++trees;
+    }
+    EXPECT_EQ(trees, 9);
+}
+
+TEST(Allowance, IsAffinityAndCpusetCutToTheQuota) {
+    const Machine machine = Machine::synthetic("package:2 core:2 pu:2");
+    const auto usable = [&](const char* affinity, std::optional<CpuSet> cpuset, double quota) {
+        return combine(machine, CpuSet::parse(affinity), {std::move(cpuset), quota, {}}).usable.to_list();
+    };
+    EXPECT_EQ(usable("0-7", std::nullopt, 0), "0-7");
+    EXPECT_EQ(usable("0-5", CpuSet::parse("4-7"), 0), "4-5");
+    EXPECT_EQ(usable("0-7", std::nullopt, 2), "0-1");
+    EXPECT_EQ(usable("0-7", std::nullopt, 2.1), "0-2");
+    EXPECT_EQ(usable("0-7", std::nullopt, 0.5), "0");
+    EXPECT_EQ(usable("1-7", std::nullopt, 2), "2-3") << "a whole core";
+    EXPECT_EQ(usable("0-7", std::nullopt, 1e18), "0-7");
+    EXPECT_EQ(usable("0-1023", std::nullopt, 0), "0-7") << "no more than the machine has";
+}
+
+TEST(Allowance, IsNeverEmpty) {
+    const Machine machine = Machine::synthetic("core:4 pu:1");
+    EXPECT_EQ(combine(machine, {0, 1}, {CpuSet{2}, 0, {}}).usable, (CpuSet{0, 1}));
+    EXPECT_EQ(combine(machine, {9}, {std::nullopt, 0, {}}).usable, machine.cpus());
+    EXPECT_EQ(combine(machine, {}, {std::nullopt, 0, {}}).usable, machine.cpus());
+}
+
+TEST(Allowance, EverythingOfASyntheticMachine) {
+    const Machine machine = Machine::synthetic("core:300 pu:1");
+    EXPECT_EQ(allowance(machine).usable, machine.cpus());
+    heddle::AllowanceWatch watch(machine);
+    EXPECT_EQ(watch.current().usable, machine.cpus());
+    EXPECT_EQ(watch.fd(), -1);
+    EXPECT_FALSE(watch.refresh());
+}
+
+TEST(Allowance, FollowsTheAffinityOfTheThread) {
+    const Machine machine = Machine::detect();
+    heddle::AllowanceWatch watch(machine);
+    EXPECT_FALSE(watch.refresh());
+    const CpuSet all = heddle::thread_affinity();
+    if (all.count() < 2) GTEST_SKIP() << "only one CPU may be used here";
+    const auto one = CpuSet{all.last()}.to_native(CpuSet::kMaxCpus);
+    const auto before = all.to_native(CpuSet::kMaxCpus);
+    const size_t bytes = one.size() * sizeof(one[0]);
+    ASSERT_EQ(sched_setaffinity(0, bytes, reinterpret_cast<const cpu_set_t*>(one.data())), 0);
+    EXPECT_TRUE(watch.refresh());
+    EXPECT_EQ(watch.current().usable, CpuSet{all.last()});
+    EXPECT_EQ(allowance(machine).affinity, CpuSet{all.last()});
+    ASSERT_EQ(sched_setaffinity(0, bytes, reinterpret_cast<const cpu_set_t*>(before.data())), 0);
+    EXPECT_TRUE(watch.refresh());
+}
