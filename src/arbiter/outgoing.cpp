@@ -23,6 +23,8 @@ heddle_event event_message(const Event& event, Time now) {
 }  // namespace
 
 void Server::apply_actions() {
+    decided_at_ =
+        clock_.now();  // events tell when things were decided, not when this thread came to send them
     // Applying may close a connection, which decides more.
     for (auto actions = arbiter_.take_actions(); !actions.empty(); actions = arbiter_.take_actions())
         for (const ArbiterAction& action : actions) std::visit([this](const auto& a) { apply(a); }, action);
@@ -62,7 +64,7 @@ void Server::apply(const Fence& fence) {
 }
 
 void Server::apply(const Event& event) {
-    const heddle_event message = event_message(event, clock_.now());
+    const heddle_event message = event_message(event, decided_at_);
     std::vector<int> watchers;
     for (const auto& [fd, connection] : connections_)
         if (connection->watching) watchers.push_back(fd);

@@ -82,6 +82,7 @@ class Server {
     Clock& clock_;
     Time started_;
     Time idle_since_;
+    Time decided_at_;
     Descriptor listening_;
     Descriptor epoll_;
     std::map<int, std::unique_ptr<Connection>> connections_;  // by socket

@@ -65,6 +65,9 @@ class Os {
     virtual int make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping);
     virtual void unmap(void* mapping, size_t bytes);
 
+    /// Asks for short turns on the CPU, so that the calling thread is on it soon after it wakes, even on a
+    /// busy machine (sched_setattr's sched_runtime, Linux 6.12). Harmless where the kernel does not know it.
+    virtual int prefer_short_turns();
     /// Binds each thread of a process; 0 when every thread that still lives was bound.
     virtual int bind_process(pid_t pid, const std::vector<unsigned long>& mask);
 };

@@ -20,6 +20,7 @@ struct ServiceAbsent : std::runtime_error {
 };
 
 void add_bench(CLI::App& app);
+void add_demo(CLI::App& app);
 void add_info(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_trace_record(CLI::App& trace);

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     app.failure_message(CLI::FailureMessage::simple);
     add_bench(app);
+    add_demo(app);
     add_info(app);
     add_trace(app);
     add_status(app);

@@ -100,6 +100,7 @@ void serve(const Options& options) {
     const Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
 
     Os os;
+    (void)os.prefer_short_turns();
     SteadyClock clock;
     ServerConfig config;
     config.path = path;

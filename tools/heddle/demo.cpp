@@ -1,0 +1,193 @@
+// heddle demo: real programs side by side, as the operating system runs them and under heddle; a table and a
+// report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bench/process.hpp"
+#include "command.hpp"
+#include "cores/observer.hpp"
+#include "demo_report.hpp"
+#include "heddle/error.hpp"
+#include "recorder.hpp"
+#include "trace/drawing.hpp"
+#include "trace/reader.hpp"
+
+namespace heddle::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPicture = "/usr/share/desktop-base/softwaves-theme/grub/grub-16x9.png";
+constexpr Nanoseconds kLimit = std::chrono::seconds(60);  // of one scene as the system runs it
+
+struct Program {
+    std::string name;
+    std::vector<std::string> argv;
+    std::vector<std::string> needs;  ///< files without which it cannot run
+    std::string package;             ///< where they come from
+};
+
+/// The folder of this executable; what belongs to it is found from there, in the build tree and where it is
+/// installed.
+fs::path own_folder() {
+    return fs::read_symlink("/proc/self/exe").parent_path();
+}
+
+fs::path first_of(std::initializer_list<fs::path> places, const char* what) {
+    for (const fs::path& place : places)
+        if (fs::exists(place)) return fs::canonical(place);
+    throw Error(ErrorCode::kUnavailable, fmt::format("{} is not installed with heddle", what));
+}
+
+/// GraphicsMagick and mathicgb write beside their input, so everything happens in the demo's own folder.
+class Stage {
+  public:
+    explicit Stage(const fs::path& folder)
+        : folder_(folder),
+          heddle_(
+              first_of({own_folder() / "heddle", own_folder() / "../../bin/heddle"}, "the heddle command")),
+          data_(first_of({own_folder() / "../../../examples/demo", own_folder() / "../../share/heddle/demo"},
+                         "the demo's input")) {
+        fs::create_directories(folder_);
+        for (const char* input : {"cyclic8.ideal", "singular_values.py"})
+            fs::copy_file(data_ / input, folder_ / input, fs::copy_options::overwrite_existing);
+    }
+
+    [[nodiscard]] Program blur(int number) const {
+        return {"GraphicsMagick",
+                {"gm", "convert", kPicture, "-resize", "3840x", "-blur", "0x24",
+                 (folder_ / fmt::format("blurred-{}.png", number)).string()},
+                {"/usr/bin/gm", kPicture},
+                "graphicsmagick desktop-base"};
+    }
+    [[nodiscard]] Program singular_values() const {
+        return {"numpy + OpenBLAS",
+                {"/usr/bin/python3", (folder_ / "singular_values.py").string(),
+                 (folder_ / "picture.pgm").string(), "16"},
+                {"/usr/lib/python3/dist-packages/numpy", "/usr/lib/x86_64-linux-gnu/openblas-openmp"},
+                "python3-numpy libopenblas0-openmp"};
+    }
+    [[nodiscard]] Program groebner(int number) const {
+        const fs::path ideal = folder_ / fmt::format("cyclic8-{}.ideal", number);
+        fs::copy_file(folder_ / "cyclic8.ideal", ideal, fs::copy_options::overwrite_existing);
+        return {"mathicgb + oneTBB",
+                {"mgb", "gb", ideal.string().substr(0, ideal.string().size() - 6), "-reducer", "26"},
+                {"/usr/bin/mgb"},
+                "mathicgb"};
+    }
+    void prepare() const {
+        if (!fs::exists(kPicture)) return;
+        const bench::Command resize{
+            {"gm", "convert", kPicture, "-resize", "900x", (folder_ / "picture.pgm").string()}, {}, {}};
+        const auto done = bench::run_together({&resize, 1}, kLimit);
+        if (done[0].exit_code != 0)
+            throw Error(ErrorCode::kUnavailable,
+                        fmt::format("gm cannot read {}: {}", kPicture, done[0].errors));
+    }
+
+    /// Runs the programs at once, with `first` before each command line. Their outcomes, in order.
+    [[nodiscard]] static std::vector<bench::Outcome> run(const std::vector<Program>& programs,
+                                                         const std::vector<std::string>& first) {
+        std::vector<bench::Command> commands;
+        for (const Program& program : programs) {
+            bench::Command command{first, {}, {}};
+            command.argv.insert(command.argv.end(), program.argv.begin(), program.argv.end());
+            commands.push_back(command);
+        }
+        auto outcomes = bench::run_together(commands, kLimit);
+        for (size_t i = 0; i < outcomes.size(); ++i)
+            if (!outcomes[i].cut && outcomes[i].exit_code != 0)
+                throw Error(ErrorCode::kSystem, fmt::format("{} ended with {}: {}", programs[i].name,
+                                                            outcomes[i].exit_code, outcomes[i].errors));
+        return outcomes;
+    }
+
+    [[nodiscard]] SceneResult play(const std::string& title, const std::vector<Program>& programs,
+                                   int number) const {
+        SceneResult result{title, {}, {}, {}, ""};
+        for (const Program& program : programs) {
+            for (const std::string& need : program.needs)
+                if (!fs::exists(need)) {
+                    result.skipped = fmt::format("{} is missing; apt-get install {}", need, program.package);
+                    return result;
+                }
+            result.programs.push_back(program.name);
+        }
+        result.alone = times_of(run(programs, {}));
+        // The first managed program starts the arbiter; then it can be watched.
+        const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
+        (void)bench::run_together({&wake, 1}, kLimit);
+        const std::string trace = (folder_ / fmt::format("scene-{}.jsonl", number)).string();
+        Recorder recorder(Observer::default_path(), trace);
+        result.managed = times_of(run(programs, {heddle_.string(), "run", "--require", "--"}));
+        recorder.finish();
+        std::ostringstream svg;
+        trace::SvgOptions options;
+        options.title = title;
+        const trace::Timeline timeline(trace::read_file(trace));
+        draw_svg(timeline, svg, options);
+        result.svg = svg.str();
+        std::ofstream(folder_ / fmt::format("scene-{}.svg", number)) << result.svg;
+        return result;
+    }
+
+  private:
+    [[nodiscard]] static SceneTimes times_of(const std::vector<bench::Outcome>& outcomes) {
+        SceneTimes times;
+        Time start = outcomes[0].started;
+        Time end = outcomes[0].ended;
+        for (const auto& outcome : outcomes) {
+            start = std::min(start, outcome.started);
+            end = std::max(end, outcome.ended);
+            times.cut |= outcome.cut;
+            times.cpu_s += outcome.cpu_s;
+            times.each_s.push_back(std::chrono::duration<double>(outcome.ended - outcome.started).count());
+        }
+        times.makespan_s = std::chrono::duration<double>(end - start).count();
+        return times;
+    }
+
+    fs::path folder_;
+    fs::path heddle_;
+    fs::path data_;
+};
+
+void demo(const std::string& out) {
+    const Stage stage{fs::absolute(out)};
+    stage.prepare();
+    const std::vector<std::pair<std::string, std::vector<Program>>> scenes = {
+        {"Two pictures blurred by GraphicsMagick", {stage.blur(1), stage.blur(2)}},
+        {"A picture blurred beside numpy's singular values", {stage.blur(1), stage.singular_values()}},
+        {"A Groebner basis on oneTBB beside numpy's singular values",
+         {stage.groebner(1), stage.singular_values()}},
+    };
+    fmt::print("Real programs, two at a time, first as the system runs them, then under heddle.\n\n");
+    std::vector<SceneResult> results;
+    for (const auto& [title, programs] : scenes) {
+        fmt::print("{}\n", title);
+        std::fflush(stdout);
+        results.push_back(stage.play(title, programs, static_cast<int>(results.size()) + 1));
+        fmt::print("{}\n", scene_text(results.back()));
+        std::fflush(stdout);
+    }
+    const fs::path report = fs::absolute(out) / "index.html";
+    std::ofstream(report) << report_html(results);
+    fmt::print("Report with pictures: {}\n", fs::relative(report).string());
+}
+
+}  // namespace
+
+void add_demo(CLI::App& app) {
+    CLI::App* command =
+        app.add_subcommand("demo", "The tour: real programs side by side, and a report with pictures");
+    const auto out = std::make_shared<std::string>("demo-report");
+    command->add_option("-o,--out", *out, "Folder for the report")->capture_default_str();
+    command->callback([out] { demo(*out); });
+}
+
+}  // namespace heddle::tool
