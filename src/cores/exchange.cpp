@@ -1,5 +1,6 @@
 #include "cores/exchange.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace heddle {
@@ -67,7 +68,9 @@ MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
 Outcome Exchange::detach(MemberId member) {
     Actions actions;
     std::unique_ptr<Plan> plan;
-    std::unique_ptr<const Callbacks> unused;  // destroyed after the lock, as they are the user's code
+    std::unique_ptr<const Callbacks>
+        unused;  // these two are destroyed after the lock: they are the user's code
+    std::vector<std::unique_ptr<const Callbacks>> retired;
     Seat* busy = nullptr;
     uint32_t departures = 0;
     {
@@ -79,10 +82,10 @@ Outcome Exchange::detach(MemberId member) {
         by_slot_[Ledger::slot(member)].store(nullptr, std::memory_order_relaxed);
         seat->open.store(0, std::memory_order_relaxed);
         seat->member = kNobody;
-        if (seat->state.exchange(kMore, std::memory_order_acq_rel) == kIdle) {
+        if (seat->state.exchange(kMore, std::memory_order_acq_rel) == kIdle || !seat->begun) {
             unused = std::move(seat->callbacks);
-            seat->state.store(kIdle, std::memory_order_relaxed);
-            spare_.push_back(seat);
+            std::swap(retired, seat->retired);
+            vacate(*seat);
         } else {
             seat->leaving.store(true, std::memory_order_release);
             departures = seat->departures.load(std::memory_order_relaxed);
@@ -164,16 +167,32 @@ bool Exchange::inside_callback() const noexcept {
     return false;
 }
 
+void Exchange::vacate(Seat& seat) {
+    for (const Action& action : seat.inbox)
+        if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
+    seat.inbox.clear();
+    seat.cancelled = 0;
+    seat.begun = true;
+    ++seat.charge;
+    seat.leaving.store(false, std::memory_order_relaxed);
+    seat.state.store(kIdle, std::memory_order_relaxed);
+    seat.departures.fetch_add(1, std::memory_order_release);
+    spare_.push_back(&seat);
+}
+
 std::unique_ptr<Exchange::Plan> Exchange::fill_inboxes(const Actions& actions) {
     std::unique_ptr<Plan> plan;
     for (const Action& action : actions.all()) {
         Seat* seat = seat_of(action.member);
         if (seat == nullptr || seat->callbacks == nullptr) continue;
         seat->put(action);
-        if (seat->state.exchange(kMore, std::memory_order_acq_rel) != kIdle) continue;
-        seat->deliverer.store(pthread_self(), std::memory_order_relaxed);
+        const bool idle = seat->state.exchange(kMore, std::memory_order_acq_rel) == kIdle;
+        if (!idle && seat->begun) continue;
         if (plan == nullptr) plan = std::make_unique<Plan>();
-        plan->push_back(seat);
+        if (std::ranges::find(*plan, seat, &Charge::seat) != plan->end()) continue;
+        seat->begun = false;
+        seat->deliverer.store(pthread_self(), std::memory_order_relaxed);
+        plan->push_back({seat, ++seat->charge});
     }
     return plan;
 }
@@ -200,23 +219,38 @@ void Exchange::Seat::put(const Action& action) {
 
 void Exchange::carry_out(const Plan& plan) {
     std::exception_ptr failure;
-    for (Seat* seat : plan) deliver_inbox(*seat, failure);
+    for (const Charge& charge : plan)
+        if (begin(charge)) deliver_rest(*charge.seat, failure);
     if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void Exchange::carry_out_rest(Seat& seat) {
+    std::exception_ptr failure;
+    deliver_rest(seat, failure);
+    if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+bool Exchange::begin(const Charge& charge) {
+    const std::lock_guard guard(lock_);
+    if (charge.seat->charge != charge.number) return false;
+    charge.seat->begun = true;
+    return true;
 }
 
 void Exchange::carry_out_after_throw(Seat& seat) {
     std::exception_ptr failure = std::current_exception();
-    if (!release(seat)) deliver_inbox(seat, failure);
+    if (!release(seat)) deliver_rest(seat, failure);
     std::rethrow_exception(failure);
 }
 
-void Exchange::deliver_inbox(Seat& seat, std::exception_ptr& failure) {
+void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
     std::vector<Action> actions;
     CpuSet usable;
     while (true) {
         std::unique_ptr<const Callbacks> unused;  // these two are destroyed without the lock
         std::vector<std::unique_ptr<const Callbacks>> retired;
         const Callbacks* callbacks = nullptr;
+        bool leaving = false;
         actions.clear();
         {
             const std::lock_guard guard(lock_);
@@ -225,7 +259,8 @@ void Exchange::deliver_inbox(Seat& seat, std::exception_ptr& failure) {
                 if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
             seat.cancelled = 0;
             std::swap(retired, seat.retired);
-            if (!seat.leaving.load(std::memory_order_relaxed)) {
+            leaving = seat.leaving.load(std::memory_order_relaxed);
+            if (!leaving) {
                 seat.state.store(kDelivering, std::memory_order_relaxed);
                 callbacks = seat.callbacks.get();
                 if (callbacks != nullptr && callbacks->need_mask()) usable = ledger_.usable(seat.member);
@@ -233,16 +268,13 @@ void Exchange::deliver_inbox(Seat& seat, std::exception_ptr& failure) {
                 unused = std::move(seat.callbacks);
             }
         }
-        if (callbacks == nullptr && seat.leaving.load(std::memory_order_relaxed)) {
+        if (leaving) {
             // detach() promises that no callback runs afterwards, which includes their destructors.
             unused.reset();
             retired.clear();
             {
                 const std::lock_guard guard(lock_);
-                seat.leaving.store(false, std::memory_order_relaxed);
-                seat.state.store(kIdle, std::memory_order_relaxed);
-                seat.departures.fetch_add(1, std::memory_order_release);
-                spare_.push_back(&seat);
+                vacate(seat);
             }
             seat.departures.notify_all();
             return;

@@ -8,7 +8,7 @@
 // How callbacks are kept in order. Each member has a Seat with a state, an inbox, and its callbacks:
 //   idle        nobody is calling this component
 //   delivering  one thread is, and nothing new has been decided for it since that thread last looked
-//   more        one thread is, and the inbox has something, or the component has detached
+//   more        one thread is or will be, and the inbox has something, or the component has detached
 // idle -> delivering and anything -> more happen only under the lock. The delivering thread alone goes back
 // to idle, by compare-and-swap without the lock, which fails when there is more; it then takes the lock and
 // fetches the inbox. So no action is left behind, and two threads never deliver to one component.
@@ -90,6 +90,9 @@ class Exchange {
         std::atomic<uint32_t> departures{0};
         std::atomic<pthread_t> deliverer{};  // meaningful unless idle
         MemberId member;                     // this and what follows: under the lock
+        /// Who is in charge of the inbox has begun with it; until then another may take it over.
+        bool begun = true;
+        uint32_t charge = 0;  // grows whenever somebody takes charge of the inbox
         std::unique_ptr<const Callbacks> callbacks;
         std::vector<std::unique_ptr<const Callbacks>> retired;  // the delivering thread may be in one
         std::vector<Action> inbox;                              // a cpu of -1: cancelled
@@ -99,8 +102,13 @@ class Exchange {
         void put(const Action& action);
     };
 
-    /// Seats whose inboxes this thread is in charge of once the lock is given back.
-    using Plan = std::vector<Seat*>;
+    /// Seats whose inboxes this thread is in charge of once the lock is given back, unless by then another
+    /// has taken the charge over: nobody waits for the callbacks of components that only come before.
+    struct Charge {
+        Seat* seat;
+        uint32_t number;
+    };
+    using Plan = std::vector<Charge>;
     /// The fast path: one action, for a component that nobody is calling. Null where it cannot be taken.
     struct Direct {
         Seat* seat = nullptr;
@@ -117,8 +125,11 @@ class Exchange {
     [[nodiscard]] std::unique_ptr<Plan> fill_inboxes(const Actions& actions);
     void carry_out(const Direct& direct, const Action& action);
     void carry_out(const Plan& plan);
+    void carry_out_rest(Seat& seat);
     [[noreturn]] void carry_out_after_throw(Seat& seat);
-    void deliver_inbox(Seat& seat, std::exception_ptr& failure);
+    void deliver_rest(Seat& seat, std::exception_ptr& failure);
+    [[nodiscard]] bool begin(const Charge& charge);
+    void vacate(Seat& seat);
     [[nodiscard]] bool inside_callback() const noexcept;
 
     mutable ShortLock lock_;
@@ -168,7 +179,7 @@ inline void Exchange::carry_out(const Direct& direct, const Action& action) {
     } catch (...) {
         carry_out_after_throw(*direct.seat);
     }
-    if (!release(*direct.seat)) carry_out(Plan{direct.seat});
+    if (!release(*direct.seat)) carry_out_rest(*direct.seat);
 }
 
 template <class Decide>

@@ -161,6 +161,29 @@ TEST_F(Components, DetachWaitsForACallbackInAnotherThread) {
     helper.join();
 }
 
+TEST_F(Components, NobodyWaitsForACallbackOfAnotherComponent) {
+    Component owner(exchange_, "owner", {0, 1, 2});
+    Component first(exchange_, "first", {});
+    auto second = std::make_unique<Component>(exchange_, "second", CpuSet{});
+    Component third(exchange_, "third", {});
+    record(third, "third");
+    second->on_enable_cpu([&](int) { ADD_FAILURE() << "called after it has gone"; });
+    first.on_enable_cpu([&](int) {
+        // What one call decided is told to one component after the other: these two come later, and meanwhile
+        // other threads let one go and make a call for the other.
+        std::thread([&] { second.reset(); }).join();
+        std::thread([&] { EXPECT_EQ(third.lend_cpu(2), Outcome::kSuccess); }).join();
+        log_.push_back("first+");
+    });
+    EXPECT_EQ(first.acquire_cpu(0), Outcome::kNoted);
+    EXPECT_EQ(second->acquire_cpu(1), Outcome::kNoted);
+    EXPECT_EQ(third.acquire_cpu(2), Outcome::kNoted);
+    EXPECT_EQ(owner.lend(), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("first+")) << "the third got a CPU and lent it before it was told";
+    EXPECT_EQ(third.acquire_cpu(2), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("first+", "third+2"));
+}
+
 TEST_F(Components, AnotherThreadsCallbackIsNotWaitedForButFollowedUp) {
     Component a(exchange_, "a", {0, 1});
     std::atomic<int> inside{0}, most{0};
