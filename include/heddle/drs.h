@@ -48,11 +48,12 @@ HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_enable(heddle_drs_t* drs);
 HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_disable(heddle_drs_t* drs);
 HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_set_max_parallelism(heddle_drs_t* drs, int max);
 
-/** A NULL callback removes what is set. */
-HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_callback_set(heddle_drs_t* drs, heddle_drs_callback_kind_t which,
+/** `which` is a heddle_drs_callback_kind_t; any other number is refused. A NULL callback removes what is set.
+ */
+HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_callback_set(heddle_drs_t* drs, int which,
                                                         heddle_drs_callback_t callback);
 /** Gives what was set, or NULL. */
-HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_callback_get(heddle_drs_t* drs, heddle_drs_callback_kind_t which,
+HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_callback_get(heddle_drs_t* drs, int which,
                                                         heddle_drs_callback_t* callback);
 
 HEDDLE_DRS_API heddle_drs_ret_t heddle_drs_lend(heddle_drs_t* drs);

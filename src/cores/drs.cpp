@@ -89,7 +89,7 @@ struct MaskCallback {
 
 /// Calls `use` with the member of Callbacks for `which`; false where there is no such kind.
 template <class Use>
-bool with_kind(heddle_drs_callback_kind_t which, Use&& use) {
+bool with_kind(int which, Use&& use) {
     switch (which) {
         case HEDDLE_DRS_SET_NUM_THREADS:
             use(&Callbacks::set_num_threads);
@@ -172,8 +172,7 @@ heddle_drs_ret_t heddle_drs_set_max_parallelism(heddle_drs_t* drs, int max) {
     return on(drs, &Ledger::set_max_parallelism, max);
 }
 
-heddle_drs_ret_t heddle_drs_callback_set(heddle_drs_t* drs, heddle_drs_callback_kind_t which,
-                                         heddle_drs_callback_t callback) {
+heddle_drs_ret_t heddle_drs_callback_set(heddle_drs_t* drs, int which, heddle_drs_callback_t callback) {
     return guarded([&](Exchange& exchange) {
         Outcome outcome = Outcome::kPermission;
         with_kind(which, [&]<class Argument>(Callbacks::Shared<Argument> Callbacks::*kind) {
@@ -185,8 +184,7 @@ heddle_drs_ret_t heddle_drs_callback_set(heddle_drs_t* drs, heddle_drs_callback_
     });
 }
 
-heddle_drs_ret_t heddle_drs_callback_get(heddle_drs_t* drs, heddle_drs_callback_kind_t which,
-                                         heddle_drs_callback_t* callback) {
+heddle_drs_ret_t heddle_drs_callback_get(heddle_drs_t* drs, int which, heddle_drs_callback_t* callback) {
     if (callback == nullptr) return HEDDLE_DRS_PERM;
     return guarded([&](Exchange& exchange) {
         const std::optional<Callbacks> set = exchange.callbacks(member_of(drs));

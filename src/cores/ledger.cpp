@@ -232,10 +232,9 @@ Outcome Ledger::return_one(Member& member, int cpu, Actions& actions) {
 
 void Ledger::vacate(int cpu, MemberId owner, CpuState state, Actions& actions) {
     if (state == CpuState::kBusy) return change(cpu, owner, owner, state, actions);
-    const MemberId guest = state == CpuState::kLent ? next_guest(cpu) : kNobody;
-    // An owner that waited for CPUs and gets its own one has it back, rather than borrowing it.
-    const bool home = guest != kNobody && guest == owner;
-    change(cpu, owner, guest, home ? CpuState::kBusy : state, actions);
+    // The next guest is never the owner: lending a CPU withdraws the owner's requests for it, and whoever
+    // asks for CPUs has its own first.
+    change(cpu, owner, state == CpuState::kLent ? next_guest(cpu) : kNobody, state, actions);
 }
 
 MemberId Ledger::next_guest(int cpu) {

@@ -142,6 +142,8 @@ std::string Ledger::check() const {
                                petition.wanted, petition.allowed.count());
         if (petition.allowed.intersects(idle))
             return fmt::format("a petition of '{}' waits while a CPU is free", name(petition.member));
+        if (petition.allowed.intersects(lent(petition.member)))
+            return fmt::format("'{}' petitions for what it lends", name(petition.member));
         ++counts[petition.member].petitions;
     }
     for (const Member& member : members_) {

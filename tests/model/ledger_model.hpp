@@ -356,7 +356,6 @@ class LedgerModel {
                 break;
             }
         }
-        if (c.guest != 0 && c.guest == c.owner) c.state = kBusy;
         tidy();
     }
     void lend_one(Name me, int cpu) {

@@ -55,10 +55,10 @@ static inline drs_ret_t set_max_parallelism(drs_desc_t* spd, int max) {
     return (drs_ret_t)heddle_drs_set_max_parallelism(spd, max);
 }
 static inline drs_ret_t callback_set(drs_desc_t* spd, drs_cbs_t which, drs_cb_t callback) {
-    return (drs_ret_t)heddle_drs_callback_set(spd, (heddle_drs_callback_kind_t)which, callback);
+    return (drs_ret_t)heddle_drs_callback_set(spd, (int)which, callback);
 }
 static inline drs_ret_t callback_get(drs_desc_t* spd, drs_cbs_t which, drs_cb_t* callback) {
-    return (drs_ret_t)heddle_drs_callback_get(spd, (heddle_drs_callback_kind_t)which, callback);
+    return (drs_ret_t)heddle_drs_callback_get(spd, (int)which, callback);
 }
 
 static inline drs_ret_t lend(drs_desc_t* spd) {
