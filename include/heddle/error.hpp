@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "heddle/export.hpp"
+
 namespace heddle {
 
 enum class ErrorCode {
@@ -20,7 +22,7 @@ enum class ErrorCode {
     kSystem,           ///< a system call failed
 };
 
-class Error : public std::runtime_error {
+class HEDDLE_API Error : public std::runtime_error {
   public:
     Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
     [[nodiscard]] ErrorCode code() const noexcept { return code_; }

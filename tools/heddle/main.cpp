@@ -8,6 +8,17 @@
 #include "command.hpp"
 #include "heddle/error.hpp"
 
+namespace {
+
+std::string variables() {
+    std::string text = "Environment:\n";
+    for (const heddle::Setting& setting : heddle::settings())
+        text += fmt::format("  {:<28}{}\n", setting.name, setting.values);
+    return text + "The manual, heddle(1), tells what they mean.";
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
     using namespace heddle::tool;
     for (const std::string& line : heddle::unknown_settings()) fmt::print(stderr, "heddle: {}\n", line);
@@ -16,6 +27,7 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", HEDDLE_VERSION);
     app.require_subcommand(1);
     app.failure_message(CLI::FailureMessage::simple);
+    app.footer(variables());
     add_bench(app);
     add_demo(app);
     add_info(app);

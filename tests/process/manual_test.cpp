@@ -1,0 +1,55 @@
+// The manual names every variable of the settings table and every option of the programs it describes.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/settings.hpp"
+
+namespace {
+
+std::string page(const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(HEDDLE_TEST_DATA "/../packaging/man/" + name).rdbuf();
+    return text.str();
+}
+
+std::string output(const std::string& command) {
+    std::string text;
+    std::array<char, 4096> block;
+    FILE* pipe = popen((HEDDLE_BUILD_DIR "/bin/" + command).c_str(), "r");
+    if (pipe == nullptr) return text;
+    for (size_t count = 0; (count = fread(block.data(), 1, block.size(), pipe)) > 0;)
+        text.append(block.data(), count);
+    pclose(pipe);
+    return text;
+}
+
+void expect_options_described(const std::string& command, const std::string& manual) {
+    const std::string help = output(command + " --help");
+    const std::regex option("--[a-z][a-z-]*");
+    std::set<std::string> options(std::sregex_token_iterator(help.begin(), help.end(), option), {});
+    EXPECT_FALSE(options.empty()) << command;
+    options.erase("--help");
+    options.erase("--version");
+    for (const std::string& name : options)
+        EXPECT_NE(page(manual).find("*" + name), std::string::npos) << manual << " lacks " << name;
+}
+
+}  // namespace
+
+TEST(Manual, NamesEveryVariable) {
+    const std::string manual = page("heddle.1.scd");
+    for (const heddle::Setting& setting : heddle::settings())
+        EXPECT_NE(manual.find("*" + std::string(setting.name) + "*"), std::string::npos) << setting.name;
+}
+
+TEST(Manual, NamesEveryOption) {
+    expect_options_described("heddle info", "heddle-info.1.scd");
+    expect_options_described("heddle run", "heddle-run.1.scd");
+    expect_options_described("heddled", "heddled.8.scd");
+}
