@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -57,7 +58,10 @@ int Os::bind_listen(int fd, const std::string& path, int backlog) {
     if (path.size() >= sizeof address.sun_path) return -ENAMETOOLONG;
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -errno;
-    return result(::listen(fd, backlog));
+    if (::listen(fd, backlog) != 0) return -errno;
+    // Who saw the file appear may have come before anybody listened: touching it tells them to come again.
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+    return 0;
 }
 
 int Os::accept(int fd) {

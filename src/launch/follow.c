@@ -52,10 +52,12 @@ static void obey(void) {
 static void* follow(void* unused) {
     (void)unused;
     helper = (pid_t)syscall(SYS_gettid);
-    do {
+    while (true) {
         while (link_wait()) obey();
-    } while (link_reopen());
-    return NULL;
+        if (!link_reopen()) return NULL;
+        /* The new arbiter's first grant comes with its welcome: no CHANGED tells of it. */
+        obey();
+    }
 }
 
 bool follow_start(void) {

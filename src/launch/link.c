@@ -13,11 +13,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { kAnswerDeadlineMs = 250, kHighDescriptor = 512 };
+enum { kAnswerDeadlineMs = 250, kRetryMs = 100, kHighDescriptor = 512 };
 
 /* `managed` and the page pointers are written before threads exist or under `opening`, and read everywhere;
  * the pages of an arbiter that died stay mapped, so that a reader never faults. */
@@ -98,6 +99,9 @@ static void fill_hello(heddle_hello* hello) {
 static int connect_to(const char* path) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
+    /* An arbiter that is stopped and whose backlog is full must not hold the program up. */
+    const struct timeval deadline = {.tv_usec = kAnswerDeadlineMs * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path) + 1);
     if (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
@@ -216,12 +220,16 @@ bool link_reopen(void) {
     const int watch = inotify_init1(IN_CLOEXEC);
     if (watch < 0) return false;
     const bool watching = inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
-    while (register_with(self.path) != 0) {
-        /* Nothing wakes us until something is made in the arbiter's folder; without inotify we look once a
-         * second. */
+    int failure;
+    while ((failure = register_with(self.path)) != 0) {
+        /* Where nobody listens, nothing wakes us until something happens in the arbiter's folder; without
+         * inotify we look once a second. Where somebody listens and did not take us in, being stopped or on
+         * its way out, no such event may ever come. */
+        const bool nobody = failure == ENOENT || failure == ECONNREFUSED;
+        const int timeout_ms = !nobody ? kRetryMs : watching ? -1 : 1000;
         struct pollfd ready = {.fd = watch, .events = POLLIN};
         char events[sizeof(struct inotify_event) + NAME_MAX + 1];
-        if (wait_readable(&ready, watching ? -1 : 1000) == 1 && read(watch, events, sizeof events) < 0) break;
+        if (wait_readable(&ready, timeout_ms) == 1 && read(watch, events, sizeof events) < 0) break;
         const struct timespec settle = {.tv_nsec = 2000000};
         syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &settle, NULL);
     }

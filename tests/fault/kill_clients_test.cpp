@@ -7,6 +7,7 @@
 
 #include "support/daemon.hpp"
 #include "support/grant_history.hpp"
+#include "support/wait_until.hpp"
 #include "support/wire_client.hpp"
 
 namespace heddle::test {
@@ -34,16 +35,6 @@ double p99_ms(std::vector<double> values) {
     if (values.empty()) return 0;
     std::ranges::sort(values);
     return values[values.size() * 99 / 100];
-}
-
-template <class Condition>
-bool becomes_true(Condition condition, std::chrono::milliseconds limit) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) return false;
-        std::this_thread::sleep_for(1ms);
-    }
-    return true;
 }
 
 class KillClients : public testing::TestWithParam<Campaign> {

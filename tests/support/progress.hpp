@@ -1,6 +1,7 @@
 // Progress: how far a program of a fault test came, in a file that it and the test map.
 //
-// The program writes, the test reads; relaxed, as each word stands alone. Survives the program's death.
+// The program writes, the test reads, except `stop`, where it is the other way round; relaxed, as each word
+// stands alone. Survives the program's death.
 #pragma once
 
 #include <fcntl.h>
@@ -16,6 +17,7 @@ struct Progress {
     std::atomic<uint64_t> rounds;
     std::atomic<uint32_t> registrations;
     std::atomic<uint32_t> held;  ///< CPUs of the grant that was last obeyed
+    std::atomic<uint32_t> stop;
 };
 
 /// Makes the file where there is none. Null where it cannot be.

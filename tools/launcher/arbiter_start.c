@@ -9,17 +9,21 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kReadyWithinMs = 2000 };
+enum { kReadyWithinMs = 2000, kConnectWithinMs = 250 };
 /* An arbiter that nobody uses ends after so long; the next `heddle run` starts another. */
 #define IDLE_EXIT_SECONDS "60"
 
 bool arbiter_listens(const char* path) {
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) return false;
+    /* One that is stopped, with a full backlog, counts as none. */
+    const struct timeval deadline = {.tv_usec = kConnectWithinMs * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path) + 1);
     const bool connected = connect(fd, (const struct sockaddr*)&address, sizeof address) == 0;

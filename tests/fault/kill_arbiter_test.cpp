@@ -1,0 +1,151 @@
+// The arbiter killed under load and started again on the same socket, 500 times over both campaigns: programs
+// go on and register again with what they hold, and within a second every CPU has its one holder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "support/daemon.hpp"
+#include "support/grant_history.hpp"
+#include "support/progress.hpp"
+#include "support/wait_until.hpp"
+#include "support/wire_client.hpp"
+
+namespace heddle::test {
+namespace {
+
+/// A program with its own record of progress.
+struct Program {
+    Child process;
+    Progress* progress;
+};
+
+class KillArbiter : public testing::Test {
+  protected:
+    std::string progress_file(size_t number) {
+        return daemon_->folder() + "/progress" + std::to_string(number);
+    }
+    void start_client() {
+        const std::string file = progress_file(programs_.size());
+        programs_.push_back({Child({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_->path(),
+                                    std::to_string(programs_.size()), file}),
+                             map_progress(file.c_str())});
+    }
+    void start_openmp() {
+        const std::string file = progress_file(programs_.size());
+        programs_.push_back({Child({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--",
+                                    HEDDLE_BUILD_DIR "/bin/openmp_program", file},
+                                   {"HEDDLE_ARBITER=" + daemon_->path()}),
+                             map_progress(file.c_str())});
+    }
+
+    void kill_and_restart() {
+        daemon_->process().end();
+        ASSERT_TRUE(daemon_->start()) << daemon_->said();
+    }
+    /// All are registered, and no CPU is idle or on its way.
+    [[nodiscard]] bool settled() {
+        const ArbiterSnapshot status = Observer(daemon_->path()).status();
+        return status.clients.size() == programs_.size() &&
+               std::ranges::all_of(status.cpus,
+                                   [](const auto& cpu) { return cpu.client != 0 && !cpu.leaving; });
+    }
+    /// Kills at random moments; every tenth time everything has to settle first.
+    void campaign(int kills) {
+        std::mt19937 random(7);
+        ASSERT_TRUE(becomes_true([&] { return settled(); }, 5s));
+        for (int i = 0; i < kills && !HasFatalFailure(); ++i) {
+            ::usleep(static_cast<useconds_t>(random() % 40'000));
+            std::vector<uint64_t> rounds;
+            for (const Program& program : programs_) rounds.push_back(program.progress->rounds);
+            kill_and_restart();
+            for (size_t k = 0; k < programs_.size(); ++k) {
+                EXPECT_TRUE(becomes_true([&] { return programs_[k].progress->rounds > rounds[k]; }, 1s))
+                    << "program " << k << " stands still after kill " << i;
+                ASSERT_TRUE(programs_[k].process.running()) << "program " << k << " ended";
+            }
+            if (i % 10 != 9) continue;
+            GrantHistory history(daemon_->path());
+            EXPECT_TRUE(becomes_true([&] { return settled(); }, 1s)) << describe() << " after kill " << i;
+            EXPECT_EQ(history.broken(), "");
+        }
+    }
+    std::string describe() {
+        std::string text;
+        const ArbiterSnapshot status = Observer(daemon_->path()).status();
+        for (const auto& cpu : status.cpus)
+            text +=
+                " " + std::to_string(cpu.cpu) + ":" + std::to_string(cpu.client) + (cpu.leaving ? "!" : "");
+        return text + " with " + std::to_string(status.clients.size()) + " of " +
+               std::to_string(programs_.size());
+    }
+
+    /// Where a process's first thread may run, by the kernel.
+    static CpuSet bound(const Program& program) {
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        ::sched_getaffinity(program.process.pid(), sizeof cpus, &cpus);
+        return CpuSet::from_native(&cpus, sizeof cpus);
+    }
+    CpuSet granted(const Program& program) {
+        for (const auto& client : Observer(daemon_->path()).status().clients)
+            if (client.pid == static_cast<uint32_t>(program.process.pid())) return client.granted;
+        return {};
+    }
+    void stop_openmp() {
+        for (Program& program : programs_) {
+            program.progress->stop = 1;
+            EXPECT_TRUE(program.process.ends_within(5s));
+            EXPECT_EQ(program.process.reap(), 0);
+        }
+    }
+
+    std::optional<Daemon> daemon_;
+    std::deque<Program> programs_;
+};
+
+TEST_F(KillArbiter, ClientsComeBackWithWhatTheyHold) {
+    daemon_.emplace(Daemon::Options{"core:8 pu:1", {}, {}});
+    for (int i = 0; i < 4; ++i) start_client();
+    campaign(400);
+    for (const Program& program : programs_) EXPECT_GT(program.progress->registrations, 40U);
+}
+
+TEST_F(KillArbiter, OpenMpProgramsNeverStop) {
+    if (::access(HEDDLE_BUILD_DIR "/bin/openmp_program", X_OK) != 0)
+        GTEST_SKIP() << "no OpenMP in this build";
+    daemon_.emplace(Daemon::Options{});
+    start_openmp();
+    start_openmp();
+    campaign(100);
+    for (const Program& program : programs_)
+        EXPECT_TRUE(becomes_true([&] { return bound(program) == granted(program); }, 1s));
+    stop_openmp();
+}
+
+TEST_F(KillArbiter, AProgramThatComesBackObeysItsNewGrant) {
+    if (::access(HEDDLE_BUILD_DIR "/bin/openmp_program", X_OK) != 0)
+        GTEST_SKIP() << "no OpenMP in this build";
+    daemon_.emplace(Daemon::Options{});
+    start_openmp();
+    const Program& first = programs_.front();
+    ASSERT_TRUE(becomes_true([&] { return granted(first).count() > 0 && first.progress->rounds > 0; }, 5s));
+    const CpuSet all = granted(first);
+    if (all.count() < 2) GTEST_SKIP() << "one CPU cannot be divided";
+
+    first.process.signal(SIGSTOP);
+    kill_and_restart();
+    auto hello = hello_of("taker", 1);
+    hello.max_cpus = 1;
+    WireClient taker(daemon_->path());
+    ASSERT_TRUE(taker.join(hello));
+    first.process.signal(SIGCONT);
+    EXPECT_TRUE(becomes_true([&] { return granted(first).count() == all.count() - 1; }, 1s));
+    EXPECT_TRUE(becomes_true([&] { return bound(first) == granted(first); }, 1s))
+        << "it runs on " << bound(first).to_list() << " and was given " << granted(first).to_list();
+    stop_openmp();
+}
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,19 @@
+// Waiting for what another process does, in a test: looked at every millisecond, up to a limit.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace heddle::test {
+
+template <class Condition>
+bool becomes_true(Condition condition, std::chrono::milliseconds limit) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > end) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+}
+
+}  // namespace heddle::test
