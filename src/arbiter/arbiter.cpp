@@ -21,17 +21,19 @@ void must(Outcome outcome, Outcome expected, const char* what) {
 
 }  // namespace
 
-Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now)
+Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now,
+                 const CpuSet& cpus)
     : machine_(std::move(machine)),
       policy_(std::move(policy)),
       limits_(limits),
       ledger_(machine_, LedgerLimits{.members = limits.clients + 1}),
-      free_(machine_.cpus()),
+      cpus_(cpus.empty() ? machine_.cpus() : cpus & machine_.cpus()),
+      free_(cpus_),
       last_sample_(now),
       recovering_until_(now) {
     Actions ignored;
     pool_ = ledger_.attach("arbiter", machine_.cpus(), ignored);
-    must(ledger_.lend(pool_, ignored), Outcome::kSuccess, "lending all CPUs");
+    must(ledger_.lend_cpu_mask(pool_, cpus_, ignored), Outcome::kSuccess, "lending all CPUs");
 }
 
 Arbiter::~Arbiter() = default;
@@ -44,7 +46,7 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     if (same_user >= limits_.clients_per_user) return Refusal::kUserFull;
     const CpuSet allowed =
         registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
-    if (allowed.empty()) return Refusal::kNoCpus;
+    if (!allowed.intersects(cpus_)) return Refusal::kNoCpus;
 
     auto client = std::make_unique<Client>();
     client->id = id = ClientId{++last_id_};
@@ -148,6 +150,22 @@ void Arbiter::fenced(ClientId id, bool bound, Time now) {
     rebalance(now);
 }
 
+void Arbiter::set_cpus(const CpuSet& cpus, Time now) {
+    const CpuSet before = std::exchange(cpus_, cpus & machine_.cpus());
+    if (cpus_ == before) return;
+    Actions ignored;
+    for (const int cpu : (before - cpus_) & free_)
+        must(ledger_.reclaim_cpu(pool_, cpu, ignored), Outcome::kSuccess, "withdrawing a free CPU");
+    free_ &= cpus_;
+    for (const auto& client : clients_) revoke(*client, client->granted - cpus_, now);
+    CpuSet held;
+    for (const auto& client : clients_) held |= client->granted | client->leaving_cpus();
+    for (const int cpu : cpus_ - before - held)
+        must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "offering a CPU again");
+    free_ |= cpus_ - before - held;
+    rebalance(now);
+}
+
 void Arbiter::tick(Time now) {
     for (const auto& client : clients_) {
         bool late = false;
@@ -211,7 +229,7 @@ std::string Arbiter::check() const {
         if (!client->allowed.contains(client->granted))
             return fmt::format("client {} holds a CPU outside its affinity", client->id.value);
     }
-    if (seen != machine_.cpus()) return fmt::format("lost CPUs: {}", (machine_.cpus() - seen).to_list());
+    if (!seen.contains(cpus_)) return fmt::format("lost CPUs: {}", (cpus_ - seen).to_list());
     return "";
 }
 
@@ -255,10 +273,12 @@ void Arbiter::vacate(Client& client, const CpuSet& cpus, Time now) {
     for (const int cpu : cpus) {
         Actions ignored;
         must(ledger_.return_cpu(client.member, cpu, ignored), Outcome::kSuccess, "returning a revoked CPU");
-        must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "lending a returned CPU");
+        // One that is no longer to be handed out stays with the arbiter.
+        if (cpus_.contains(cpu))
+            must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "lending a returned CPU");
         say({Event::Kind::kCpu, ClientId{0}, cpu, 0, {}});
     }
-    free_ |= cpus;
+    free_ |= cpus & cpus_;
 }
 
 void Arbiter::publish() {

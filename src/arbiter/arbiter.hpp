@@ -102,7 +102,9 @@ enum class Refusal { kNone, kFull, kUserFull, kNoCpus };
 
 class Arbiter {
   public:
-    Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now);
+    /// Hands out `cpus` of the machine; empty: all.
+    Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now,
+            const CpuSet& cpus = {});
     ~Arbiter();
     Arbiter(Arbiter&&) noexcept;
 
@@ -117,6 +119,8 @@ class Arbiter {
     void set_limits(ClientId client, int min, int max, int weight, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
+    /// What there is to hand out has changed: a cpuset, a quota. Holders are asked to leave what is gone.
+    void set_cpus(const CpuSet& cpus, Time now);
     /// To be called at next_deadline().
     void tick(Time now);
 
@@ -132,6 +136,8 @@ class Arbiter {
     [[nodiscard]] bool leaving(int cpu) const;     ///< its holder was asked to leave it
     [[nodiscard]] const Policy& policy() const { return *policy_; }
     [[nodiscard]] const Machine& machine() const { return machine_; }
+    /// The CPUs that there are to hand out.
+    [[nodiscard]] const CpuSet& cpus() const { return cpus_; }
     [[nodiscard]] uint64_t failed_fences() const { return failed_fences_; }
     /// The first broken invariant in words, or "".
     [[nodiscard]] std::string check() const;
@@ -144,8 +150,8 @@ class Arbiter {
     void revoke(Client& client, const CpuSet& cpus, Time now);
     void vacate(Client& client, const CpuSet& cpus, Time now);
     static void account(Client& client, Time now);
-    [[nodiscard]] static int most(const Client& client);
-    [[nodiscard]] static int wanted(const Client& client);
+    [[nodiscard]] int most(const Client& client) const;
+    [[nodiscard]] int wanted(const Client& client) const;
     [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
 
     void rebalance(Time now);
@@ -166,6 +172,7 @@ class Arbiter {
     ArbiterLimits limits_;
     Ledger ledger_;
     MemberId pool_;
+    CpuSet cpus_;
     CpuSet free_;
     std::vector<std::unique_ptr<Client>> clients_;  // by age
     uint32_t last_id_ = 0;

@@ -84,18 +84,18 @@ void Server::send_status(Connection& connection) {
     const auto clients = arbiter_.clients(now);
     auto head = message_of<heddle_status_head>(HEDDLE_STATUS_HEAD);
     head.pid = static_cast<uint32_t>(::getpid());
-    head.cpus = static_cast<uint32_t>(arbiter_.machine().cpus().count());
+    head.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
     head.clients = static_cast<uint32_t>(clients.size());
     head.uptime_us = static_cast<uint64_t>((now - started_) / std::chrono::microseconds(1));
     copy_text(head.policy, sizeof head.policy, arbiter_.policy().name());
     queue(connection, head);
 
     auto list = message_of<heddle_status_cpu_list>(HEDDLE_STATUS_CPU_LIST);
-    for (const int cpu : arbiter_.machine().cpus()) {
+    for (const int cpu : arbiter_.cpus()) {
         list.cpu[list.count++] = {static_cast<uint16_t>(cpu),
                                   static_cast<uint16_t>(arbiter_.leaving(cpu) ? 1 : 0),
                                   arbiter_.holder(cpu).value};
-        if (list.count < HEDDLE_STATUS_CPUS && cpu != arbiter_.machine().cpus().last()) continue;
+        if (list.count < HEDDLE_STATUS_CPUS && cpu != arbiter_.cpus().last()) continue;
         queue(connection, list);
         list.count = 0;
     }

@@ -52,11 +52,12 @@ void Arbiter::rebalance(Time now) {
     publish();
 }
 
-int Arbiter::most(const Client& client) {
-    return client.max == 0 ? client.allowed.count() : std::min(client.max, client.allowed.count());
+int Arbiter::most(const Client& client) const {
+    const int usable = (client.allowed & cpus_).count();
+    return client.max == 0 ? usable : std::min(client.max, usable);
 }
 
-int Arbiter::wanted(const Client& client) {
+int Arbiter::wanted(const Client& client) const {
     return std::clamp(std::max(client.demand, client.min), 0, most(client));
 }
 
@@ -70,7 +71,7 @@ void Arbiter::compute_targets() {
     claims.reserve(clients_.size());
     for (const auto& c : clients_)
         claims.push_back({c->id, wanted(*c), c->min, c->weight, (c->owned & c->allowed).count(), c->held()});
-    const std::vector<int> targets = policy_->targets(claims, machine_.cpus().count());
+    const std::vector<int> targets = policy_->targets(claims, cpus_.count());
     for (size_t i = 0; i < clients_.size(); ++i) clients_[i]->target = targets[i];
 }
 
@@ -125,7 +126,7 @@ void Arbiter::revoke_from_the_rich(Time now) {
     int leaving = 0;
     CpuSet wished;
     for (const auto& c : clients_) {
-        leaving += c->leaving_cpus().count();
+        leaving += (c->leaving_cpus() & cpus_).count();
         if (c->target > c->held()) wished |= c->allowed;
     }
     const int missing = lack() - leaving - (free_ & wished).count();
@@ -193,11 +194,11 @@ void Arbiter::update_contention(Time now) {
             c->peak = c->demand;
             c->peak_at = now;
         }
-        peaks += std::min(std::max(c->peak, c->min), machine_.cpus().count());
+        peaks += std::min(std::max(c->peak, c->min), cpus_.count());
         active += c->peak > 0;
         unmet |= c->held() < wanted(*c);
     }
-    const bool contended = active > 1 && (unmet || peaks > machine_.cpus().count());
+    const bool contended = active > 1 && (unmet || peaks > cpus_.count());
     if (contended != contended_)
         for (const auto& c : clients_) c->grant_changed = true;
     contended_ = contended;

@@ -55,8 +55,8 @@ Server::Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int l
 
 Server::~Server() = default;
 
-void Server::watch_for_stop(int fd) {
-    stop_fd_ = fd;
+void Server::on_readable(int fd, std::function<void()> callback) {
+    callbacks_[fd] = std::move(callback);
     epoll_event event{EPOLLIN, {.fd = fd}};
     if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event); added < 0)
         fail(added, "epoll_ctl");
@@ -75,7 +75,10 @@ bool Server::turn() {
     for (int i = 0; i < ready; ++i) {
         const auto& event = events[static_cast<size_t>(i)];
         const int fd = event.data.fd;
-        if (fd == stop_fd_) stopping_ = true;
+        if (const auto callback = callbacks_.find(fd); callback != callbacks_.end()) {
+            callback->second();
+            continue;
+        }
         if (fd == listening_.get()) {
             accept_all();
             continue;
@@ -190,7 +193,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (request.observer) {
         connection.registered = true;
         auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
-        welcome.cpus = static_cast<uint32_t>(arbiter_.machine().cpus().count());
+        welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
         queue(connection, welcome);
         return send_or_wait(connection);
     }
@@ -207,7 +210,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (refusal == Refusal::kNoCpus)
         return refuse(connection, HEDDLE_REFUSED_PERMISSION,
                       fmt::format("none of the CPUs {} is among the arbiter's, {}", request.allowed.to_list(),
-                                  arbiter_.machine().cpus().to_list()));
+                                  arbiter_.cpus().to_list()));
     if (refusal != Refusal::kNone)
         return refuse(
             connection, HEDDLE_REFUSED_FULL,
@@ -218,7 +221,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     apply_actions();  // the grant page is filled before the client sees it
     auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
     welcome.client = client.value;
-    welcome.cpus = static_cast<uint32_t>(arbiter_.machine().cpus().count());
+    welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
     const ssize_t sent = os_.send(connection.socket.get(), &welcome, sizeof welcome,
                                   {connection.grant_fd.get(), connection.client_fd.get()});
     connection.wake_pending = false;

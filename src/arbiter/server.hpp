@@ -42,8 +42,10 @@ class Server {
     bool turn();
     /// From a signal handler or another thread.
     void stop() { stopping_ = true; }
-    /// A descriptor that ends run() when readable (a signalfd, say); owned by the caller.
-    void watch_for_stop(int fd);
+    /// Calls back in a turn in which the descriptor is readable; it stays the caller's.
+    void on_readable(int fd, std::function<void()> callback);
+    /// What there is to hand out has changed.
+    void set_cpus(const CpuSet& cpus) { arbiter_.set_cpus(cpus, clock_.now()); }
 
     [[nodiscard]] const Arbiter& arbiter() const { return arbiter_; }
     [[nodiscard]] size_t connections() const { return connections_.size(); }
@@ -90,7 +92,7 @@ class Server {
     std::map<ClientId, int> sockets_by_client_;
     std::vector<int> closed_;  // during this turn: events for them are stale
     std::atomic<bool> stopping_ = false;
-    int stop_fd_ = -1;
+    std::map<int, std::function<void()>> callbacks_;  // by descriptor
 };
 
 }  // namespace heddle

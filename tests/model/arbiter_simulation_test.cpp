@@ -68,6 +68,8 @@ class Simulation {
         } else if (what < 78) {
             client.lied = true;
             arbiter_.obeyed(id, client.epoch + static_cast<uint32_t>(below(7)) - 3, now_);
+        } else if (what < 79) {
+            arbiter_.set_cpus(below(3) == 0 ? machine_.cpus() : CpuSet::range(below(cpus()), cpus()), now_);
         } else if (what < 82) {
             arbiter_.set_limits(id, below(4), below(2) * 4, 1 + below(1000), now_);
         } else {
@@ -127,6 +129,7 @@ class Simulation {
     }
 
     void calm_down() {
+        arbiter_.set_cpus(machine_.cpus(), now_);
         for (int round = 0; round < 1000; ++round) {
             for (auto& [id, client] : clients_) {
                 obey(id);

@@ -227,6 +227,33 @@ TEST_F(ArbiterTest, ClientsOfAnEarlierArbiterKeepWhatTheyHold) {
     EXPECT_EQ(held(b), 2);
 }
 
+TEST_F(ArbiterTest, FollowsTheCpusThatThereAreToHandOut) {
+    start("core:4 pu:1");
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    arbiter_->set_cpus(CpuSet::parse("1-2"), now_);
+    settle();
+    EXPECT_EQ(published_[a].cpus | published_[b].cpus, CpuSet::parse("1-2"));
+    EXPECT_EQ(held(a), 1);
+    arbiter_->set_cpus(CpuSet::parse("0-3"), now_);
+    settle();
+    EXPECT_EQ(held(a), 2);
+    EXPECT_EQ(held(b), 2);
+}
+
+TEST_F(ArbiterTest, ACpuThatIsGoneAndComesBackBeforeItsHolderLeftIsNotLost) {
+    start("core:4 pu:1");
+    obedient_ = false;
+    const ClientId a = join(4);
+    arbiter_->set_cpus(CpuSet::parse("0-1"), now_);
+    settle();
+    arbiter_->set_cpus(CpuSet::parse("0-3"), now_);
+    settle();
+    arbiter_->obeyed(a, published_[a].epoch, now_);
+    settle();
+    EXPECT_EQ(held(a), 4);
+}
+
 TEST_F(ArbiterTest, RefusesWhomItCannotServe) {
     start("core:4 pu:1");
     Registration registration;

@@ -17,6 +17,7 @@
 #include "base/settings.hpp"
 #include "cores/arbiter_path.h"
 #include "heddle/error.hpp"
+#include "topology/allowance_watch.hpp"
 
 namespace {
 
@@ -107,11 +108,19 @@ void serve(const Options& options) {
     config.other_users = options.all_users;
     if (options.idle_exit > 0) config.idle_exit = Nanoseconds(static_cast<int64_t>(options.idle_exit * 1e9));
     ::umask(options.all_users ? 0111 : 0177);
-    Server server(config, Arbiter(Machine::detect(), make_policy(options.policy), {}, clock.now()), os, clock,
-                  activated);
+    const Machine machine = Machine::detect();
+    AllowanceWatch allowance(machine);
+    Server server(config,
+                  Arbiter(machine, make_policy(options.policy), {}, clock.now(), allowance.current().usable),
+                  os, clock, activated);
     if (options.verbose)
         server.log = [](const std::string& line) { fmt::print(stderr, "heddled: {}\n", line); };
-    server.watch_for_stop(stop.get());
+    server.on_readable(stop.get(), [&] { server.stop(); });
+    if (allowance.fd() >= 0) {
+        server.on_readable(allowance.fd(), [&] {
+            if (allowance.refresh()) server.set_cpus(allowance.current().usable);
+        });
+    }
     announce_ready(options.ready_fd);
     server.run();
     if (activated < 0) ::unlink(path.c_str());

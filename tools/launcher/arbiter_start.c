@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,10 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     dup2(ready, 3);
     close_range(4, ~0u, 0);
     unsetenv("LD_PRELOAD");
+    /* The arbiter is everybody's: it must not inherit the affinity of whoever happened to start it. */
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
     execl(daemon, "heddled", "--socket", path, "--idle-exit", IDLE_EXIT_SECONDS, "--ready-fd", "3",
           (char*)NULL);
     _exit(1);
