@@ -1,0 +1,41 @@
+// ComponentCpus: a pool as a component of its process: it lends its CPUs while it has no work, wins them back
+// when it has, and borrows what others lend (heddle/cores.hpp).
+//
+// The component is attached while the pool runs. A pool that has no work at all has lent everything and waits
+// for nothing. Thread-safe as CpuProvider says; the exchange must outlive it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cores/cpu_provider.hpp"
+#include "cores/exchange.hpp"
+#include "heddle/cores.hpp"
+
+namespace heddle {
+
+class ComponentCpus final : public CpuProvider {
+  public:
+    /// A pool on `owned`, which may be empty: it then runs on what others lend.
+    ComponentCpus(Exchange& exchange, std::string name, CpuSet owned);
+
+    /// Attaches. Throws as Component's constructor.
+    void start(std::function<void()> changed) override;
+    void stop() override;
+    [[nodiscard]] CpuSet usable() const override;
+    void set_demand(int cpus) override;
+    void returned(const CpuSet& cpus) override;
+    void give_back(const CpuSet& cpus) override;
+    [[nodiscard]] bool shares() const override { return true; }
+
+  private:
+    void ask();
+
+    Exchange& exchange_;
+    std::string name_;
+    CpuSet owned_;
+    std::optional<Component> component_;
+    int demand_ = 0;  // only in the pool's calls, which come one at a time
+};
+
+}  // namespace heddle
