@@ -8,22 +8,16 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/settings_table.h"
 #include "heddle/error.hpp"
 
 namespace heddle {
 namespace {
 
 constexpr std::array kSettings = {
-    Setting{"HEDDLE_ARBITER", "auto|off|PATH",
-            "where the arbiter listens; off keeps the process to itself; auto starts one on demand"},
-    Setting{"HEDDLE_TOPOLOGY", "DESCRIPTION|xml:PATH",
-            "a machine to use in place of the real one: hwloc's synthetic form or a recorded topology"},
-    Setting{"HEDDLE_TRACE", "PATH", "where a managed program writes its trace"},
-    Setting{"HEDDLE_NAME", "TEXT", "the name under which a process is listed; default: its program's name"},
-    Setting{"HEDDLE_MIN", "N", "CPUs that a process wants at least"},
-    Setting{"HEDDLE_MAX", "N", "CPUs that a process wants at most; 0: no limit"},
-    Setting{"HEDDLE_WEIGHT", "W", "weight of a process's demand, 1 to 1000; default 1"},
-    Setting{"HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs"},
+#define SETTING(name, values, meaning) Setting{name, values, meaning},
+    HEDDLE_SETTINGS(SETTING)
+#undef SETTING
 };
 
 /// Levenshtein's distance: how many letters to change, add or drop.

@@ -89,6 +89,7 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
     try {
         Observer observer(arbiter_path);
         trace::TraceWriter writer(file, header_of(Machine::detect()));
+        writer.flush();
         observer.watch();
         announce(1);
         while (true) {
@@ -99,6 +100,7 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
                 if (writer.write(event_of(*event, writer.at(moment))) == trace::Written::kTruncated)
                     stop_ = true;
             }
+            writer.flush();  // what a killed recorder leaves is up to date
             if (stop_) break;
         }
         writer.finish(writer.at(SteadyClock().now()));

@@ -105,7 +105,7 @@ void add_top(CLI::App& app) {
     CLI::App* command = app.add_subcommand("top", "Who holds which core, live (q ends)");
     const auto count = std::make_shared<int>(0);
     command->add_option("--count", *count, "Print so many snapshots, one a second, and end")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1, 1000000));
     command->callback([count] {
         try {
             top(*count);

@@ -85,7 +85,7 @@ void add_trace_record(CLI::App& trace) {
     CLI::App* command = trace.add_subcommand("record", "Record who gets which CPU when, until interrupted");
     command->add_option("-o,--out", record->output, "file to write")->required();
     CLI::Option* seconds =
-        command->add_option("--seconds", record->seconds, "end after so long")->check(CLI::PositiveNumber);
+        command->add_option("--seconds", record->seconds, "end after so long")->check(CLI::Range(0.001, 1e6));
     command->add_option("COMMAND", record->command, "end when this command ends (after --)")
         ->excludes(seconds);
     command->callback([record] { record->run(); });

@@ -135,9 +135,18 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", HEDDLE_VERSION);
     app.failure_message(CLI::FailureMessage::simple);
     app.add_option("--socket", options.socket, "Where to listen; default: as HEDDLE_ARBITER says");
-    app.add_option("--policy", options.policy, "proportional or owned")->capture_default_str();
+    app.add_option("--policy", options.policy, "proportional or owned")
+        ->capture_default_str()
+        ->check([](const std::string& name) {
+            try {
+                (void)make_policy(name);
+                return std::string();
+            } catch (const Error& error) {
+                return std::string(error.what());
+            }
+        });
     app.add_option("--idle-exit", options.idle_exit, "End after so many seconds without a client; 0: never")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0.0, 1e6));
     app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready");
     app.add_flag("--all-users", options.all_users, "Serve every user of the machine");
     app.add_flag("--verbose", options.verbose, "Tell on stderr what happens");

@@ -1,0 +1,16 @@
+/* The one table of HEDDLE_* variables: name, values, meaning. C, because the launcher is. */
+#ifndef HEDDLE_BASE_SETTINGS_TABLE_H
+#define HEDDLE_BASE_SETTINGS_TABLE_H
+
+#define HEDDLE_SETTINGS(SETTING)                                                                            \
+    SETTING("HEDDLE_ARBITER", "auto|off|PATH",                                                              \
+            "where the arbiter listens; off keeps the process to itself; auto starts one on demand")        \
+    SETTING("HEDDLE_TOPOLOGY", "DESCRIPTION|xml:PATH",                                                      \
+            "a machine to use in place of the real one: hwloc's synthetic form or a recorded topology")     \
+    SETTING("HEDDLE_NAME", "TEXT", "the name under which a process is listed; default: its program's name") \
+    SETTING("HEDDLE_MIN", "N", "CPUs that a process wants at least")                                        \
+    SETTING("HEDDLE_MAX", "N", "CPUs that a process wants at most; 0: no limit")                            \
+    SETTING("HEDDLE_WEIGHT", "W", "weight of a process's demand, 1 to 1000; default 1")                     \
+    SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")
+
+#endif

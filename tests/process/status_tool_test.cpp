@@ -1,0 +1,113 @@
+// heddle status, top and trace record against a live arbiter of a synthetic machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "support/daemon.hpp"
+#include "support/wait_until.hpp"
+#include "support/wire_client.hpp"
+#include "trace/reader.hpp"
+
+namespace heddle::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string output_of(const std::string& command) {
+    std::string text;
+    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+    if (pipe == nullptr) return text;
+    std::array<char, 4096> block;
+    for (size_t count = 0; (count = fread(block.data(), 1, block.size(), pipe)) > 0;)
+        text.append(block.data(), count);
+    pclose(pipe);
+    return text;
+}
+
+class StatusTool : public testing::Test {
+  protected:
+    std::string tool(const std::string& words) const {
+        return "HEDDLE_TOPOLOGY='" + topology_ + "' HEDDLE_ARBITER=" + daemon_.path() +
+               " " HEDDLE_BUILD_DIR "/bin/heddle " + words;
+    }
+    WireClient client(const char* name, uint32_t demand) {
+        WireClient joined(daemon_.path());
+        EXPECT_TRUE(joined.join(hello_of(name, demand)));
+        return joined;
+    }
+
+    std::string topology_ = "numa:1 core:4 pu:1";
+    Daemon daemon_{{topology_, {}, {}}};
+};
+
+TEST_F(StatusTool, JsonHasTheKeysOfTheContract) {
+    const WireClient a = client("weaver", 4);
+    const json status = json::parse(output_of(tool("status --json")));
+    EXPECT_EQ(status["arbiter"]["policy"], "proportional");
+    EXPECT_EQ(status["arbiter"]["pid"], daemon_.process().pid());
+    EXPECT_TRUE(status["arbiter"]["uptime_s"].is_number());
+    ASSERT_EQ(status["cpus"].size(), 4U);
+    EXPECT_EQ(status["cpus"][3]["cpu"], 3);
+    EXPECT_EQ(status["cpus"][3]["client"], status["clients"][0]["id"]);
+    EXPECT_TRUE(status["cpus"][3].contains("component"));
+    const json& shown = status["clients"][0];
+    EXPECT_EQ(shown["name"], "weaver");
+    EXPECT_EQ(shown["pid"], getpid());
+    EXPECT_EQ(shown["demand"], 4);
+    EXPECT_EQ(shown["granted"], json({0, 1, 2, 3}));
+    EXPECT_EQ(shown["min"], 0);
+    EXPECT_EQ(shown["max"], 0);
+    EXPECT_EQ(shown["weight"], 1);
+}
+
+TEST_F(StatusTool, AFreeMachineHasNoClients) {
+    const json status = json::parse(output_of(tool("status --json")));
+    EXPECT_TRUE(status["clients"].empty());
+    EXPECT_TRUE(status["cpus"][0]["client"].is_null());
+    EXPECT_THAT(output_of(tool("status")), HasSubstr("4 CPUs, 4 free, 0 clients"));
+}
+
+TEST_F(StatusTool, TopWithoutATerminalPrintsSnapshots) {
+    const WireClient a = client("weaver", 4);
+    const std::string text = output_of(tool("top --count 1"));
+    EXPECT_THAT(text, HasSubstr("0  A A A A"));
+    EXPECT_THAT(text, HasSubstr("weaver"));
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << "no control sequences where there is no terminal";
+}
+
+TEST_F(StatusTool, ANameThatHoldsControlCharactersDisturbsNoTerminal) {
+    const WireClient a = client("evil\x1b[2J\n", 1);
+    EXPECT_THAT(output_of(tool("status")), HasSubstr("evil?[2J?"));
+}
+
+TEST_F(StatusTool, RecordsWhatACommandCausesAndKeepsItsExitCode) {
+    const std::string file = daemon_.folder() + "/run.jsonl";
+    EXPECT_THAT(output_of(tool("trace record --out " + file + " -- sh -c 'exit 3'; echo code $?")),
+                HasSubstr("code 3"));
+    std::filesystem::remove(file);
+    std::thread recording([&] { output_of(tool("trace record --out " + file + " --seconds 1")); });
+    EXPECT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }, std::chrono::seconds(5)));
+    { const WireClient a = client("weaver", 2); }
+    recording.join();
+    const trace::Trace trace = trace::read_file(file);
+    int joined = 0, left = 0, moves = 0;
+    for (const auto& event : trace.events) {
+        joined += std::holds_alternative<trace::Joined>(event.what);
+        left += std::holds_alternative<trace::Left>(event.what);
+        moves += std::holds_alternative<trace::CpuChanged>(event.what);
+    }
+    EXPECT_EQ(trace.header.cpus.size(), 4U);
+    EXPECT_EQ(joined, 1);
+    EXPECT_EQ(left, 1);
+    EXPECT_EQ(moves, 8) << "four CPUs given and given back";
+}
+
+}  // namespace
+}  // namespace heddle::test
