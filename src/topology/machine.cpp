@@ -16,7 +16,7 @@ int make_dense(std::vector<CpuPlace>& places, int CpuPlace::*member) {
     std::vector<int> old;
     for (const CpuPlace& place : places) old.push_back(place.*member);
     std::ranges::sort(old);
-    old.erase(std::ranges::unique(old).begin(), old.end());
+    old.erase(std::unique(old.begin(), old.end()), old.end());
     for (CpuPlace& place : places)
         place.*member = static_cast<int>(std::ranges::lower_bound(old, place.*member) - old.begin());
     return static_cast<int>(old.size());

@@ -1,6 +1,6 @@
 // Transcripts: tests/golden/FOLDER/NAME.transcript holds shell commands, each after "$ ", with what they
 // print (stdout and stderr together) and, where it is not 0, the exit code as "[exit N]". VERSION stands for
-// the version. GOLDEN_UPDATE=1 in the environment writes what was printed into the files instead; read the
+// the version. UPDATE_GOLDEN=1 in the environment writes what was printed into the files instead; read the
 // difference.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -53,7 +53,7 @@ void check(const fs::path& file) {
         if (line.starts_with("#")) actual += line + "\n";
         if (line.starts_with("$ ")) actual += transcript(line.substr(2), file.parent_path());
     }
-    if (std::getenv("GOLDEN_UPDATE") != nullptr) {
+    if (std::getenv("UPDATE_GOLDEN") != nullptr) {
         std::ofstream(file) << actual;
         return;
     }

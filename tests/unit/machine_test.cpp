@@ -88,6 +88,12 @@ TEST(Machine, RefusesDescriptionsInOneLineThatNamesThePart) {
     expect_bad_input("core:4", "the last level pu");
     expect_bad_input("pu:2 core:2", "the last level pu");
     expect_bad_input("core:2 pu:2(indexes=0,0,1,1)", "name 2 CPUs, its levels 4");
+    expect_bad_input("core:2 pu:2(", "does not end with its attributes");
+    expect_bad_input("cor:42(indexes=0,2(indexe517)3242", "does not end with its attributes");
+    expect_bad_input("[numa core:2 pu:2", "does not end with ]");
+    expect_bad_input("5000pu:1", "'5000pu:1' is not TYPE:COUNT");
+    expect_bad_input("[] pu:2", "is not [TYPE]");
+    expect_bad_input("[numa(memory=1)x] pu:2", "does not end with its attributes");
     expect_bad_input("core:2\x01 pu:2", "not printable");
 }
 
