@@ -1,5 +1,8 @@
 #include "cores/compact_set.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -20,6 +23,23 @@ std::vector<CpuSet> units(const Machine& machine, int count, int CpuPlace::*unit
     std::vector<CpuSet> sets(static_cast<size_t>(count));
     for (const CpuPlace& place : machine.places()) sets[static_cast<size_t>(place.*unit)].insert(place.cpu);
     return sets;
+}
+
+/// `count` CPUs of `available` on as few cores as possible, and of these on those where the used ones are.
+CpuSet fullest_cores(const std::vector<CpuSet>& cores, const CpuSet& used, const CpuSet& available,
+                     int count) {
+    std::vector<CpuSet> threads;
+    for (const CpuSet& core : cores)
+        if (const CpuSet here = core & available; !here.empty()) threads.push_back(here);
+    std::ranges::stable_sort(threads, std::ranges::greater(), [&](const CpuSet& core) {
+        return std::pair(core.count(), (core & used).count());
+    });
+    CpuSet chosen;
+    for (const CpuSet& core : threads)
+        for (const CpuSet& part : {core & used, core - used})
+            for (const int cpu : part)
+                if (count-- > 0) chosen.insert(cpu);
+    return chosen;
 }
 
 }  // namespace
@@ -51,7 +71,8 @@ CpuSet compact_set(const Machine& machine, const CpuSet& used, const CpuSet& ava
 
     // Whoever sits on a core that is in use as a whole should stay: those sets are tried, too.
     CpuSet settled;
-    for (const CpuSet& core : units(machine, machine.core_count(), &CpuPlace::core)) {
+    const std::vector<CpuSet> cores = units(machine, machine.core_count(), &CpuPlace::core);
+    for (const CpuSet& core : cores) {
         const CpuSet threads = core & available;
         if (!threads.empty() && used.contains(threads)) settled |= threads;
     }
@@ -63,9 +84,18 @@ CpuSet compact_set(const Machine& machine, const CpuSet& used, const CpuSet& ava
         consider(machine.nearest(used & here, here, count));
     };
     consider_within(machine.cpus());
-    for (const CpuSet& package : units(machine, machine.package_count(), &CpuPlace::package))
-        consider_within(package);
-    for (const CpuSet& node : units(machine, machine.numa_count(), &CpuPlace::numa)) consider_within(node);
+    const std::vector<CpuSet> packages = units(machine, machine.package_count(), &CpuPlace::package);
+    for (const CpuSet& package : packages) consider_within(package);
+    const std::vector<CpuSet> nodes = units(machine, machine.numa_count(), &CpuPlace::numa);
+    for (const CpuSet& node : nodes) consider_within(node);
+    // Machine::nearest fills the roomiest place first, which may cost a core where several places are needed.
+    const auto around_best = [&](const std::vector<CpuSet>& parts) {
+        CpuSet around;
+        for (const CpuSet& part : parts)
+            if (part.intersects(best)) around |= part;
+        return around;
+    };
+    consider(fullest_cores(cores, used, available & around_best(nodes) & around_best(packages), count));
     return best;
 }
 

@@ -83,7 +83,7 @@ void LocalServer::out_of_work(WorkerId worker, Time now) {
     if (!awake(seat)) return;
     enter(seat, WorkerState::kIdle);
     // A sleeper is nowhere; whoever wakes it binds it first.
-    seat.from = -1;
+    if (std::exchange(seat.from, -1) >= 0) uneven_ = true;
     seat.idle_since = now;
     // Another that searches may still find something, and then says so.
     if (searching_ == 0) more_ = false;
@@ -92,6 +92,7 @@ void LocalServer::out_of_work(WorkerId worker, Time now) {
 
 void LocalServer::moved(WorkerId worker, Time now) {
     at(worker).from = -1;
+    uneven_ = true;
     settle(now);
 }
 
@@ -183,6 +184,7 @@ void LocalServer::enter(Seat& seat, WorkerState state) {
 
 void LocalServer::send_away(WorkerId worker) {
     enter(at(worker), WorkerState::kLeaving);
+    uneven_ = true;
     say(WorkerAction::Kind::kEnd, worker, at(worker).cpu);
 }
 
