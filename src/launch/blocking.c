@@ -1,61 +1,42 @@
 /* Blocking calls of libc: a thread that sleeps or waits in one of them needs no CPU, and the arbiter may give
- * it away.
- *
- * Each wrapper takes one from the process's demand and adds it again when the call returns. A wait that is
- * known to be long is told to the arbiter at once; of the others it learns when it looks (see protocol.h,
- * ClientPage).
+ * it away. Each wrapper takes one from the process's demand and adds it again when the call returns.
  */
 #define _GNU_SOURCE
-#include "blocking.h"
-
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "affinity.h"
 #include "export.h"
-#include "libgomp.h"
-#include "link.h"
+#include "real.h"
+#include "waiting.h"
 
 enum { kLongWaitNs = 1000000 };
-
-static void begin_wait(bool is_long) {
-    if (link_managed()) link_change_demand(-1, is_long);
-}
-
-/* errno is the result of the call that has just ended. */
-static void end_wait(void) {
-    const int result = errno;
-    if (link_managed()) link_change_demand(+1, false);
-    errno = result;
-}
 
 static bool is_long(const struct timespec* duration) {
     return duration == NULL || duration->tv_sec > 0 || duration->tv_nsec >= kLongWaitNs;
 }
 
-/* Resolves the real function once; a program may call before our constructor has run. */
-#define REAL(name)                 \
-    static __typeof__(&name) real; \
-    if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
-/* pthread_cond_* have an older version under the same name, which dlsym would find. */
-#define REAL_VERSION(name, version)                                                \
-    static __typeof__(&name) real;                                                 \
-    if (real == NULL) real = (__typeof__(&name))dlvsym(RTLD_NEXT, #name, version); \
-    if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
-
-#define WAITING(long_wait, call)          \
-    begin_wait(long_wait);                \
-    const __typeof__(call) result = call; \
-    end_wait();                           \
+#define WAITING(long_wait, call)                   \
+    const bool counted = waiting_begin(long_wait); \
+    const __typeof__(call) result = call;          \
+    waiting_end(counted);                          \
     return result
 
 HEDDLE_EXPORT int nanosleep(const struct timespec* request, struct timespec* remaining) {
@@ -131,49 +112,138 @@ HEDDLE_EXPORT int sem_wait(sem_t* semaphore) {
     WAITING(false, real(semaphore));
 }
 
-/* A thread of the program's own counts from its first to its last instruction; libgomp's count by their
- * regions. */
-struct start {
-    void* (*run)(void*);
-    void* argument;
-};
-
-static void thread_ended(void* unused) {
-    (void)unused;
-    if (link_managed()) link_change_demand(-1, false);
+HEDDLE_EXPORT int ppoll(struct pollfd* descriptors, nfds_t count, const struct timespec* timeout,
+                        const sigset_t* signals) {
+    REAL(ppoll)
+    if (timeout != NULL && timeout->tv_sec == 0 && timeout->tv_nsec == 0)
+        return real(descriptors, count, timeout, signals);
+    WAITING(false, real(descriptors, count, timeout, signals));
 }
 
-static void* run_counted(void* data) {
-    const struct start start = *(struct start*)data;
-    free(data);
-    void* result = NULL;
-    link_change_demand(+1, false);
-    pthread_cleanup_push(thread_ended, NULL);
-    result = start.run(start.argument);
-    pthread_cleanup_pop(1);
+HEDDLE_EXPORT int pselect(int count, fd_set* reading, fd_set* writing, fd_set* failing,
+                          const struct timespec* timeout, const sigset_t* signals) {
+    REAL(pselect)
+    if (timeout != NULL && timeout->tv_sec == 0 && timeout->tv_nsec == 0)
+        return real(count, reading, writing, failing, timeout, signals);
+    WAITING(false, real(count, reading, writing, failing, timeout, signals));
+}
+
+HEDDLE_EXPORT int epoll_pwait(int descriptor, struct epoll_event* events, int count, int timeout_ms,
+                              const sigset_t* signals) {
+    REAL(epoll_pwait)
+    if (timeout_ms == 0) return real(descriptor, events, count, timeout_ms, signals);
+    WAITING(false, real(descriptor, events, count, timeout_ms, signals));
+}
+
+/* Reading counts as waiting whatever is read: where the data is there, the demand is one less for the length
+ * of the call, which nobody looks at. */
+HEDDLE_EXPORT ssize_t read(int descriptor, void* bytes, size_t count) {
+    REAL(read)
+    WAITING(false, real(descriptor, bytes, count));
+}
+
+HEDDLE_EXPORT ssize_t recv(int descriptor, void* bytes, size_t count, int flags) {
+    REAL(recv)
+    if ((flags & MSG_DONTWAIT) != 0) return real(descriptor, bytes, count, flags);
+    WAITING(false, real(descriptor, bytes, count, flags));
+}
+
+HEDDLE_EXPORT ssize_t recvfrom(int descriptor, void* bytes, size_t count, int flags, struct sockaddr* from,
+                               socklen_t* from_bytes) {
+    REAL(recvfrom)
+    if ((flags & MSG_DONTWAIT) != 0) return real(descriptor, bytes, count, flags, from, from_bytes);
+    WAITING(false, real(descriptor, bytes, count, flags, from, from_bytes));
+}
+
+HEDDLE_EXPORT ssize_t recvmsg(int descriptor, struct msghdr* message, int flags) {
+    REAL(recvmsg)
+    if ((flags & MSG_DONTWAIT) != 0) return real(descriptor, message, flags);
+    WAITING(false, real(descriptor, message, flags));
+}
+
+HEDDLE_EXPORT int accept(int descriptor, struct sockaddr* peer, socklen_t* peer_bytes) {
+    REAL(accept)
+    WAITING(false, real(descriptor, peer, peer_bytes));
+}
+
+HEDDLE_EXPORT int accept4(int descriptor, struct sockaddr* peer, socklen_t* peer_bytes, int flags) {
+    REAL(accept4)
+    WAITING(false, real(descriptor, peer, peer_bytes, flags));
+}
+
+HEDDLE_EXPORT pid_t wait3(int* status, int options, struct rusage* usage) {
+    REAL(wait3)
+    if ((options & WNOHANG) != 0) return real(status, options, usage);
+    WAITING(false, real(status, options, usage));
+}
+
+HEDDLE_EXPORT pid_t wait4(pid_t child, int* status, int options, struct rusage* usage) {
+    REAL(wait4)
+    if ((options & WNOHANG) != 0) return real(child, status, options, usage);
+    WAITING(false, real(child, status, options, usage));
+}
+
+HEDDLE_EXPORT int waitid(idtype_t kind, id_t child, siginfo_t* information, int options) {
+    REAL(waitid)
+    if ((options & WNOHANG) != 0) return real(kind, child, information, options);
+    WAITING(false, real(kind, child, information, options));
+}
+
+HEDDLE_EXPORT int pause(void) {
+    REAL(pause)
+    WAITING(true, real());
+}
+
+HEDDLE_EXPORT int sigsuspend(const sigset_t* signals) {
+    REAL(sigsuspend)
+    WAITING(true, real(signals));
+}
+
+HEDDLE_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                         const struct timespec* until) {
+    REAL(pthread_cond_clockwait)
+    WAITING(false, real(condition, mutex, clock, until));
+}
+
+HEDDLE_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) {
+    REAL(pthread_barrier_wait)
+    WAITING(false, real(barrier));
+}
+
+HEDDLE_EXPORT int sem_timedwait(sem_t* semaphore, const struct timespec* until) {
+    REAL(sem_timedwait)
+    WAITING(false, real(semaphore, until));
+}
+
+HEDDLE_EXPORT int sem_clockwait(sem_t* semaphore, clockid_t clock, const struct timespec* until) {
+    REAL(sem_clockwait)
+    WAITING(false, real(semaphore, clock, until));
+}
+
+/* Runtimes that bring their own locks wait here: oneTBB, the C++ library's atomics; libomp asks for its
+ * affinity here. */
+HEDDLE_EXPORT long syscall(long number, ...) {
+    REAL(syscall)
+    va_list rest;
+    va_start(rest, number);
+    const long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long);
+    const long d = va_arg(rest, long), e = va_arg(rest, long), f = va_arg(rest, long);
+    va_end(rest);
+    if (number == SYS_futex) {
+        const int operation = (int)b & FUTEX_CMD_MASK;
+        if (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) {
+            WAITING(false, real(number, a, b, c, d, e, f));
+        }
+    }
+    if (number == SYS_sched_setaffinity && (size_t)b <= sizeof(cpu_set_t)) {
+        cpu_set_t own;
+        CPU_ZERO(&own);
+        memcpy(&own, (const void*)c, (size_t)b);
+        affinity_apply_grant(&own, (size_t)b);
+        return real(number, a, b, &own, d, e, f);
+    }
+    const long result = real(number, a, b, c, d, e, f);
+    if (number == SYS_sched_getaffinity && result > 0 && (a == 0 || a == getpid()))
+        affinity_hide_grant((cpu_set_t*)c, (size_t)result);
     return result;
-}
-
-HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
-                                 void* argument) {
-    REAL(pthread_create)
-    if (!link_managed() || libgomp_contains(__builtin_return_address(0)))
-        return real(thread, attributes, run, argument);
-    struct start* start = malloc(sizeof *start);
-    if (start == NULL) return real(thread, attributes, run, argument);
-    *start = (struct start){run, argument};
-    const int failure = real(thread, attributes, run_counted, start);
-    if (failure != 0) free(start);
-    return failure;
-}
-
-bool blocking_start_uncounted(void* (*run)(void*), void* argument) {
-    REAL(pthread_create)
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t thread;
-    const int failure = real(&thread, &attributes, run, argument);
-    pthread_attr_destroy(&attributes);
-    return failure == 0;
 }

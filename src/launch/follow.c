@@ -1,75 +1,124 @@
 #define _GNU_SOURCE
 #include "follow.h"
 
-#include <dirent.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "blocking.h"
 #include "libgomp.h"
 #include "link.h"
+#include "tbb.h"
+#include "threads.h"
+#include "waiting.h"
+
+/* How often the threads are looked at while somebody wants more CPUs than it has, and the least number of
+ * times longer than the look itself. */
+enum { kSampleEveryMs = 5, kSampleShare = 50 };
 
 /* Written by the helper thread (before it exists, by the constructor), read at every region. */
 static _Atomic unsigned bound_cpus;
 static cpu_set_t bound;
 static pid_t helper;
 
+/* Of the helper thread. */
+static unsigned runnable_before;
+static bool sampled_before;
+static int sample_every_ms;
+
 unsigned follow_cpus(void) {
     return atomic_load_explicit(&bound_cpus, memory_order_relaxed);
 }
 
-static void bind_all_threads(const cpu_set_t* cpus) {
-    DIR* tasks = opendir("/proc/self/task");
-    if (tasks == NULL) return;
-    const struct dirent* entry;
-    while ((entry = readdir(tasks)) != NULL) {
-        const pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (thread > 0 && thread != helper) sched_setaffinity(thread, sizeof *cpus, cpus);
-    }
-    closedir(tasks);
+static bool has_all(const struct link_grant* grant) {
+    return CPU_EQUAL(&grant->cpus, link_allowed());
 }
 
-static void obey(void) {
-    struct link_grant grant;
-    link_read_grant(&grant);
+/* One thread more than CPUs, so that it shows whether there is work for another CPU. */
+static void limit_tbb(const struct link_grant* grant) {
+    const bool freely = grant->count == 0 || has_all(grant) || link_mode() == HEDDLE_MODE_MASK;
+    tbb_limit(freely ? 0 : grant->count + 1);
+}
+
+static void obey(const struct link_grant* grant) {
     cpu_set_t lost;
-    CPU_XOR(&lost, &bound, &grant.cpus);
+    CPU_XOR(&lost, &bound, &grant->cpus);
     CPU_AND(&lost, &lost, &bound);
     /* A program always runs somewhere: without any CPU it stays where it is until it gets one. */
-    if (grant.count > 0) {
-        atomic_store_explicit(&bound_cpus, grant.count, memory_order_relaxed);
-        if (!CPU_EQUAL(&bound, &grant.cpus)) bind_all_threads(&grant.cpus);
-        bound = grant.cpus;
+    if (grant->count > 0) {
+        atomic_store_explicit(&bound_cpus, grant->count, memory_order_relaxed);
+        if (!CPU_EQUAL(&bound, &grant->cpus) && link_mode() != HEDDLE_MODE_THREADS)
+            threads_bind(helper, &grant->cpus);
+        bound = grant->cpus;
     }
-    libgomp_wait_politely(grant.contended);
-    if (CPU_COUNT(&lost) > 0) link_send_left(grant.epoch);
+    if (CPU_COUNT(&lost) > 0) link_send_left(grant->epoch);
+    limit_tbb(grant);
+    libgomp_wait_politely(grant->contended || !has_all(grant));
+}
+
+/* What the program announced is what it could use at most; threads also wait where nobody sees it begin. A
+ * program that leaves CPUs idle wants no more than it runs threads. One that fills them wants what it
+ * announced, and with TBB, which announces nothing, what TBB was told by the program. */
+static unsigned demand_observed(unsigned runnable, unsigned announced, unsigned cpus) {
+    if (runnable < cpus) return runnable < announced ? runnable : announced;
+    if (runnable > cpus && tbb_wanted() > announced) return tbb_wanted();
+    return runnable > announced ? runnable : announced;
+}
+
+static void sample(const struct link_grant* grant) {
+    const uint64_t start = link_now_ns();
+    const int announced = link_announced();
+    const unsigned runnable = threads_runnable(helper, start);
+    /* Who pauses for less than two looks has not stopped. */
+    const unsigned lasting = runnable > runnable_before ? runnable : runnable_before;
+    const bool first = !sampled_before;
+    runnable_before = runnable;
+    sampled_before = true;
+    if (first) return;
+    link_observe(announced, demand_observed(lasting, announced > 0 ? (unsigned)announced : 0, grant->count));
+    limit_tbb(grant);
+    const int cost_ms = (int)((link_now_ns() - start) * kSampleShare / 1000000);
+    sample_every_ms = cost_ms > kSampleEveryMs ? cost_ms : kSampleEveryMs;
+}
+
+/* Returns when the arbiter is gone. */
+static void follow_arbiter(void) {
+    struct link_grant grant;
+    link_read_grant(&grant);
+    obey(&grant);
+    while (true) {
+        if (!grant.contended) link_observe_nothing();
+        const enum link_news news = link_wait(grant.contended ? sample_every_ms : -1);
+        if (news == LINK_GONE) return;
+        if (news == LINK_CHANGED) {
+            const bool calm = !grant.contended;
+            link_read_grant(&grant);
+            obey(&grant);
+            if (calm) {
+                sample_every_ms = kSampleEveryMs;
+                sampled_before = false;
+            }
+            continue;
+        }
+        sample(&grant);
+    }
 }
 
 static void* follow(void* unused) {
     (void)unused;
     helper = (pid_t)syscall(SYS_gettid);
-    while (true) {
-        while (link_wait()) obey();
-        if (!link_reopen()) return NULL;
-        /* The new arbiter's first grant comes with its welcome: no CHANGED tells of it. */
-        obey();
-    }
+    sample_every_ms = kSampleEveryMs;
+    do {
+        follow_arbiter();
+    } while (link_reopen());
+    return NULL;
 }
 
 bool follow_start(void) {
     bound = *link_allowed();
-    obey();
-    /* Signals belong to the program's own threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = blocking_start_uncounted(follow, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
+    struct link_grant grant;
+    link_read_grant(&grant);
+    obey(&grant);
+    return waiting_start_uncounted(follow, NULL);
 }
 
 void follow_forget_in_child(void) {

@@ -11,11 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "blocking.h"
 #include "export.h"
 #include "follow.h"
 #include "libgomp_entries.h"
+#include "libomp.h"
 #include "link.h"
+#include "region.h"
+#include "waiting.h"
 
 enum { kMaxLibraries = 8, kMaxCallers = 256 };
 
@@ -24,10 +26,13 @@ struct library {
     void* entries[kEntryCount];
     int (*max_threads)(void);
     int (*num_procs)(void);
+    void (*set_num_threads)(int);
+    int (*thread_limit)(void);
+    int (*level)(void);
+    bool is_libomp;   /* it has libgomp's entries too; libomp.c manages it */
     const void* base; /* any address inside, for libgomp_contains */
     const void* end;
-    _Atomic int team; /* threads of the largest team that it was asked for */
-    bool parked;
+    _Atomic bool parked;
 };
 
 /* A loaded object that calls libgomp, by its address range, and the libgomp that its calls belong to. */
@@ -36,6 +41,7 @@ struct caller {
     const char* to;
     struct library* library;
     bool trusts_max_threads; /* sizes nothing by omp_get_max_threads but the next region */
+    bool has_thread_data;    /* its threads may hold threadprivate data: their number is its own */
 };
 
 /* Tables only grow, under `growing`; readers see `*_count` entries, each complete before it is counted. */
@@ -45,10 +51,6 @@ static struct caller callers[kMaxCallers];
 static _Atomic unsigned caller_count;
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 
-/* Depth of regions around this thread's code: nested regions are the program's own affair. */
-static __thread int region_depth;
-static __thread int region_demand;
-
 static const char* const kEntryNames[kEntryCount] = {
 #define ENTRY(name) #name,
     LIBGOMP_ENTRIES(ENTRY)
@@ -57,6 +59,7 @@ static const char* const kEntryNames[kEntryCount] = {
 
 struct range {
     const void* inside;
+    bool has_thread_data;
     const char* from;
     const char* to;
 };
@@ -74,6 +77,8 @@ static int find_range(struct dl_phdr_info* object, size_t size, void* data) {
         if (start + segment->p_memsz > high) high = start + segment->p_memsz;
     }
     if ((const char*)range->inside < low || (const char*)range->inside >= high) return 0;
+    for (int i = 0; i < object->dlpi_phnum; ++i)
+        range->has_thread_data |= object->dlpi_phdr[i].p_type == PT_TLS;
     range->from = low;
     range->to = high;
     return 1;
@@ -88,7 +93,13 @@ static struct library* library_of(void* entry_parallel, void* handle) {
     for (int i = 0; i < kEntryCount; ++i) library->entries[i] = dlsym(handle, kEntryNames[i]);
     *(void**)&library->max_threads = dlsym(handle, "omp_get_max_threads");
     *(void**)&library->num_procs = dlsym(handle, "omp_get_num_procs");
-    if (library->max_threads == NULL || library->num_procs == NULL) return NULL;
+    *(void**)&library->set_num_threads = dlsym(handle, "omp_set_num_threads");
+    *(void**)&library->thread_limit = dlsym(handle, "omp_get_thread_limit");
+    *(void**)&library->level = dlsym(handle, "omp_get_level");
+    if (library->max_threads == NULL || library->num_procs == NULL || library->set_num_threads == NULL ||
+        library->thread_limit == NULL || library->level == NULL)
+        return NULL;
+    library->is_libomp = dlsym(handle, "__kmpc_fork_call") != NULL;
     struct range range = {.inside = entry_parallel};
     dl_iterate_phdr(find_range, &range);
     library->base = range.from;
@@ -97,26 +108,27 @@ static struct library* library_of(void* entry_parallel, void* handle) {
     return library;
 }
 
-/* Which libgomp would `address` have called, had we not come between? The program itself and libraries that
- * it loaded at start see the first one after us; an object that came by dlopen sees the one among its own
- * dependencies. */
+/* Which libgomp would `address` have called, had we not come between? The first one that the program loaded
+ * for all, or, for an object that came by dlopen, the one among its own dependencies. The handle is kept: an
+ * object that has called us stays loaded, so that no other comes to its addresses. */
 static struct caller find_caller(const void* address) {
     struct range range = {.inside = address};
     dl_iterate_phdr(find_range, &range);
     struct caller caller = {.from = range.from, .to = range.to};
     Dl_info where;
     struct link_map* map = NULL;
-    void* parallel = NULL;
     void* handle = NULL;
     if (dladdr1(address, &where, (void**)&map, RTLD_DL_LINKMAP) != 0 && map != NULL) {
         if (map->l_name[0] != '\0') handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-        if (handle != NULL) parallel = dlsym(handle, "GOMP_parallel");
         caller.trusts_max_threads =
             strstr(map->l_name, "openblas") != NULL || strstr(map->l_name, "libblas") != NULL;
     }
-    if (parallel == NULL) {
+    caller.has_thread_data = range.has_thread_data && !caller.trusts_max_threads;
+    void* parallel = dlsym(RTLD_NEXT, "GOMP_parallel");
+    if (parallel != NULL) {
         handle = RTLD_NEXT;
-        parallel = dlsym(RTLD_NEXT, "GOMP_parallel");
+    } else if (handle != NULL) {
+        parallel = dlsym(handle, "GOMP_parallel");
     }
     if (parallel != NULL) caller.library = library_of(parallel, handle);
     return caller;
@@ -152,54 +164,85 @@ bool libgomp_contains(const void* address) {
     return count == 0 && dladdr(address, &where) != 0 && strstr(where.dli_fname, "libgomp") != NULL;
 }
 
-/* Chooses the threads of a region that begins and raises the demand. `asked` is the region's own number, 0
- * for none. */
-static unsigned enter_region(struct library* library, unsigned asked) {
-    if (region_depth++ > 0 || !link_managed() || asked == 1) return asked;
-    const int wanted = asked != 0 ? (int)asked : library->max_threads();
-    if (wanted <= 1) return asked;
-    region_demand = wanted - 1;
-    link_change_demand(region_demand, false);
-    unsigned threads = asked;
-    if (asked == 0) {
-        const unsigned cpus = follow_cpus();
-        threads = cpus == 0 ? 1 : (unsigned)wanted < cpus ? (unsigned)wanted : cpus;
-    }
-    if ((int)threads > atomic_load_explicit(&library->team, memory_order_relaxed))
-        library->team = (int)threads;
-    return threads;
-}
-
-static void leave_region(void) {
-    if (--region_depth > 0 || region_demand == 0) return;
-    link_change_demand(-region_demand, false);
-    region_demand = 0;
-}
-
 #define CALLER() caller_at(__builtin_return_address(0))
 #define REAL(library, name, type) ((type)(library)->entries[kEntry_##name])
+
+/* Waiting is to be polite now: also in a libgomp that opens its first region later. */
+static _Atomic bool polite;
+
+/* The parked team. Its threads sleep on `parked_word` until it leaves the value they were parked with. */
+static _Atomic uint32_t parked_word;
+
+struct parking {
+    struct library* library;
+    unsigned threads;
+    uint32_t word;
+};
+
+static void sleep_until_released(void* data) {
+    const struct parking* parking = data;
+    while (atomic_load(&parked_word) == parking->word)
+        syscall(SYS_futex, &parked_word, FUTEX_WAIT_PRIVATE, parking->word, NULL, NULL, 0);
+}
+
+static void* park(void* data) {
+    struct parking parking = *(struct parking*)data;
+    free(data);
+    REAL(parking.library, GOMP_parallel, void (*)(void (*)(void*), void*, unsigned, unsigned))
+    (sleep_until_released, &parking, parking.threads, 0);
+    return NULL; /* libgomp ends the pool of a thread that ends, and stops counting it */
+}
+
+static void park_team(struct library* library) {
+    if (library->is_libomp || atomic_exchange(&library->parked, true)) return;
+    struct parking* parking = malloc(sizeof *parking);
+    /* libgomp counts the team's threads and the parked ones but one; above its CPUs it spins shortly. So many
+     * are enough for the smallest team that has anybody to wait for. */
+    const int enough = library->num_procs() < 2 ? 2 : library->num_procs();
+    if (parking != NULL) *parking = (struct parking){library, (unsigned)enough, atomic_load(&parked_word)};
+    if (parking != NULL && waiting_start_uncounted(park, parking)) return;
+    free(parking);
+    atomic_store(&library->parked, false);
+}
+
+/* Chooses the threads of a region that begins. `asked` is the region's own number, 0 for none. */
+static unsigned enter_region(const struct caller* caller, unsigned asked) {
+    struct library* library = caller->library;
+    if (library->is_libomp || asked == 1 || region_inside() || library->level() > 0) {
+        region_begin_unnoticed();
+        return asked;
+    }
+    const int wanted = asked != 0 ? (int)asked : library->max_threads();
+    const int limit = library->thread_limit();
+    const unsigned threads =
+        region_begin((unsigned)(wanted < limit ? wanted : limit), asked == 0 && !caller->has_thread_data);
+    if (atomic_load_explicit(&polite, memory_order_relaxed)) park_team(library);
+    return asked != 0 || (int)threads == wanted ? asked : threads;
+}
 
 /* An entry that runs the whole region: pass the chosen number of threads on in place of the one asked for. */
 #define WHOLE_REGION(result, name, parameters, types, arguments)                   \
     HEDDLE_EXPORT result name parameters {                                         \
-        struct library* library = CALLER()->library;                               \
-        num_threads = enter_region(library, num_threads);                          \
+        const struct caller* caller = CALLER();                                    \
+        struct library* library = caller->library;                                 \
+        num_threads = enter_region(caller, num_threads);                           \
         WHOLE_REGION_CALL_##result(REAL(library, name, result(*) types) arguments) \
     }
 #define WHOLE_REGION_CALL_void(call) \
     call;                            \
-    leave_region();
+    region_end();
 #define WHOLE_REGION_CALL_unsigned(call) \
     const unsigned value = call;         \
-    leave_region();                      \
+    region_end();                        \
     return value;
 
 /* An entry of the older kind: the region runs on until GOMP_parallel_end. */
-#define REGION_START(name, parameters, types, arguments)  \
-    HEDDLE_EXPORT void name parameters {                  \
-        struct library* library = CALLER()->library;      \
-        num_threads = enter_region(library, num_threads); \
-        REAL(library, name, void(*) types) arguments;     \
+#define REGION_START(name, parameters, types, arguments) \
+    HEDDLE_EXPORT void name parameters {                 \
+        const struct caller* caller = CALLER();          \
+        struct library* library = caller->library;       \
+        num_threads = enter_region(caller, num_threads); \
+        REAL(library, name, void(*) types) arguments;    \
     }
 
 #define BODY void (*fn)(void*), void *data, unsigned num_threads
@@ -244,7 +287,7 @@ REGION_START(GOMP_parallel_loop_runtime_start, (LOOP), (LOOP_TYPES),
 
 HEDDLE_EXPORT void GOMP_parallel_end(void) {
     REAL(CALLER()->library, GOMP_parallel_end, void (*)(void))();
-    leave_region();
+    region_end();
 }
 
 /* A league of teams on the host runs its teams one after the other, each a region of its own inside. */
@@ -260,66 +303,34 @@ HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams,
 HEDDLE_EXPORT int omp_get_max_threads(void) {
     const struct caller* caller = CALLER();
     if (caller->library == NULL) return 1;
-    const int most = caller->library->max_threads();
-    if (!caller->trusts_max_threads || !link_managed() || region_depth > 0) return most;
+    const int most = libomp_own_number(caller->library->max_threads());
+    if (!caller->trusts_max_threads || !link_managed() || region_inside()) return most;
     const unsigned cpus = follow_cpus();
     if (cpus == 0) return 1;
     return (int)cpus < most ? (int)cpus : most;
 }
 
-/* The parked team. Its threads sleep on `parked_word` until it leaves the value they were parked with. */
-static _Atomic uint32_t parked_word;
-
-struct parking {
-    struct library* library;
-    unsigned threads;
-    uint32_t word;
-};
-
-static void sleep_until_released(void* data) {
-    const struct parking* parking = data;
-    while (atomic_load(&parked_word) == parking->word)
-        syscall(SYS_futex, &parked_word, FUTEX_WAIT_PRIVATE, parking->word, NULL, NULL, 0);
-}
-
-static void* park(void* data) {
-    struct parking parking = *(struct parking*)data;
-    free(data);
-    REAL(parking.library, GOMP_parallel, void (*)(BODY_TYPES, unsigned))
-    (sleep_until_released, &parking, parking.threads, 0);
-    return NULL; /* libgomp ends the pool of a thread that ends, and stops counting it */
-}
-
-static void park_team(struct library* library) {
-    struct parking* parking = malloc(sizeof *parking);
-    if (parking == NULL) return;
-    const int cpus = library->num_procs();
-    const int team = atomic_load(&library->team) > 0 ? atomic_load(&library->team) : 1;
-    /* libgomp counts the team's threads and the parked ones but one; above its CPUs it spins shortly. */
-    const int enough = cpus - team + 2;
-    *parking = (struct parking){library, (unsigned)(enough < 2 ? 2 : enough), atomic_load(&parked_word)};
-    if (blocking_start_uncounted(park, parking)) {
-        library->parked = true;
-    } else {
-        free(parking);
-    }
+HEDDLE_EXPORT void omp_set_num_threads(int threads) {
+    const struct caller* caller = CALLER();
+    if (caller->library == NULL) return;
+    if (caller->library->is_libomp) libomp_number_was_set();
+    caller->library->set_num_threads(threads);
 }
 
 void libgomp_wait_politely(bool politely) {
+    atomic_store(&polite, politely);
     const unsigned count = atomic_load(&library_count);
     bool release = false;
     for (unsigned i = 0; i < count; ++i) {
-        if (politely && !libraries[i].parked) park_team(&libraries[i]);
-        release |= !politely && libraries[i].parked;
+        if (politely) park_team(&libraries[i]);
+        release |= !politely && atomic_load(&libraries[i].parked);
     }
     if (!release) return;
     atomic_fetch_add(&parked_word, 1);
     syscall(SYS_futex, &parked_word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    for (unsigned i = 0; i < count; ++i) libraries[i].parked = false;
+    for (unsigned i = 0; i < count; ++i) atomic_store(&libraries[i].parked, false);
 }
 
 void libgomp_forget_in_child(void) {
     for (unsigned i = 0; i < atomic_load(&library_count); ++i) libraries[i].parked = false;
-    region_depth = 0;
-    region_demand = 0;
 }

@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 enum { kAnswerDeadlineMs = 250, kRetryMs = 100, kHighDescriptor = 512 };
+#define NOTHING_OBSERVED UINT64_MAX
 
 /* `managed` and the page pointers are written before threads exist or under `opening`, and read everywhere;
  * the pages of an arbiter that died stay mapped, so that a reader never faults. */
@@ -26,19 +28,24 @@ static struct {
     _Atomic int socket;
     _Atomic(const heddle_grant_page*) grant;
     _Atomic(heddle_client_page*) page;
-    _Atomic int demand; /* the truth; the page mirrors it */
+    ino_t socket_identity;
+    /* What the program announced, and what was observed instead while just that was announced: two halves of
+     * one word, the announced one above; the page shows the one that holds. */
+    _Atomic int announced;
+    _Atomic uint64_t observed;
+    enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
     char path[sizeof(((struct sockaddr_un*)0)->sun_path)];
-} self = {.socket = -1, .demand = 1};
+} self = {.socket = -1, .announced = 1, .observed = NOTHING_OBSERVED};
 
-static uint64_t now_ns(void) {
+uint64_t link_now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* poll(2) itself: the wrapper of blocking.c would count this thread as one of the program's. */
+/* poll(2) itself: the wrapper of blocking.c would count it as a wait of the program's. */
 static long wait_readable(struct pollfd* ready, int timeout_ms) {
     return syscall(SYS_poll, ready, 1, timeout_ms);
 }
@@ -49,6 +56,25 @@ bool link_managed(void) {
 
 const cpu_set_t* link_allowed(void) {
     return &self.allowed;
+}
+
+enum heddle_client_mode link_mode(void) {
+    return self.mode;
+}
+
+/* Our socket's number, or -1. A program that closes descriptors it does not know may have closed it by a
+ * system call of its own and opened another file under its number. */
+static int own_socket(void) {
+    const int fd = atomic_load_explicit(&self.socket, memory_order_relaxed);
+    struct stat status;
+    return fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) &&
+                   status.st_ino == self.socket_identity
+               ? fd
+               : -1;
+}
+
+int link_descriptor(void) {
+    return atomic_load_explicit(&self.socket, memory_order_relaxed);
 }
 
 static void fill_header(heddle_header* header, enum heddle_message_type type, size_t bytes) {
@@ -75,10 +101,8 @@ static void fill_hello(heddle_hello* hello) {
     memset(hello, 0, sizeof *hello);
     fill_header(&hello->header, HEDDLE_HELLO, sizeof *hello);
     hello->kind = HEDDLE_KIND_PROGRAM;
-    const char* mode = getenv("HEDDLE_MODE");
-    if (mode != NULL && strcmp(mode, "threads") == 0) hello->mode = HEDDLE_MODE_THREADS;
-    if (mode != NULL && strcmp(mode, "mask") == 0) hello->mode = HEDDLE_MODE_MASK;
-    const int demand = atomic_load(&self.demand);
+    hello->mode = self.mode;
+    const int demand = atomic_load(&self.announced);
     hello->demand = demand > 0 ? (uint32_t)demand : 0;
     hello->min_cpus = number_from("HEDDLE_MIN", 0);
     hello->max_cpus = number_from("HEDDLE_MAX", 0);
@@ -171,6 +195,8 @@ static int register_with(const char* path) {
     }
     /* A forked child must not write into its parent's page. */
     madvise(page, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
+    struct stat status;
+    if (fstat(fd, &status) == 0) self.socket_identity = status.st_ino;
     atomic_store(&self.socket, fd);
     atomic_store_explicit(&self.page, page, memory_order_release);
     atomic_store_explicit(&self.grant, grant, memory_order_release);
@@ -179,6 +205,9 @@ static int register_with(const char* path) {
 }
 
 int link_open(void) {
+    const char* mode = getenv("HEDDLE_MODE");
+    if (mode != NULL && strcmp(mode, "threads") == 0) self.mode = HEDDLE_MODE_THREADS;
+    if (mode != NULL && strcmp(mode, "mask") == 0) self.mode = HEDDLE_MODE_MASK;
     if (!self.allowed_known) {
         CPU_ZERO(&self.allowed);
         if (sched_getaffinity(0, sizeof self.allowed, &self.allowed) != 0) return errno;
@@ -191,27 +220,33 @@ int link_open(void) {
 }
 
 void link_forget_in_child(void) {
-    const int fd = atomic_exchange(&self.socket, -1);
-    if (fd >= 0) close(fd);
+    const int fd = own_socket();
+    atomic_store(&self.socket, -1);
+    if (fd >= 0) syscall(SYS_close, fd);
     atomic_store(&self.grant, NULL);
     atomic_store(&self.page, NULL);
-    atomic_store(&self.demand, 1);
+    atomic_store(&self.announced, 1);
+    atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
-bool link_wait(void) {
+enum link_news link_wait(int timeout_ms) {
     heddle_epoch_message message;
     while (true) {
-        const int fd = atomic_load(&self.socket);
-        const ssize_t got = fd < 0 ? 0 : recv(fd, &message, sizeof message, 0);
+        const int fd = own_socket();
+        if (fd < 0) return LINK_GONE;
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (timeout_ms >= 0 && wait_readable(&ready, timeout_ms) == 0) return LINK_NOTHING;
+        const ssize_t got = syscall(SYS_recvfrom, fd, &message, sizeof message, 0, NULL, NULL);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        if (got == sizeof message && message.header.type == HEDDLE_CHANGED) return true;
+        if (got <= 0) return LINK_GONE;
+        if (got == sizeof message && message.header.type == HEDDLE_CHANGED) return LINK_CHANGED;
     }
 }
 
 bool link_reopen(void) {
-    const int old = atomic_exchange(&self.socket, -1);
-    if (old >= 0) close(old);
+    const int old = own_socket();
+    atomic_store(&self.socket, -1);
+    if (old >= 0) syscall(SYS_close, old);
     char folder[sizeof self.path];
     memcpy(folder, self.path, sizeof folder);
     char* slash = strrchr(folder, '/');
@@ -262,30 +297,54 @@ bool link_contended(void) {
 void link_send_left(uint32_t epoch) {
     heddle_epoch_message message = {.epoch = epoch};
     fill_header(&message.header, HEDDLE_LEFT, sizeof message);
-    const int fd = atomic_load(&self.socket);
+    const int fd = own_socket();
     if (fd >= 0) send(fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void send_demand(void) {
     heddle_header header = {0};
     fill_header(&header, HEDDLE_DEMAND, sizeof header);
-    const int fd = atomic_load(&self.socket);
+    const int fd = own_socket();
     /* A full socket means that the arbiter has many such messages of ours to read: one more says nothing new.
      */
     if (fd >= 0) send(fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void link_change_demand(int change, bool soon) {
-    const int demand = atomic_fetch_add(&self.demand, change) + change;
+static uint32_t demand_to_show(int announced) {
+    const uint64_t observed = atomic_load_explicit(&self.observed, memory_order_relaxed);
+    if (observed != NOTHING_OBSERVED && (uint32_t)(observed >> 32) == (uint32_t)announced)
+        return (uint32_t)observed;
+    return announced > 0 ? (uint32_t)announced : 0;
+}
+
+static void show_demand(int announced, bool soon) {
     const heddle_grant_page* grant = atomic_load_explicit(&self.grant, memory_order_acquire);
     heddle_client_page* page = atomic_load_explicit(&self.page, memory_order_acquire);
     if (grant == NULL || page == NULL) return;
-    const uint32_t shown = demand > 0 ? (uint32_t)demand : 0;
-    atomic_store_explicit(&page->since_ns, now_ns(), memory_order_relaxed);
+    const uint32_t shown = demand_to_show(announced);
+    atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
     /* seq_cst with the arbiter's store of `contended`: either it sees our demand or we see that somebody
      * waits. */
     atomic_store(&page->demand, shown);
     if (atomic_load(&grant->contended) == 0) return;
     const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
     if (shown > noticed || (soon && shown < noticed)) send_demand();
+}
+
+void link_change_demand(int change, bool soon) {
+    show_demand(atomic_fetch_add(&self.announced, change) + change, soon);
+}
+
+int link_announced(void) {
+    return atomic_load(&self.announced);
+}
+
+void link_observe(int announced, unsigned demand) {
+    const uint64_t word = (uint64_t)(uint32_t)announced << 32 | demand;
+    if (atomic_exchange(&self.observed, word) != word) show_demand(atomic_load(&self.announced), false);
+}
+
+void link_observe_nothing(void) {
+    if (atomic_exchange(&self.observed, NOTHING_OBSERVED) != NOTHING_OBSERVED)
+        show_demand(atomic_load(&self.announced), false);
 }

@@ -18,9 +18,10 @@ bool link_managed(void);
 int link_open(void);
 /* Forgets the link without a word, in a forked child. The parent's connection is not touched. */
 void link_forget_in_child(void);
-/* Blocks until the arbiter says something. True: the grant page may have changed; false: the arbiter is gone.
- */
-bool link_wait(void);
+enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };
+/* Blocks until the arbiter says something, or for `timeout_ms`; -1: without end. After LINK_CHANGED the grant
+ * page may be another. */
+enum link_news link_wait(int timeout_ms);
 /* Blocks until an arbiter listens again, and registers with it. Returns false where that can never be. */
 bool link_reopen(void);
 
@@ -36,13 +37,23 @@ void link_read_grant(struct link_grant* grant);
 bool link_contended(void);
 /* What the process could run on before anyone managed it. */
 const cpu_set_t* link_allowed(void);
+enum heddle_client_mode link_mode(void);
+/* The socket's number, which the program must not close; -1 without one. */
+int link_descriptor(void);
+/* CLOCK_MONOTONIC. */
+uint64_t link_now_ns(void);
 
 /* No thread of ours runs outside the CPUs of this epoch any more. */
 void link_send_left(uint32_t epoch);
 
-/* The demand: how many CPUs this process could use now. `change` is added; `soon` says that somebody should
- * act on it at once even though it is a decrease (a long sleep begins). An increase that the arbiter has not
- * taken into account while somebody waits is told at once. */
+/* The demand: how many CPUs this process could use now, as it announces itself by its calls. `change` is
+ * added; `soon` says that somebody should act on it at once even though it is a decrease (a long sleep
+ * begins). An increase that the arbiter has not taken into account while somebody waits is told at once. */
 void link_change_demand(int change, bool soon);
+int link_announced(void);
+/* The helper thread saw that while `announced` was announced it was rather `demand`. Holds until something
+ * else is announced. */
+void link_observe(int announced, unsigned demand);
+void link_observe_nothing(void);
 
 #endif

@@ -2,24 +2,48 @@
  *
  * Without an arbiter it does nothing. It changes no signal handler, prints nothing but the one line that says
  * why a program is unmanaged, and starts one thread, which sleeps until the program's CPUs change.
+ *
+ * A child made by fork leaves the parent's link alone and runs where the program may run; most children exec
+ * soon, and what they become registers by itself. One that opens a parallel region or makes a thread
+ * registers then.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "affinity.h"
 #include "follow.h"
 #include "libgomp.h"
 #include "link.h"
+#include "process.h"
+#include "region.h"
+#include "tbb.h"
+#include "waiting.h"
+
+/* Set in a forked child of a managed process. */
+static _Atomic bool is_child;
 
 static void forget_in_child(void) {
     if (!link_managed()) return;
+    affinity_widen();
     link_forget_in_child();
     follow_forget_in_child();
     libgomp_forget_in_child();
+    region_forget_in_child();
+    tbb_forget_in_child();
+    waiting_forget_in_child();
+    atomic_store(&is_child, true);
+}
+
+void process_join(void) {
+    if (!atomic_load_explicit(&is_child, memory_order_relaxed) || !atomic_exchange(&is_child, false)) return;
+    const int result = errno;
     if (link_open() == 0) follow_start();
+    errno = result;
 }
 
 __attribute__((constructor)) static void begin(void) {

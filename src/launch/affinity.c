@@ -1,0 +1,186 @@
+#define _GNU_SOURCE
+#include "affinity.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "export.h"
+#include "link.h"
+#include "real.h"
+#include "waiting.h"
+
+/* False where the grant binds nothing. */
+static bool granted(cpu_set_t* cpus) {
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
+    struct link_grant grant;
+    link_read_grant(&grant);
+    *cpus = grant.cpus;
+    return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
+}
+
+void affinity_set(pid_t thread, const cpu_set_t* cpus) {
+    REAL(syscall) /* our own wrapper would put the grant in the place of the program's mask */
+    real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus);
+}
+
+void affinity_widen(void) {
+    const int result = errno;
+    cpu_set_t cpus;
+    if (granted(&cpus)) affinity_set(0, link_allowed());
+    errno = result;
+}
+
+void affinity_narrow(void) {
+    const int result = errno;
+    cpu_set_t cpus;
+    if (granted(&cpus)) affinity_set(0, &cpus);
+    errno = result;
+}
+
+void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
+    cpu_set_t cpus;
+    if (!granted(&cpus)) return;
+    const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
+    if (memcmp(mask, &cpus, known) == 0) memcpy(mask, link_allowed(), known);
+}
+
+void affinity_apply_grant(cpu_set_t* mask, size_t bytes) {
+    cpu_set_t cpus;
+    if (!granted(&cpus)) return;
+    const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
+    if (memcmp(mask, link_allowed(), known) == 0) memcpy(mask, &cpus, known);
+}
+
+HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {
+    REAL(sched_getaffinity)
+    const int failure = real(thread, bytes, mask);
+    if (failure == 0 && (thread == 0 || thread == getpid())) affinity_hide_grant(mask, bytes);
+    return failure;
+}
+
+HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t* mask) {
+    REAL(pthread_getaffinity_np)
+    const int failure = real(thread, bytes, mask);
+    if (failure == 0) affinity_hide_grant(mask, bytes);
+    return failure;
+}
+
+/* A thread that puts back the mask it has read gets the grant. Any other mask is the program's own will. */
+#define WITH_GRANT(mask, bytes)                                       \
+    cpu_set_t own;                                                    \
+    CPU_ZERO(&own);                                                   \
+    const size_t known = (bytes) < sizeof own ? (bytes) : sizeof own; \
+    memcpy(&own, (mask), known);                                      \
+    affinity_apply_grant(&own, known);
+
+HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {
+    REAL(sched_setaffinity)
+    if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
+    WITH_GRANT(mask, bytes)
+    return real(thread, known, &own);
+}
+
+HEDDLE_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* mask) {
+    REAL(pthread_setaffinity_np)
+    if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
+    WITH_GRANT(mask, bytes)
+    return real(thread, known, &own);
+}
+
+/* A program that this process becomes or starts inherits the mask of the calling thread. */
+#define WIDENED(call)                     \
+    affinity_widen();                     \
+    const __typeof__(call) result = call; \
+    affinity_narrow();                    \
+    return result
+
+HEDDLE_EXPORT int execve(const char* path, char* const words[], char* const environment[]) {
+    REAL(execve)
+    WIDENED(real(path, words, environment));
+}
+
+HEDDLE_EXPORT int execv(const char* path, char* const words[]) {
+    REAL(execv)
+    WIDENED(real(path, words));
+}
+
+HEDDLE_EXPORT int execvp(const char* file, char* const words[]) {
+    REAL(execvp)
+    WIDENED(real(file, words));
+}
+
+HEDDLE_EXPORT int execvpe(const char* file, char* const words[], char* const environment[]) {
+    REAL(execvpe)
+    WIDENED(real(file, words, environment));
+}
+
+HEDDLE_EXPORT int fexecve(int file, char* const words[], char* const environment[]) {
+    REAL(fexecve)
+    WIDENED(real(file, words, environment));
+}
+
+/* The forms with their words as arguments, on the forms with a list. The array lives on the stack, because
+ * the caller may be a child of vfork. */
+#define LISTED_WORDS(first, last)                                       \
+    va_list rest;                                                       \
+    size_t count = 1;                                                   \
+    va_start(rest, first);                                              \
+    while (va_arg(rest, char*) != NULL) ++count;                        \
+    va_end(rest);                                                       \
+    char* words[count + 1];                                             \
+    words[0] = (char*)(size_t)first;                                    \
+    va_start(rest, first);                                              \
+    for (size_t i = 1; i <= count; ++i) words[i] = va_arg(rest, char*); \
+    last va_end(rest);
+
+HEDDLE_EXPORT int execl(const char* path, const char* first, ...) {
+    LISTED_WORDS(first, )
+    return execv(path, words);
+}
+
+HEDDLE_EXPORT int execlp(const char* file, const char* first, ...) {
+    LISTED_WORDS(first, )
+    return execvp(file, words);
+}
+
+HEDDLE_EXPORT int execle(const char* path, const char* first, ...) {
+    LISTED_WORDS(first, char* const* environment = va_arg(rest, char* const*);)
+    return execve(path, words, environment);
+}
+
+HEDDLE_EXPORT int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
+                              const posix_spawnattr_t* attributes, char* const words[],
+                              char* const environment[]) {
+    REAL(posix_spawn)
+    WIDENED(real(child, path, actions, attributes, words, environment));
+}
+
+HEDDLE_EXPORT int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
+                               const posix_spawnattr_t* attributes, char* const words[],
+                               char* const environment[]) {
+    REAL(posix_spawnp)
+    WIDENED(real(child, file, actions, attributes, words, environment));
+}
+
+HEDDLE_EXPORT int system(const char* command) {
+    REAL(system)
+    const bool counted = waiting_begin(false);
+    affinity_widen();
+    const int result = real(command);
+    affinity_narrow();
+    waiting_end(counted);
+    return result;
+}
+
+HEDDLE_EXPORT FILE* popen(const char* command, const char* type) {
+    REAL(popen)
+    WIDENED(real(command, type));
+}

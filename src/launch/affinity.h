@@ -1,0 +1,26 @@
+/* What the program sees and passes on of its affinity.
+ *
+ * The helper thread binds the program's threads to the grant, and that is nobody else's business: a runtime
+ * that counts the CPUs of its mask once, at start, gets those that the program may ever use, and so does a
+ * program that this one starts. Any thread may call these.
+ */
+#ifndef HEDDLE_LAUNCH_AFFINITY_H
+#define HEDDLE_LAUNCH_AFFINITY_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Lets the calling thread run wherever the program may: before an exec, and in a forked child. */
+void affinity_widen(void);
+/* Binds the calling thread to the grant again, where an exec failed or a child was started. */
+void affinity_narrow(void);
+
+/* Puts the program's own mask in the place of ours, where `mask` of `bytes` bytes is exactly the grant. */
+void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
+/* The way back: the grant in the place of the program's own mask. */
+void affinity_apply_grant(cpu_set_t* mask, size_t bytes);
+/* Binds a thread of this process, 0 being the calling one. */
+void affinity_set(pid_t thread, const cpu_set_t* cpus);
+
+#endif

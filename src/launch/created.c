@@ -1,0 +1,124 @@
+/* Threads as they are created, and the demand that each means.
+ *
+ * A thread of the program's own counts from its first to its last instruction. Those of OpenMP count by their
+ * regions (region.h); those of oneTBB count here, and sleep in calls that blocking.c sees.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export.h"
+#include "libgomp.h"
+#include "link.h"
+#include "process.h"
+#include "real.h"
+#include "tbb.h"
+#include "waiting.h"
+
+/* Set in threads of ours. */
+static __thread bool uncounted;
+/* This thread is taken out of the demand. A thread that is cancelled in a wait, or jumps out of it, is put
+ * right at its end or by its next wait. */
+static __thread bool waiting;
+
+bool waiting_begin(bool is_long) {
+    if (!link_managed() || uncounted) return false;
+    if (!waiting) link_change_demand(-1, is_long);
+    waiting = true;
+    return true;
+}
+
+void waiting_end(bool counted) {
+    if (!counted || !waiting) return;
+    const int result = errno;
+    waiting = false;
+    link_change_demand(+1, false);
+    errno = result;
+}
+
+void waiting_forget_in_child(void) {
+    waiting = false;
+}
+
+struct start {
+    void* (*run)(void*);
+    void* argument;
+};
+
+static void thread_ended(void* unused) {
+    (void)unused;
+    if (!waiting && link_managed()) link_change_demand(-1, false);
+}
+
+static void* run_counted(void* data) {
+    const struct start start = *(struct start*)data;
+    free(data);
+    void* result = NULL;
+    pthread_cleanup_push(thread_ended, NULL);
+    result = start.run(start.argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static void* run_uncounted(void* data) {
+    const struct start start = *(struct start*)data;
+    free(data);
+    uncounted = true;
+    return start.run(start.argument);
+}
+
+static struct start* make_start(void* (*run)(void*), void* argument) {
+    struct start* start = malloc(sizeof *start);
+    if (start != NULL) *start = (struct start){run, argument};
+    return start;
+}
+
+static bool belongs_to(const void* address, const char* library) {
+    Dl_info where;
+    if (dladdr(address, &where) == 0 || where.dli_fname == NULL) return false;
+    const char* slash = strrchr(where.dli_fname, '/');
+    return strncmp(slash == NULL ? where.dli_fname : slash + 1, library, strlen(library)) == 0;
+}
+
+HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                                 void* argument) {
+    REAL(pthread_create)
+    process_join();
+    const void* caller = __builtin_return_address(0);
+    if (!link_managed() || libgomp_contains(caller) || belongs_to(caller, "libomp") ||
+        belongs_to(caller, "libiomp"))
+        return real(thread, attributes, run, argument);
+    if (belongs_to(caller, "libtbb")) tbb_noticed();
+    struct start* start = make_start(run, argument);
+    if (start == NULL) return real(thread, attributes, run, argument);
+    link_change_demand(+1, false);
+    const int failure = real(thread, attributes, run_counted, start);
+    if (failure == 0) return 0;
+    link_change_demand(-1, false);
+    free(start);
+    return failure;
+}
+
+bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
+    REAL(pthread_create)
+    struct start* start = make_start(run, argument);
+    if (start == NULL) return false;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    /* Signals belong to the program's own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const int failure = real(&thread, &attributes, run_uncounted, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (failure != 0) free(start);
+    return failure == 0;
+}

@@ -1,0 +1,24 @@
+/* The threads of this process, as the kernel lists them: bound to CPUs, and counted where they run.
+ *
+ * Only the helper thread calls this. It uses system calls alone, no allocation and no lock, because the
+ * program's threads may be stopped anywhere meanwhile.
+ */
+#ifndef HEDDLE_LAUNCH_THREADS_H
+#define HEDDLE_LAUNCH_THREADS_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Calls `visit` for each thread but the one with id `except`. */
+void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data);
+
+/* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound or
+ * is found by a second look. */
+void threads_bind(pid_t except, const cpu_set_t* cpus);
+
+/* How many threads but `except` could run now: those that used at least half of the time since the last call
+ * (by their CPU clocks), and those that the kernel calls runnable. `now_ns` is CLOCK_MONOTONIC. */
+unsigned threads_runnable(pid_t except, uint64_t now_ns);
+
+#endif

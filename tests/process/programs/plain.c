@@ -1,0 +1,123 @@
+// plain: what ordinary programs do with their process. `plain WHAT`, see main.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void* spin(void* seconds) {
+    for (const double end = now() + *(double*)seconds; now() < end;) {
+    }
+    return NULL;
+}
+
+static volatile sig_atomic_t interrupts;
+static void count_interrupt(int signal) {
+    (void)signal;
+    ++interrupts;
+}
+
+// Counts the interrupts that arrive within a second after it said so.
+static int count_interrupts(void) {
+    struct sigaction action = {.sa_handler = count_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    puts("ready");
+    fflush(stdout);
+    for (const double end = now() + 1; now() < end;) usleep(1000);
+    printf("interrupts %d\n", (int)interrupts);
+    return 0;
+}
+
+// Closes what it does not know, and opens its own: none of it may get lost or read by somebody else.
+static int close_all(bool by_system_call) {
+    for (int fd = 3; fd < 1024; ++fd) {
+        if (by_system_call)
+            syscall(SYS_close, fd);
+        else
+            close(fd);
+    }
+    int pair[2];
+    if (pipe(pair) != 0) return 1;
+    const int end = 900;
+    for (int fd = 500; fd < end; ++fd) dup2(pair[0], fd);
+    pthread_t others[2];
+    double seconds = 0.3;
+    for (int i = 0; i < 2; ++i) pthread_create(&others[i], NULL, spin, &seconds);
+    for (int i = 0; i < 2; ++i) pthread_join(others[i], NULL);
+    char bytes[8] = {0};
+    if (write(pair[1], "intact", 6) != 6 || read(pair[0], bytes, 6) != 6) return 1;
+    puts(bytes);
+    return 0;
+}
+
+static int become_daemon(const char* path) {
+    if (daemon(1, 0) != 0) return 1;
+    double seconds = 0.2;
+    pthread_t other;
+    pthread_create(&other, NULL, spin, &seconds);
+    pthread_join(other, NULL);
+    FILE* file = fopen(path, "w");
+    if (file == NULL) return 1;
+    fputs("done\n", file);
+    return fclose(file);
+}
+
+static int spawn(void) {
+    char* words[] = {"nproc", NULL};
+    pid_t child;
+    int status;
+    if (posix_spawnp(&child, "nproc", NULL, NULL, words, environ) != 0) return 1;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+static int spawn_by_vfork(void) {
+    const pid_t child = vfork();
+    if (child == 0) {
+        execlp("nproc", "nproc", (char*)NULL);
+        _exit(127);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+int main(int count, char** words) {
+    const char* what = count > 1 ? words[1] : "";
+    const char* detail = count > 2 ? words[2] : "0";
+    if (strcmp(what, "exit") == 0) return atoi(detail);
+    if (strcmp(what, "raise") == 0) return raise(atoi(detail));
+    if (strcmp(what, "interrupts") == 0) return count_interrupts();
+    if (strcmp(what, "close") == 0) return close_all(false);
+    if (strcmp(what, "close-raw") == 0) return close_all(true);
+    if (strcmp(what, "daemon") == 0) return become_daemon(detail);
+    if (strcmp(what, "vfork") == 0) return spawn_by_vfork();
+    if (strcmp(what, "spawn") == 0) return spawn();
+    if (strcmp(what, "system") == 0) return WEXITSTATUS(system("nproc"));
+    if (strcmp(what, "sleep") == 0) return (int)sleep((unsigned)atoi(detail));
+    if (strcmp(what, "spin") == 0) {
+        double seconds = atof(detail);
+        pthread_t other;
+        pthread_create(&other, NULL, spin, &seconds);
+        spin(&seconds);
+        pthread_join(other, NULL);
+        return 0;
+    }
+    return 2;
+}

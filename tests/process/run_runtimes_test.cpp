@@ -1,0 +1,112 @@
+// Unmodified programs follow their grant: libgomp, libomp and oneTBB, each by its own means.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "support/managed.hpp"
+
+namespace heddle {
+namespace {
+
+using bench::Outcome;
+using test::kPrograms;
+using test::Managed;
+using testing::HasSubstr;
+
+bool there(const std::string& program) {
+    return std::filesystem::exists(kPrograms + program);
+}
+
+class OpenMp : public testing::TestWithParam<const char*> {
+  protected:
+    void SetUp() override {
+        if (!there(GetParam())) GTEST_SKIP() << GetParam() << " was not built: its runtime is missing";
+        if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two CPUs";
+    }
+    /// `regions` under --max 1, so that its grant is one CPU.
+    [[nodiscard]] std::string squeezed(const std::vector<std::string>& arguments,
+                                       const std::vector<std::string>& environment = {}) const {
+        std::vector<std::string> words{"run", "--max", "1", "--", kPrograms + GetParam()};
+        words.insert(words.end(), arguments.begin(), arguments.end());
+        auto all = environment;
+        all.emplace_back("OMP_DYNAMIC=false");
+        const Outcome outcome = Managed::one(managed_.command(words, all));
+        EXPECT_EQ(outcome.errors, "");
+        return outcome.output;
+    }
+    Managed managed_;
+};
+
+TEST_P(OpenMp, AloneItHasAllOfTheMachine) {
+    const Outcome outcome = managed_.run({kPrograms + GetParam(), "0.1"});
+    EXPECT_EQ(outcome.output, Managed::one({{kPrograms + GetParam(), "0.1"}, {}, {}}).output);
+}
+
+TEST_P(OpenMp, RegionsTakeTheNumberOfThreadsGranted) {
+    EXPECT_THAT(squeezed({"0.1"}, {"OMP_NUM_THREADS=2"}),
+                testing::MatchesRegex("max 2 then 2 procs .* team 1\n"));
+    EXPECT_THAT(squeezed({"0.1", "set", "3"}), testing::MatchesRegex("max 3 then 3 procs .* team 1\n"));
+}
+
+TEST_P(OpenMp, ExplicitNumberIsLeftAlone) {
+    EXPECT_THAT(squeezed({"0.1", "clause", "2"}), HasSubstr("team 2\n"));
+}
+
+TEST_P(OpenMp, ThreadLimitHolds) {
+    const Outcome outcome = Managed::one(managed_.command({"run", "--", kPrograms + GetParam(), "0.1"},
+                                                          {"OMP_THREAD_LIMIT=1", "OMP_NUM_THREADS=2"}));
+    EXPECT_THAT(outcome.output, HasSubstr("team 1\n"));
+}
+
+TEST_P(OpenMp, ForkedChildRegistersWhenItBecomesParallel) {
+    EXPECT_THAT(squeezed({"0.1", "fork"}, {"OMP_NUM_THREADS=2"}), HasSubstr("team 1\n"));
+}
+
+TEST_P(OpenMp, TwoProgramsShareTheMachine) {
+    const std::vector<bench::Command> both(2, managed_.run_command({kPrograms + GetParam(), "1"}));
+    for (const Outcome& outcome : bench::run_together(both, std::chrono::seconds(60)))
+        EXPECT_THAT(outcome.output, HasSubstr("team 1")) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Runtimes, OpenMp, testing::Values("regions", "regions_libomp"),
+                         [](const auto& program) { return std::string(program.param); });
+
+TEST(RunRuntimes, ThreadprivateDataLasts) {
+    if (!there("threadprivate")) GTEST_SKIP() << "libgomp is missing";
+    const Managed managed;
+    for (const char* max : {"0", "1"}) {
+        const Outcome outcome = Managed::one(
+            managed.command({"run", "--max", max, "--", kPrograms + "threadprivate"}, {"OMP_NUM_THREADS=2"}));
+        EXPECT_EQ(outcome.output, "threads 2 lost 0\n") << "--max " << max << outcome.errors;
+    }
+}
+
+TEST(RunRuntimes, TbbIsLimitedByItsGlobalControl) {
+    if (!there("loops")) GTEST_SKIP() << "oneTBB is missing";
+    const Managed managed("core:4 pu:1");
+    const auto most = [&](const std::vector<std::string>& words) {
+        const Outcome outcome = Managed::one(managed.command(words));
+        EXPECT_EQ(outcome.errors, "");
+        const auto at = outcome.output.find("most ");
+        return at == std::string::npos ? -1 : std::stoi(outcome.output.substr(at + 5));
+    };
+    // One thread more than CPUs: it shows whether there is work for another.
+    EXPECT_LE(most({"run", "--max", "1", "--", kPrograms + "loops", "0.4"}), 2);
+    EXPECT_EQ(most({"run", "--", kPrograms + "loops", "0.2", "1"}), 1) << "the program's own limit holds";
+}
+
+TEST(RunRuntimes, NumpyOnOpenBlasComputesTheSame) {
+    const std::string script =
+        "import numpy; numpy.random.seed(1); a = numpy.random.rand(300, 300); print(round(float((a @ "
+        "a).sum()), 3))";
+    const Outcome bare = Managed::one({{"/usr/bin/python3", "-c", script}, {}, {}});
+    if (bare.exit_code != 0) GTEST_SKIP() << "python3-numpy is not installed";
+    const Managed managed;
+    const std::vector<bench::Command> both(2, managed.run_command({"/usr/bin/python3", "-c", script}));
+    for (const Outcome& outcome : bench::run_together(both, std::chrono::seconds(60)))
+        EXPECT_EQ(outcome.output, bare.output) << outcome.errors;
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,92 @@
+// Programs under management, for tests: an arbiter of their own, and `heddle run` on what the build made.
+//
+// One Managed a test: it starts heddled on a socket in a folder of its own and ends it with the test. Not for
+// several threads.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/process.hpp"
+
+namespace heddle::test {
+
+using namespace std::chrono_literals;
+
+inline const std::string kHeddle = HEDDLE_BUILD_DIR "/bin/heddle";
+inline const std::string kPrograms = HEDDLE_BUILD_DIR "/tests/programs/";
+
+class Managed {
+  public:
+    explicit Managed(const std::string& topology = {}) {
+        std::string pattern = (std::filesystem::temp_directory_path() / "heddle-run-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder for a socket");
+        folder_ = pattern;
+        start(topology);
+    }
+    ~Managed() {
+        ::kill(daemon_, SIGCONT);
+        ::kill(daemon_, SIGKILL);
+        ::waitpid(daemon_, nullptr, 0);
+        std::filesystem::remove_all(folder_);
+    }
+    Managed(const Managed&) = delete;
+    Managed& operator=(const Managed&) = delete;
+
+    [[nodiscard]] std::string socket() const { return (folder_ / "arbiter").string(); }
+    [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+    [[nodiscard]] pid_t daemon() const { return daemon_; }
+
+    /// The words after `heddle`, with this arbiter.
+    [[nodiscard]] bench::Command command(std::vector<std::string> words,
+                                         std::vector<std::string> environment = {}) const {
+        words.insert(words.begin(), kHeddle);
+        environment.push_back("HEDDLE_ARBITER=" + socket());
+        return {std::move(words), std::move(environment), {}};
+    }
+    [[nodiscard]] bench::Command run_command(std::vector<std::string> program) const {
+        program.insert(program.begin(), {"run", "--"});
+        return command(std::move(program));
+    }
+    [[nodiscard]] bench::Command shell_command(const std::string& script) const {
+        return {{"sh", "-c", script},
+                {"HEDDLE_ARBITER=" + socket(), "RUN=" + kHeddle + " run --", "PROGRAMS=" + kPrograms,
+                 "HEDDLE=" + kHeddle, "FOLDER=" + folder_.string()},
+                {}};
+    }
+    [[nodiscard]] bench::Outcome run(std::vector<std::string> program) const {
+        return one(run_command(std::move(program)));
+    }
+    /// A script that finds `heddle run --` as $RUN, the test programs in $PROGRAMS and a folder as $FOLDER.
+    [[nodiscard]] bench::Outcome shell(const std::string& script) const { return one(shell_command(script)); }
+    [[nodiscard]] static bench::Outcome one(const bench::Command& command) {
+        return bench::run_together({&command, 1}, 60s).front();
+    }
+
+  private:
+    void start(const std::string& topology) {
+        daemon_ = ::fork();
+        if (daemon_ == 0) {
+            if (!topology.empty()) ::setenv("HEDDLE_TOPOLOGY", topology.c_str(), 1);
+            const std::string path = socket();
+            ::execl(HEDDLE_BUILD_DIR "/bin/heddled", "heddled", "--socket", path.c_str(), nullptr);
+            ::_exit(127);
+        }
+        for (int tries = 0; tries < 2000 && !std::filesystem::exists(socket()); ++tries)
+            std::this_thread::sleep_for(5ms);
+    }
+
+    std::filesystem::path folder_;
+    pid_t daemon_ = -1;
+};
+
+}  // namespace heddle::test
