@@ -151,7 +151,7 @@ void bench(const Options& given) {
 
 void add_bench(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    CLI::App* const command = app.add_subcommand("bench", "measure heddle beside its peers in the same run");
+    CLI::App* const command = app.add_subcommand("bench", "Measure heddle beside its peers in the same run");
     command->add_option("NAME", options->names, "only benchmarks whose name begins so; see --list");
     command->add_option("--runs", options->runs, "runs of each peer, interleaved")
         ->check(CLI::Range(1, 1000))

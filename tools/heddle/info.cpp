@@ -90,7 +90,7 @@ void print_text(const Machine& machine, const CpuAllowance& allowed) {
 
 void add_info(CLI::App& app) {
     CLI::App* command =
-        app.add_subcommand("info", "the machine, engines, segments, devices: found or why not");
+        app.add_subcommand("info", "The machine, engines, segments, devices: found or why not");
     const auto json = std::make_shared<bool>(false);
     command->add_flag("--json", *json, "print JSON");
     command->callback([json] {

@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
     add_demo(app);
     add_info(app);
     add_trace(app);
+    add_run(app);
     add_status(app);
     add_top(app);
     try {

@@ -38,7 +38,7 @@ json to_json(const ArbiterSnapshot& status) {
 }  // namespace
 
 void add_status(CLI::App& app) {
-    CLI::App* command = app.add_subcommand("status", "Who holds which core, demand, waiting");
+    CLI::App* command = app.add_subcommand("status", "Who holds which core, who wants more");
     const auto as_json = std::make_shared<bool>(false);
     command->add_flag("--json", *as_json, "The same for programs");
     command->callback([as_json] {
