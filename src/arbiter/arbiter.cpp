@@ -10,17 +10,6 @@
 #include "heddle/error.hpp"
 
 namespace heddle {
-namespace {
-
-/// The ledger's answer to a call that its rules cannot refuse here.
-void must(Outcome outcome, Outcome expected, const char* what) {
-    if (outcome != expected)
-        throw std::logic_error(
-            fmt::format("arbiter: the ledger answered {} to {}", to_string(outcome), what));
-}
-
-}  // namespace
-
 Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterLimits& limits, Time now,
                  const CpuSet& cpus)
     : machine_(std::move(machine)),
@@ -29,6 +18,7 @@ Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterL
       ledger_(machine_, LedgerLimits{.members = limits.clients + 1}),
       cpus_(cpus.empty() ? machine_.cpus() : cpus & machine_.cpus()),
       free_(cpus_),
+      grants_(static_cast<size_t>(machine_.cpus().last() + 1)),
       last_sample_(now),
       recovering_until_(now) {
     Actions ignored;
@@ -80,14 +70,7 @@ void Arbiter::leave(ClientId id, bool died, Time now) {
     const auto place = std::ranges::find(clients_, id, [](const auto& c) { return c->id; });
     if (place == clients_.end()) return;
     Client& client = **place;
-    account(client, now);
-    vacate(client, client.leaving_cpus(), now);
-    for (const int cpu : client.granted) {
-        Actions ignored;
-        must(ledger_.lend_cpu(client.member, cpu, ignored), Outcome::kSuccess, "a leaving client's lend");
-        free_.insert(cpu);
-        say({Event::Kind::kCpu, ClientId{0}, cpu, 0, {}});
-    }
+    vacate(client, client.granted | client.leaving_cpus(), now);
     Actions ignored;
     must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");
     say({Event::Kind::kLeft, id, -1, died ? 1U : 0U, {}});
@@ -101,13 +84,17 @@ void Arbiter::obeyed(ClientId id, uint32_t epoch, Time now) {
     // Wrap-around safe; an epoch that was never published is a lie or a mix-up, and obeys nothing.
     if (static_cast<int32_t>(epoch - client->epoch) > 0) return;
     CpuSet left;
-    std::erase_if(client->leaving, [&](const Client::Leaving& part) {
-        const bool obeys = static_cast<int32_t>(epoch - part.epoch) >= 0;
-        if (obeys) left |= part.cpus;
-        return obeys;
-    });
+    for (const Client::Leaving& part : client->leaving)
+        if (static_cast<int32_t>(epoch - part.epoch) >= 0) left |= part.cpus;
     if (left.empty()) return;
     vacate(*client, left, now);
+    rebalance(now);
+}
+
+void Arbiter::hands_over(ClientId id, Time now) {
+    Client* client = find(id);
+    if (client == nullptr || client->hands_over) return;
+    client->hands_over = true;
     rebalance(now);
 }
 
@@ -141,10 +128,8 @@ void Arbiter::fenced(ClientId id, bool bound, Time now) {
     if (client == nullptr) return;
     if (!bound) ++failed_fences_;
     CpuSet left;
-    std::erase_if(client->leaving, [&](const Client::Leaving& part) {
+    for (const Client::Leaving& part : client->leaving)
         if (part.fencing) left |= part.cpus;
-        return part.fencing;
-    });
     if (left.empty()) return;
     vacate(*client, left, now);
     rebalance(now);
@@ -204,10 +189,14 @@ std::vector<ClientStatus> Arbiter::clients(Time now) const {
     return all;
 }
 
-ClientId Arbiter::holder(int cpu) const {
-    for (const auto& client : clients_)
-        if (ledger_.guest(cpu) == client->member) return client->id;
-    return ClientId{0};
+CpuSet Arbiter::cpus_of(ClientId id) const {
+    const Client* client = find(id);
+    return client == nullptr ? CpuSet{} : client->granted | client->leaving_cpus();
+}
+
+CpuSet Arbiter::leaving_of(ClientId id) const {
+    const Client* client = find(id);
+    return client == nullptr ? CpuSet{} : client->leaving_cpus();
 }
 
 bool Arbiter::leaving(int cpu) const {
@@ -224,18 +213,21 @@ std::string Arbiter::check() const {
             return fmt::format("a CPU of client {} has a second holder", client->id.value);
         seen |= client->granted | leaving;
         for (const int cpu : client->granted | leaving)
-            if (ledger_.guest(cpu) != client->member)
+            if (ledger_.guest(cpu) != client->member || grant_of(cpu).holder != client->id)
                 return fmt::format("CPU {} is not client {}'s in the ledger", cpu, client->id.value);
         if (!client->allowed.contains(client->granted))
             return fmt::format("client {} holds a CPU outside its affinity", client->id.value);
     }
+    for (const int cpu : free_)
+        if (grant_of(cpu).holder != ClientId{0} || !grant_of(cpu).successors.empty())
+            return fmt::format("CPU {} is free, and has a grant", cpu);
     if (!seen.contains(cpus_)) return fmt::format("lost CPUs: {}", (cpus_ - seen).to_list());
     return "";
 }
 
-Arbiter::Client* Arbiter::find(ClientId id) {
-    const auto place = std::ranges::find(clients_, id, [](const auto& c) { return c->id; });
-    return place == clients_.end() ? nullptr : place->get();
+Arbiter::Client* Arbiter::find(ClientId id) const {
+    const auto place = std::ranges::lower_bound(clients_, id, {}, [](const auto& c) { return c->id; });
+    return place == clients_.end() || (*place)->id != id ? nullptr : place->get();
 }
 
 void Arbiter::account(Client& client, Time now) {
@@ -249,6 +241,10 @@ void Arbiter::grant(Client& client, const CpuSet& cpus, Time now) {
     for (const int cpu : cpus) {
         Actions ignored;
         must(ledger_.borrow_cpu(client.member, cpu, ignored), Outcome::kSuccess, "granting a free CPU");
+        CpuGrant& grant = grants_[static_cast<size_t>(cpu)];
+        ++grant.generation;
+        grant.holder = client.id;
+        actions_.emplace_back(NameSuccessor{client.id, cpu, grant.generation, ClientId{0}});
         say({Event::Kind::kCpu, client.id, cpu, 0, {}});
     }
     free_ -= cpus;
@@ -272,13 +268,28 @@ void Arbiter::vacate(Client& client, const CpuSet& cpus, Time now) {
     account(client, now);
     for (const int cpu : cpus) {
         Actions ignored;
-        must(ledger_.return_cpu(client.member, cpu, ignored), Outcome::kSuccess, "returning a revoked CPU");
-        // One that is no longer to be handed out stays with the arbiter.
-        if (cpus_.contains(cpu))
-            must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "lending a returned CPU");
+        if (client.granted.contains(cpu)) {
+            must(ledger_.lend_cpu(client.member, cpu, ignored), Outcome::kSuccess, "lending a granted CPU");
+        } else {
+            must(ledger_.return_cpu(client.member, cpu, ignored), Outcome::kSuccess, "returning a CPU");
+            // One that is no longer to be handed out stays with the arbiter.
+            if (cpus_.contains(cpu))
+                must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "lending a returned CPU");
+        }
+        end_grant(cpu);
         say({Event::Kind::kCpu, ClientId{0}, cpu, 0, {}});
     }
     free_ |= cpus & cpus_;
+    if (client.granted.intersects(cpus)) client.grant_changed = true;
+    client.granted -= cpus;
+    for (Client::Leaving& part : client.leaving) part.cpus -= cpus;
+    std::erase_if(client.leaving, [](const Client::Leaving& part) { return part.cpus.empty(); });
+}
+
+void Arbiter::must(Outcome outcome, Outcome expected, const char* what) {
+    if (outcome != expected)
+        throw std::logic_error(
+            fmt::format("arbiter: the ledger answered {} to {}", to_string(outcome), what));
 }
 
 void Arbiter::publish() {
@@ -289,6 +300,11 @@ void Arbiter::publish() {
                                       client->grant_changed});
         client->grant_changed = client->noticed_changed = false;
     }
+    for (const NameLender& ended : ended_) {
+        const std::vector<ClientId>& anew = grant_of(ended.cpu).successors;
+        if (std::ranges::find(anew, ended.client) == anew.end()) actions_.emplace_back(ended);
+    }
+    ended_.clear();
 }
 
 }  // namespace heddle

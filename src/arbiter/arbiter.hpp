@@ -13,6 +13,10 @@
 // client with the highest quotient of demand to CPUs held. CPUs that nobody demands stay with whoever has
 // them, and free ones are spread, so that a program that starts on an idle machine has all of it at once.
 //
+// A CPU may also move without the arbiter, between programs of one user (docs/HANDOVER.md): for each grant it
+// names, in advance, the client that gets the CPU if its holder releases it, and hears of it later. It then
+// honours every client that it ever named for that grant, whatever it has decided since.
+//
 // Falling demand counts once it has lasted for `dwell`, or at once where the client says so: a program
 // between two parallel regions does not lose its CPUs.
 #pragma once
@@ -76,6 +80,23 @@ struct Fence {
     CpuSet cpus;
     friend bool operator==(const Fence&, const Fence&) = default;
 };
+/// Where a CPU goes when its holder releases it: show it in the holder's page. Empty `successor`: nowhere.
+struct NameSuccessor {
+    ClientId holder;
+    int cpu;
+    uint32_t generation;
+    ClientId successor;
+    friend bool operator==(const NameSuccessor&, const NameSuccessor&) = default;
+};
+/// Who may hand a CPU to the client: show it in the client's page. Comes before the NameSuccessor it belongs
+/// to. Empty `lender`: nobody any more.
+struct NameLender {
+    ClientId client;
+    int cpu;
+    uint32_t generation;
+    ClientId lender;
+    friend bool operator==(const NameLender&, const NameLender&) = default;
+};
 /// For those who watch.
 struct Event {
     enum class Kind { kJoined, kLeft, kCpu, kDemand } kind;
@@ -85,7 +106,22 @@ struct Event {
     std::string name;
     friend bool operator==(const Event&, const Event&) = default;
 };
-using ArbiterAction = std::variant<Publish, Fence, Event>;
+using ArbiterAction = std::variant<Publish, Fence, NameSuccessor, NameLender, Event>;
+
+/// The present grant of a CPU.
+struct CpuGrant {
+    static constexpr size_t kMostSuccessors = 4;  ///< named for one grant; each has to be honoured
+    uint32_t generation = 0;
+    ClientId holder;                   ///< ClientId{0}: nobody
+    ClientId successor;                ///< the one named last
+    std::vector<ClientId> successors;  ///< all that were ever named
+};
+/// What a holder's release word says: the CPU went to a client, or, with an empty `to`, back to the arbiter.
+struct Release {
+    int cpu;
+    uint32_t generation;
+    ClientId to;
+};
 
 struct ClientStatus {
     ClientId client;
@@ -112,6 +148,11 @@ class Arbiter {
     [[nodiscard]] Refusal join(const Registration& registration, Time now, ClientId& client);
     /// A client that is not there is ignored, here and below: it may have died with messages under way.
     void leave(ClientId client, bool died, Time now);
+    /// The client can release CPUs to a successor, and be one.
+    void hands_over(ClientId client, Time now);
+    /// The client released these CPUs. What is not of the CPU's present grant, or goes to a client that was
+    /// not named for it, is a stale word or a lie, and ignored.
+    void released(ClientId client, const std::vector<Release>& releases, Time now);
     /// The client's threads obey this epoch of its grant.
     void obeyed(ClientId client, uint32_t epoch, Time now);
     /// The demand that the client shows since `since`; `urgent` where it asked to be looked at.
@@ -128,12 +169,19 @@ class Arbiter {
     [[nodiscard]] std::optional<Time> next_deadline() const;
     /// The server should read every client's page before the next tick.
     [[nodiscard]] bool sampling() const { return sampling_; }
+    /// Somebody lacks CPUs that its target gives it: what others released to nobody should be taken now.
+    [[nodiscard]] bool lacking() const { return lack() > 0; }
     /// What was decided since the last call, in order.
     [[nodiscard]] std::vector<ArbiterAction> take_actions();
 
     [[nodiscard]] std::vector<ClientStatus> clients(Time now) const;
-    [[nodiscard]] ClientId holder(int cpu) const;  ///< ClientId{0}: nobody
-    [[nodiscard]] bool leaving(int cpu) const;     ///< its holder was asked to leave it
+    [[nodiscard]] ClientId holder(int cpu) const { return grant_of(cpu).holder; }
+    /// Of a CPU of the machine.
+    [[nodiscard]] const CpuGrant& grant_of(int cpu) const { return grants_[static_cast<size_t>(cpu)]; }
+    /// All that the client may still be on; empty for one that is not there.
+    [[nodiscard]] CpuSet cpus_of(ClientId client) const;
+    [[nodiscard]] CpuSet leaving_of(ClientId client) const;
+    [[nodiscard]] bool leaving(int cpu) const;  ///< its holder was asked to leave it
     [[nodiscard]] const Policy& policy() const { return *policy_; }
     [[nodiscard]] const Machine& machine() const { return machine_; }
     /// The CPUs that there are to hand out.
@@ -145,10 +193,15 @@ class Arbiter {
   private:
     struct Client;
 
-    [[nodiscard]] Client* find(ClientId id);
+    [[nodiscard]] Client* find(ClientId id) const;
+    /// The ledger's answer to a call that its rules cannot refuse here.
+    static void must(Outcome outcome, Outcome expected, const char* what);
     void grant(Client& client, const CpuSet& cpus, Time now);
     void revoke(Client& client, const CpuSet& cpus, Time now);
     void vacate(Client& client, const CpuSet& cpus, Time now);
+    void end_grant(int cpu);
+    void name_successors();
+    void name_successor(int cpu, Client* successor);
     static void account(Client& client, Time now);
     [[nodiscard]] int most(const Client& client) const;
     [[nodiscard]] int wanted(const Client& client) const;
@@ -174,6 +227,11 @@ class Arbiter {
     MemberId pool_;
     CpuSet cpus_;
     CpuSet free_;
+    std::vector<CpuGrant> grants_;  // by CPU
+    bool successors_named_ = false;
+    /// Lenders that are none any more. Shown after the grants, so that a client that took a CPU and finds its
+    /// lender gone also finds the CPU in its grant, if it is.
+    std::vector<NameLender> ended_;
     std::vector<std::unique_ptr<Client>> clients_;  // by age
     uint32_t last_id_ = 0;
     bool contended_ = false;

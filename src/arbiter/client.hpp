@@ -24,6 +24,9 @@ struct Arbiter::Client {
     CpuSet allowed;
     CpuSet owned;
 
+    bool hands_over = false;
+    int room = 0;  ///< CPUs that it may still be named the successor for; of name_successors() alone
+
     int target = 0;
     CpuSet granted;
     std::vector<Leaving> leaving;

@@ -19,7 +19,10 @@ struct Server::Connection {
     bool waits_writable = false;
     std::deque<std::vector<std::byte>> outgoing;
 
-    Descriptor grant_fd, client_fd;  ///< until they were sent
+    Descriptor grant_fd;   ///< until it was sent
+    Descriptor client_fd;  ///< for ever where the client hands CPUs over: its peers map it too
+    bool can_hand_over = false;
+    std::vector<ClientId> peers;  ///< whose pages the client was given
     void* grant_mapping = nullptr;
     void* client_mapping = nullptr;
 

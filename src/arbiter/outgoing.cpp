@@ -53,8 +53,9 @@ void Server::apply(const Publish& publish) {
 }
 
 void Server::apply(const Fence& fence) {
-    const Connection* connection = connection_of(fence.client);
+    Connection* connection = connection_of(fence.client);
     if (connection == nullptr) return;
+    read_releases(*connection, arbiter_.leaving_of(fence.client), true);
     // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
     const bool bound = fence.cpus.empty() || arbiter_.machine().synthetic() ||
                        os_.bind_process(connection->peer.pid, fence.cpus.to_native()) == 0;

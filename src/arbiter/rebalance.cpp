@@ -48,6 +48,7 @@ void Arbiter::rebalance(Time now) {
         swap_for_affinity(now);
         spread_the_rest(now);
     }
+    name_successors();
     update_contention(now);
     publish();
 }

@@ -93,6 +93,7 @@ bool Server::turn() {
         }
     }
     end_silent_handshakes();
+    if (arbiter_.lacking()) take_lent();
     if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
         if (arbiter_.sampling()) read_pages();
         arbiter_.tick(clock_.now());
@@ -173,7 +174,13 @@ void Server::handle(Connection& connection, Request request) {
         return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
     if (std::holds_alternative<DemandRequest>(request)) {
         read_page(connection, true);
+    } else if (std::holds_alternative<MappedRequest>(request)) {
+        mapped(connection);
+    } else if (std::holds_alternative<ReleasedRequest>(request)) {
+        read_releases(connection, {}, false);
+        read_page(connection, true);
     } else if (const auto* left = std::get_if<LeftRequest>(&request)) {
+        read_releases(connection, arbiter_.leaving_of(connection.client), true);
         arbiter_.obeyed(connection.client, left->epoch, clock_.now());
     } else if (const auto* limits = std::get_if<LimitsRequest>(&request)) {
         arbiter_.set_limits(connection.client, limits->min, limits->max, limits->weight, clock_.now());
@@ -217,6 +224,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
             refusal == Refusal::kFull ? "there are too many clients" : "this user has too many clients");
     connection.registered = true;
     connection.client = client;
+    connection.can_hand_over = request.hands_over;
     sockets_by_client_[client] = connection.socket.get();
     apply_actions();  // the grant page is filled before the client sees it
     auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
@@ -226,7 +234,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                                   {connection.grant_fd.get(), connection.client_fd.get()});
     connection.wake_pending = false;
     connection.grant_fd = Descriptor();
-    connection.client_fd = Descriptor();
+    if (!connection.can_hand_over) connection.client_fd = Descriptor();
     if (sent < 0) return close(connection, false);
     log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
 }
@@ -243,6 +251,7 @@ void Server::refuse(Connection& connection, uint32_t code, const std::string& re
 void Server::close(Connection& connection, bool died) {
     const int fd = connection.socket.get();
     const ClientId client = connection.client;
+    if (client != ClientId{}) read_releases(connection, arbiter_.cpus_of(client), false);
     closed_.push_back(fd);
     if (connection.pidfd.valid()) {
         closed_.push_back(connection.pidfd.get());
@@ -252,6 +261,7 @@ void Server::close(Connection& connection, bool died) {
     connection.release_pages(os_);
     connections_.erase(fd);  // closing a descriptor takes it out of the epoll
     if (client != ClientId{}) {
+        forget_peer(client);
         arbiter_.leave(client, died, clock_.now());
         log(fmt::format("client {} {}", client.value, died ? "died" : "left"));
     }
@@ -268,7 +278,10 @@ void Server::end_silent_handshakes() {
 }
 
 void Server::read_pages() {
-    for (const auto& [client, fd] : sockets_by_client_) read_page(*connections_.at(fd), false);
+    for (const auto& [client, fd] : sockets_by_client_) {
+        read_releases(*connections_.at(fd), {}, false);
+        read_page(*connections_.at(fd), false);
+    }
 }
 
 void Server::read_page(Connection& connection, bool urgent) {

@@ -64,11 +64,22 @@ class Server {
     void start_watching(Connection& connection);
     void close(Connection& connection, bool died);
 
+    /// The client's page is mapped; others may see it.
+    void mapped(Connection& connection);
+    void introduce(Connection& to, ClientId peer);
+    void forget_peer(ClientId peer);
+    /// Tells the arbiter what the client's release words say. The grants of `ending` are over: from now on
+    /// nobody may take these CPUs from the client. With `take`, CPUs that were released to nobody are taken;
+    /// those that the client was to leave always are.
+    void read_releases(Connection& connection, const CpuSet& ending, bool take);
+    void take_lent();
     void read_pages();
     void read_page(Connection& connection, bool urgent);
     void apply_actions();
     void apply(const Publish& publish);
     void apply(const Fence& fence);
+    void apply(const NameSuccessor& named);
+    void apply(const NameLender& named);
     void apply(const Event& event);
     void send_or_wait(Connection& connection);
     template <class Message>

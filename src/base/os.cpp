@@ -137,7 +137,7 @@ int Os::make_page(const char* name, size_t bytes, bool read_only_for_others, voi
     void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page.get(), 0);
     if (mapped == MAP_FAILED) return -errno;
     const int seals =
-        F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL | (read_only_for_others ? F_SEAL_FUTURE_WRITE : 0);
+        F_SEAL_GROW | F_SEAL_SHRINK | (read_only_for_others ? F_SEAL_FUTURE_WRITE | F_SEAL_SEAL : 0);
     if (::fcntl(page.get(), F_ADD_SEALS, seals) != 0) {
         const int failure = errno;
         ::munmap(mapped, bytes);
@@ -145,6 +145,10 @@ int Os::make_page(const char* name, size_t bytes, bool read_only_for_others, voi
     }
     *mapping = mapped;
     return page.release();
+}
+
+int Os::forbid_writing(int page) {
+    return result(::fcntl(page, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
 }
 
 void Os::unmap(void* mapping, size_t bytes) {

@@ -63,6 +63,8 @@ class Os {
     /// A shared, zeroed region that cannot grow or shrink; with `read_only_for_others`, nobody can map it for
     /// writing after this call. Gives the descriptor and the caller's own writable mapping.
     virtual int make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping);
+    /// From now on nobody can map the page for writing; mappings that exist stay.
+    virtual int forbid_writing(int page);
     virtual void unmap(void* mapping, size_t bytes);
 
     /// Asks for short turns on the CPU, so that the calling thread is on it soon after it wakes, even on a

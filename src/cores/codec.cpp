@@ -45,6 +45,7 @@ Request decode_hello(const heddle_hello& hello) {
     HelloRequest request;
     request.observer = hello.kind == HEDDLE_KIND_OBSERVER;
     request.mode = hello.mode;
+    request.hands_over = (hello.features & HEDDLE_FEATURE_HANDOVER) != 0;
     request.demand = static_cast<int>(hello.demand);
     request.min = static_cast<int>(hello.min_cpus);
     request.max = static_cast<int>(hello.max_cpus);
@@ -101,6 +102,10 @@ Request decode_request(std::span<const std::byte> bytes) {
             return exactly<heddle_limits>(bytes, decode_limits);
         case HEDDLE_STATUS:
             return exactly<heddle_header>(bytes, [](const auto&) { return StatusRequest{}; });
+        case HEDDLE_MAPPED:
+            return exactly<heddle_header>(bytes, [](const auto&) { return MappedRequest{}; });
+        case HEDDLE_RELEASED:
+            return exactly<heddle_header>(bytes, [](const auto&) { return ReleasedRequest{}; });
         case HEDDLE_WATCH:
             return exactly<heddle_header>(bytes, [](const auto&) { return WatchRequest{}; });
         default:

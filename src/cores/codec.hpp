@@ -16,6 +16,7 @@ namespace heddle {
 
 struct HelloRequest {
     bool observer = false;
+    bool hands_over = false;
     uint32_t mode = HEDDLE_MODE_AUTO;
     int demand = 1, min = 0, max = 0, weight = 1;
     CpuSet allowed, held;
@@ -28,6 +29,8 @@ struct LeftRequest {
 struct LimitsRequest {
     int min = 0, max = 0, weight = 1;
 };
+struct MappedRequest {};
+struct ReleasedRequest {};
 struct StatusRequest {};
 struct WatchRequest {};
 /// Not a message of this protocol; `code` is a heddle_refusal.
@@ -35,8 +38,8 @@ struct BadRequest {
     uint32_t code;
     std::string reason;
 };
-using Request = std::variant<HelloRequest, DemandRequest, LeftRequest, LimitsRequest, StatusRequest,
-                             WatchRequest, BadRequest>;
+using Request = std::variant<HelloRequest, DemandRequest, LeftRequest, LimitsRequest, MappedRequest,
+                             ReleasedRequest, StatusRequest, WatchRequest, BadRequest>;
 
 /// Never throws on any bytes.
 [[nodiscard]] Request decode_request(std::span<const std::byte> bytes);

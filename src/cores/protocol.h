@@ -9,12 +9,26 @@
  * unchanged epoch the copy is whole.
  *
  *   ClientPage: the client writes, the arbiter reads each word as hostile (copied once, bounded, never looped
- * on). It says how many CPUs the client could use now, and since when. Writing it costs the client one store;
- * nobody is woken by it. The arbiter looks at it only while some client wants more than it has.
+ * on). It says how many CPUs the client could use now, and since when, and which of its CPUs it has released.
+ * Writing it costs the client one store; nobody is woken by it. The arbiter looks at it only while some
+ * client wants more than it has. Other clients of the same user may map it read-only, see below.
  *
  * A socket message is needed only when someone must act: CHANGED tells the client to look at its grant, LEFT
  * tells the arbiter that the client's threads are off the CPUs it lost, DEMAND asks the arbiter to look at
  * the client's page now.
+ *
+ * Handing a CPU over without the arbiter (docs/HANDOVER.md says why it is right). Each grant of a CPU has a
+ * generation. The words {generation, client} of a CPU are
+ *
+ *   successor, in the holder's grant page: to whom the CPU goes when its holder releases it now;
+ *   lender, in the grant page of each successor ever named for this grant: whose release word to watch;
+ *   release, in the holder's client page: HELD, or released to a client, LENT to nobody in particular, or
+ *            TAKEN by the arbiter. A generation other than that of the grant is as HELD.
+ *
+ * The holder exchanges its release word for {generation, successor}: from then on the CPU is the successor's,
+ * whatever the arbiter named in the meantime. The successor owns it when it reads its own id there and then,
+ * after that, still finds the same generation in its lender word. LENT is undecided: the holder may take the
+ * CPU back, and the arbiter may take it away, each by a compare-and-swap.
  */
 #ifndef HEDDLE_CORES_PROTOCOL_H
 #define HEDDLE_CORES_PROTOCOL_H
@@ -34,12 +48,12 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 1,
+    HEDDLE_PROTOCOL_VERSION = 2,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
     HEDDLE_TEXT_BYTES = 192,
-    HEDDLE_PAGE_BYTES = 4096,
+    HEDDLE_PAGE_BYTES = 20480,   /* of each of the two pages */
     HEDDLE_MESSAGE_BYTES = 1024, /* no message is longer */
     HEDDLE_STATUS_CPUS = 96,     /* CPUs in one STATUS_CPU_LIST message */
 };
@@ -64,7 +78,21 @@ enum heddle_message_type {
     HEDDLE_STATUS_END = 12,
     HEDDLE_WATCH = 13, /* c->a an observer asks for EVENTs from now on, the present state first */
     HEDDLE_EVENT = 14,
+    HEDDLE_MAPPED = 15,    /* c->a the client page is mapped: from now on nobody may map it for writing */
+    HEDDLE_RELEASED = 16,  /* c->a release words changed and somebody should look */
+    HEDDLE_PEER = 17,      /* a->c with one descriptor: the client page of another client, to map read-only */
+    HEDDLE_PEER_GONE = 18, /* a->c that client is no more */
 };
+
+/* What a client can do beyond the least: bits of heddle_hello.features. */
+enum heddle_feature {
+    HEDDLE_FEATURE_HANDOVER = 1, /* lends and takes CPUs by the release words, and sends MAPPED */
+};
+
+/* The client part of a word {generation, client} where it is not a client. */
+#define HEDDLE_HELD 0x0u
+#define HEDDLE_LENT 0xffffffffu
+#define HEDDLE_TAKEN 0xfffffffeu
 
 enum heddle_client_kind {
     HEDDLE_KIND_PROGRAM = 0,  /* takes part in sharing */
@@ -106,8 +134,10 @@ typedef struct {
     uint32_t mode;
     uint32_t demand;
     uint32_t min_cpus;
-    uint32_t max_cpus;   /* 0: no limit */
-    uint32_t weight;     /* 1 to 1000 */
+    uint32_t max_cpus; /* 0: no limit */
+    uint32_t weight;   /* 1 to 1000 */
+    uint32_t features; /* of heddle_feature; bits that the arbiter does not know are ignored */
+    uint32_t reserved;
     heddle_mask allowed; /* CPUs that the program may run on by its own affinity */
     heddle_mask held;    /* what it held under an arbiter that died; empty for a new program */
     char name[HEDDLE_NAME_BYTES];
@@ -129,6 +159,11 @@ typedef struct {
     heddle_header header;
     uint32_t epoch; /* CHANGED: now published; LEFT: the epoch that is obeyed */
 } heddle_epoch_message;
+
+typedef struct {
+    heddle_header header;
+    uint32_t client;
+} heddle_peer; /* PEER and PEER_GONE */
 
 typedef struct {
     heddle_header header;
@@ -191,13 +226,28 @@ typedef struct {
     heddle_atomic_u32 noticed; /* the demand that the arbiter last took into account */
     heddle_atomic_u32 count;   /* CPUs in mask */
     heddle_atomic_u64 mask[HEDDLE_MASK_WORDS];
+    heddle_atomic_u64 successor[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
+    heddle_atomic_u64 lender[HEDDLE_MAX_CPUS];    /* of the CPUs that may be handed to it */
 } heddle_grant_page;
 
 typedef struct {
-    heddle_atomic_u32 demand; /* CPUs that the client could use now */
-    heddle_atomic_u32 reserved;
-    heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
+    heddle_atomic_u32 demand;                   /* CPUs that the client could use now */
+    heddle_atomic_u32 sleepers;                 /* its threads that sleep until a CPU is handed to them */
+    heddle_atomic_u64 since_ns;                 /* CLOCK_MONOTONIC when demand was last written */
+    heddle_atomic_u64 release[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
+    heddle_atomic_u32 bell[HEDDLE_MAX_CPUS];    /* counts writes of release that others wait for; a futex */
 } heddle_client_page;
+
+/* The word {generation, client}, and its parts. */
+static inline uint64_t heddle_word(uint32_t generation, uint32_t client) {
+    return (uint64_t)generation << 32 | client;
+}
+static inline uint32_t heddle_word_generation(uint64_t word) {
+    return (uint32_t)(word >> 32);
+}
+static inline uint32_t heddle_word_client(uint64_t word) {
+    return (uint32_t)word;
+}
 
 #ifdef __cplusplus
 }
