@@ -20,6 +20,7 @@ Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterL
       free_(cpus_),
       grants_(static_cast<size_t>(machine_.cpus().last() + 1)),
       last_sample_(now),
+      started_(now),
       recovering_until_(now) {
     Actions ignored;
     pool_ = ledger_.attach("arbiter", machine_.cpus(), ignored);
@@ -59,7 +60,8 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     Client& joined = *clients_.emplace_back(std::move(client));
     say({Event::Kind::kJoined, id, -1, registration.pid, registration.name});
     if (!registration.held.empty()) {
-        recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
+        if (now - started_ < limits_.recovery_ends)
+            recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
         grant(joined, registration.held & allowed & free_, now);
     }
     rebalance(now);

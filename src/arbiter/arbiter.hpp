@@ -48,6 +48,9 @@ struct ArbiterLimits {
     /// After a client came with CPUs from an earlier arbiter, others of its kind may follow: nothing moves
     /// until then.
     Nanoseconds recovery = std::chrono::milliseconds(300);
+    /// So long after the start such clients are waited for at all; later, a claim to hold something is only a
+    /// wish.
+    Nanoseconds recovery_ends = std::chrono::seconds(2);
 };
 
 /// What a program says when it registers; already decoded and within bounds.
@@ -237,6 +240,7 @@ class Arbiter {
     bool contended_ = false;
     bool sampling_ = false;
     Time last_sample_;
+    Time started_;
     Time recovering_until_;
     uint64_t failed_fences_ = 0;
     std::vector<ArbiterAction> actions_;

@@ -18,6 +18,7 @@ struct Server::Connection {
     bool wake_pending = false;  ///< a CHANGED that found the socket full
     bool waits_writable = false;
     std::deque<std::vector<std::byte>> outgoing;
+    size_t outgoing_bytes = 0;
 
     Descriptor grant_fd;   ///< until it was sent
     Descriptor client_fd;  ///< for ever where the client hands CPUs over: its peers map it too
@@ -56,6 +57,7 @@ template <class Message>
 void Server::queue(Connection& connection, const Message& message) {
     const auto* first = reinterpret_cast<const std::byte*>(&message);
     connection.outgoing.emplace_back(first, first + sizeof message);
+    connection.outgoing_bytes += sizeof message;
 }
 
 }  // namespace heddle

@@ -73,10 +73,7 @@ void Server::apply(const Event& event) {
         Connection& connection = *connections_.at(fd);
         queue(connection, message);
         send_or_wait(connection);
-        if (connections_.contains(fd) && connections_.at(fd)->outgoing.size() > config_.queued_events) {
-            log(fmt::format("dropped a watcher that does not read (pid {})", connection.peer.pid));
-            close(connection, false);
-        }
+        drop_if_overrun(connection);
     }
 }
 
@@ -117,6 +114,7 @@ void Server::send_status(Connection& connection) {
     }
     queue(connection, message_of<heddle_header>(HEDDLE_STATUS_END));
     send_or_wait(connection);
+    drop_if_overrun(connection);
 }
 
 void Server::start_watching(Connection& connection) {
@@ -132,6 +130,7 @@ void Server::start_watching(Connection& connection) {
             queue(connection, event_message({Event::Kind::kCpu, client.client, cpu, 0, {}}, now));
     }
     send_or_wait(connection);
+    drop_if_overrun(connection);
 }
 
 void Server::send_or_wait(Connection& connection) {
@@ -140,18 +139,20 @@ void Server::send_or_wait(Connection& connection) {
         auto message = message_of<heddle_epoch_message>(HEDDLE_CHANGED);
         message.epoch = connection.grant_page()->epoch.load(std::memory_order_relaxed);
         const ssize_t sent = os_.send(fd, &message, sizeof message, {});
-        if (sent == -EAGAIN) return want_writable(connection, true);
+        if (is_passing(sent)) return want_writable(connection, true);
         connection.wake_pending = false;  // a broken socket shows itself by its hang-up
     }
     while (!connection.outgoing.empty()) {
         const auto& next = connection.outgoing.front();
         const ssize_t sent = os_.send(fd, next.data(), next.size(), {});
-        if (sent == -EAGAIN) return want_writable(connection, true);
+        if (is_passing(sent)) return want_writable(connection, true);
         if (sent < 0) {
             connection.outgoing.clear();
+            connection.outgoing_bytes = 0;
             connection.watching = false;
             break;
         }
+        connection.outgoing_bytes -= next.size();
         connection.outgoing.pop_front();
     }
     want_writable(connection, false);
@@ -162,6 +163,14 @@ void Server::want_writable(Connection& connection, bool on) {
     epoll_event event{on ? EPOLLIN | EPOLLOUT : EPOLLIN, {.fd = connection.socket.get()}};
     if (os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event) == 0)
         connection.waits_writable = on;
+    else
+        retry_writable_ = true;
+}
+
+void Server::drop_if_overrun(Connection& connection) {
+    if (connection.outgoing_bytes <= config_.queued_bytes) return;
+    log(fmt::format("dropped a peer that does not read what it asked for (pid {})", connection.peer.pid));
+    close(connection, false);
 }
 
 }  // namespace heddle

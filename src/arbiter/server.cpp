@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "arbiter/connection.hpp"
 #include "heddle/error.hpp"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr int kMessagesPerTurn = 64;  // of one client, so that a flood does not starve the others
+constexpr int kAcceptedPerTurn = 64;
+constexpr Nanoseconds kPause = std::chrono::milliseconds(50);  // before what failed is tried again
 
 uint64_t nanoseconds_of(Time time) {
     return static_cast<uint64_t>(time.time_since_epoch().count());
@@ -70,7 +73,7 @@ void Server::run() {
 bool Server::turn() {
     std::array<epoll_event, 64> events;
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
-    if (ready < 0 && ready != -EINTR) fail(ready, "epoll_wait");
+    if (ready < 0 && !is_passing(ready)) fail(ready, "epoll_wait");
     closed_.clear();
     for (int i = 0; i < ready; ++i) {
         const auto& event = events[static_cast<size_t>(i)];
@@ -80,7 +83,7 @@ bool Server::turn() {
             continue;
         }
         if (fd == listening_.get()) {
-            accept_all();
+            accept_some();
             continue;
         }
         if (std::ranges::find(closed_, fd) != closed_.end()) continue;
@@ -94,6 +97,9 @@ bool Server::turn() {
     }
     end_silent_handshakes();
     if (arbiter_.lacking()) take_lent();
+    if (accept_again_at_ && clock_.now() >= *accept_again_at_) resume_accepting();
+    if (std::exchange(retry_writable_, false))
+        for (const auto& [fd, connection] : connections_) send_or_wait(*connection);
     if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
         if (arbiter_.sampling()) read_pages();
         arbiter_.tick(clock_.now());
@@ -108,20 +114,21 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
     const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
     for (const auto& [fd, connection] : connections_)
         if (!connection->registered) at(connection->handshake_deadline);
+    if (accept_again_at_) at(*accept_again_at_);
+    if (retry_writable_) at(clock_.now() + kPause);
     if (config_.idle_exit && connections_.empty()) at(idle_since_ + *config_.idle_exit);
     if (!next) return std::nullopt;
     return std::max(Nanoseconds(0), *next - clock_.now());
 }
 
-void Server::accept_all() {
-    while (true) {
+void Server::accept_some() {
+    for (int i = 0; i < kAcceptedPerTurn; ++i) {
         Descriptor socket(os_.accept(listening_.get()));
         if (!socket.valid()) {
-            // Out of descriptors: the one that waits stays in the backlog; existing clients are served
-            // meanwhile.
-            if (socket.get() != -EAGAIN && socket.get() != -EINTR)
-                log(fmt::format("accept: {}", std::strerror(-socket.get())));
-            return;
+            const int failure = socket.get();
+            if (failure == -EAGAIN || failure == -EINTR || failure == -ECONNABORTED) return;
+            log(fmt::format("accept: {}", std::strerror(-failure)));
+            return pause_accepting();
         }
         auto connection = std::make_unique<Connection>();
         connection->handshake_deadline = clock_.now() + config_.handshake;
@@ -130,16 +137,41 @@ void Server::accept_all() {
         connection->socket = std::move(socket);
         epoll_event event{EPOLLIN, {.fd = fd}};
         if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0) continue;
-        Connection& accepted = *connections_.emplace(fd, std::move(connection)).first->second;
-        if (connections_.size() > static_cast<size_t>(config_.connections)) {
-            refuse(accepted, HEDDLE_REFUSED_FULL,
-                   fmt::format("there are {} connections already", config_.connections));
-        } else if (!config_.other_users && accepted.peer.uid != ::getuid() && accepted.peer.uid != 0) {
-            refuse(
-                accepted, HEDDLE_REFUSED_PERMISSION,
-                fmt::format("this arbiter serves user {} only; start your own, or ask for a system-wide one",
-                            ::getuid()));
-        }
+        refuse_unwanted(*connections_.emplace(fd, std::move(connection)).first->second);
+    }
+}
+
+/// Out of descriptors or memory: who waits stays in the backlog, and those we have are served meanwhile. The
+/// listening socket stays readable, so looking at it would only burn a CPU.
+void Server::pause_accepting() {
+    epoll_event nothing{0, {.fd = listening_.get()}};
+    (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, listening_.get(), &nothing);
+    accept_again_at_ = clock_.now() + kPause;
+}
+
+void Server::resume_accepting() {
+    epoll_event event{EPOLLIN, {.fd = listening_.get()}};
+    if (os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, listening_.get(), &event) == 0)
+        accept_again_at_.reset();
+    else
+        accept_again_at_ = clock_.now() + kPause;
+}
+
+void Server::refuse_unwanted(Connection& connection) {
+    const uid_t user = connection.peer.uid;
+    const bool stranger = user != ::getuid() && user != 0;
+    const auto has =
+        std::ranges::count_if(connections_, [&](const auto& c) { return c.second->peer.uid == user; });
+    if (connections_.size() > static_cast<size_t>(config_.connections)) {
+        refuse(connection, HEDDLE_REFUSED_FULL,
+               fmt::format("there are {} connections already", config_.connections));
+    } else if (stranger && !config_.other_users) {
+        refuse(connection, HEDDLE_REFUSED_PERMISSION,
+               fmt::format("this arbiter serves user {} only; start your own, or ask for a system-wide one",
+                           ::getuid()));
+    } else if (stranger && has > config_.connections_per_user) {
+        refuse(connection, HEDDLE_REFUSED_FULL,
+               fmt::format("user {} has {} connections already", user, config_.connections_per_user));
     }
 }
 
@@ -148,7 +180,7 @@ void Server::receive_from(Connection& connection) {
     alignas(8) std::array<std::byte, HEDDLE_MESSAGE_BYTES> bytes;
     for (int i = 0; i < kMessagesPerTurn; ++i) {
         const ssize_t got = os_.receive(fd, bytes.data(), bytes.size());
-        if (got == -EAGAIN || got == -EINTR) return;
+        if (is_passing(got)) return;
         if (got <= 0) return close(connection, got < 0);
         const auto length = static_cast<size_t>(got);
         if (length > bytes.size())

@@ -24,8 +24,9 @@ struct ServerConfig {
     std::string path;          ///< of the socket; its folder exists
     bool other_users = false;  ///< serve users other than our own (a system-wide daemon)
     int connections = 512;
+    int connections_per_user = 128;  ///< of users other than our own
     Nanoseconds handshake = std::chrono::seconds(1);
-    size_t queued_events = 1 << 16;        ///< of one watcher
+    size_t queued_bytes = 1 << 20;         ///< waiting for one peer to read them
     std::optional<Nanoseconds> idle_exit;  ///< stop after so long without a connection
 };
 
@@ -36,7 +37,8 @@ class Server {
     Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int listening = -1);
     ~Server();
 
-    /// Serves until stop() or until idle for long enough.
+    /// Serves until stop() or until idle for long enough. Whatever else fails is tried again or costs one
+    /// connection; throws kSystem only where the kernel cannot wait on our own epoll.
     void run();
     /// One turn of the loop; false when run() would end.
     bool turn();
@@ -55,7 +57,10 @@ class Server {
   private:
     struct Connection;
 
-    void accept_all();
+    void accept_some();
+    void pause_accepting();
+    void resume_accepting();
+    void refuse_unwanted(Connection& connection);
     void receive_from(Connection& connection);
     void handle(Connection& connection, Request request);
     void hello(Connection& connection, const HelloRequest& request);
@@ -85,6 +90,7 @@ class Server {
     template <class Message>
     void queue(Connection& connection, const Message& message);
     void want_writable(Connection& connection, bool on);
+    void drop_if_overrun(Connection& connection);
     [[nodiscard]] Connection* connection_of(ClientId client);
     [[nodiscard]] std::optional<Nanoseconds> time_to_wait() const;
     void end_silent_handshakes();
@@ -104,6 +110,8 @@ class Server {
     std::vector<int> closed_;  // during this turn: events for them are stale
     std::atomic<bool> stopping_ = false;
     std::map<int, std::function<void()>> callbacks_;  // by descriptor
+    std::optional<Time> accept_again_at_;  // while there is no descriptor or memory for another connection
+    bool retry_writable_ = false;          // some want_writable() failed
 };
 
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +40,11 @@ struct PeerCredentials {
     pid_t pid = 0;
     uid_t uid = 0;
 };
+
+/// An error that is no fault of the descriptor: the same call may succeed a moment later.
+[[nodiscard]] constexpr bool is_passing(ssize_t result) {
+    return result == -EAGAIN || result == -EINTR || result == -ENOMEM || result == -ENOBUFS;
+}
 
 class Os {
   public:

@@ -23,11 +23,36 @@ bool within(uint32_t value, uint32_t limit) {
     return value <= limit;
 }
 
+/// Bytes of the UTF-8 sequence that begins here and stands for a character that a terminal shows; 0 where
+/// none does. U+0080 to U+009F are controls, as are those below U+0020.
+size_t shown_bytes(std::string_view text) {
+    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+    const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+    const unsigned first = byte(0);
+    if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+    if (first >= 0xc2 && first < 0xe0) return follows(1) && (first > 0xc2 || byte(1) >= 0xa0) ? 2 : 0;
+    if (first >= 0xe0 && first < 0xf0)
+        return follows(1) && follows(2) && (first != 0xe0 || byte(1) >= 0xa0) &&
+                       (first != 0xed || byte(1) < 0xa0)
+                   ? 3
+                   : 0;
+    if (first >= 0xf0 && first < 0xf5)
+        return follows(1) && follows(2) && follows(3) && (first != 0xf0 || byte(1) >= 0x90) &&
+                       (first != 0xf4 || byte(1) < 0x90)
+                   ? 4
+                   : 0;
+    return 0;
+}
+
 /// Text that a peer sent: up to its first zero, without what could disturb a terminal or a line of a log.
 std::string clean_text(const char* text, size_t bytes) {
-    std::string clean(text, ::strnlen(text, bytes));
-    std::ranges::replace_if(
-        clean, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    std::string_view rest(text, ::strnlen(text, bytes));
+    std::string clean;
+    while (!rest.empty()) {
+        const size_t shown = shown_bytes(rest);
+        clean += shown == 0 ? "?" : rest.substr(0, shown);
+        rest.remove_prefix(std::max(shown, size_t{1}));
+    }
     return clean;
 }
 

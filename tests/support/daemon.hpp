@@ -44,6 +44,7 @@ class Daemon {
         ::close(ready[1]);
         char byte = 0;
         const bool serves = ::read(ready[0], &byte, 1) == 1;
+        (void)!::read(ready[0], &byte, 1);  // it closes its end
         ::close(ready[0]);
         return serves;
     }

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -59,6 +61,14 @@ Descriptor lock_socket(const std::string& path) {
     return lock;
 }
 
+/// A client takes two descriptors: as many as the system allows.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 4096));
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /// The socket that systemd opened for us (sd_listen_fds(3)), or -1.
 int activated_socket() {
     const char* pid = std::getenv("LISTEN_PID");
@@ -89,6 +99,7 @@ void announce_ready(int ready_fd) {
 
 void serve(const Options& options) {
     const std::string path = socket_path(options);
+    raise_descriptor_limit();
     const int activated = activated_socket();
     Descriptor lock;
     if (activated < 0) lock = lock_socket(path);
