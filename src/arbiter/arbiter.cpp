@@ -19,6 +19,8 @@ Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterL
       cpus_(cpus.empty() ? machine_.cpus() : cpus & machine_.cpus()),
       free_(cpus_),
       grants_(static_cast<size_t>(machine_.cpus().last() + 1)),
+      core_time_{},
+      accounted_at_(now),
       last_sample_(now),
       started_(now),
       recovering_until_(now) {
@@ -53,6 +55,7 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     client->allowed = allowed;
     client->peak = client->demand;
     client->peak_at = client->accounted_at = now;
+    account(now);
     if (policy_->has_owners()) {
         client->owned = registration.owned & machine_.cpus();
         for (const auto& other : clients_) client->owned -= other->owned;
@@ -76,6 +79,7 @@ void Arbiter::leave(ClientId id, bool died, Time now) {
     Actions ignored;
     must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");
     say({Event::Kind::kLeft, id, -1, died ? 1U : 0U, {}});
+    core_time_.used += client.cpu_time;
     clients_.erase(place);
     rebalance(now);
 }
@@ -140,6 +144,7 @@ void Arbiter::fenced(ClientId id, bool bound, Time now) {
 void Arbiter::set_cpus(const CpuSet& cpus, Time now) {
     const CpuSet before = std::exchange(cpus_, cpus & machine_.cpus());
     if (cpus_ == before) return;
+    account(now);
     Actions ignored;
     for (const int cpu : (before - cpus_) & free_)
         must(ledger_.reclaim_cpu(pool_, cpu, ignored), Outcome::kSuccess, "withdrawing a free CPU");
@@ -232,7 +237,31 @@ Arbiter::Client* Arbiter::find(ClientId id) const {
     return place == clients_.end() || (*place)->id != id ? nullptr : place->get();
 }
 
+CoreTime Arbiter::core_time(Time now) const {
+    CoreTime sum = core_time_;
+    for (const ClientStatus& client : clients(now)) sum.used += client.cpu_time;
+    sum.lent += lent_cpus() * (now - accounted_at_);
+    sum.idle += free_.count() * (now - accounted_at_);
+    return sum;
+}
+
+int Arbiter::lent_cpus() const {
+    if (!policy_->has_owners()) return 0;
+    int lent = 0;
+    for (const auto& holder : clients_)
+        for (const auto& owner : clients_)
+            if (holder != owner) lent += ((holder->granted | holder->leaving_cpus()) & owner->owned).count();
+    return lent;
+}
+
+void Arbiter::account(Time now) {
+    core_time_.lent += lent_cpus() * (now - accounted_at_);
+    core_time_.idle += free_.count() * (now - accounted_at_);
+    accounted_at_ = now;
+}
+
 void Arbiter::account(Client& client, Time now) {
+    account(now);
     client.cpu_time += (client.held() + client.leaving_cpus().count()) * (now - client.accounted_at);
     client.accounted_at = now;
 }

@@ -137,6 +137,13 @@ struct ClientStatus {
     Nanoseconds cpu_time;
 };
 
+/// Core-time since the start, of the CPUs that may be handed out: used and idle are all of it.
+struct CoreTime {
+    Nanoseconds used;  ///< granted to clients, those that have left included
+    Nanoseconds lent;  ///< of that, on CPUs that another client owns
+    Nanoseconds idle;  ///< nobody's
+};
+
 enum class Refusal { kNone, kFull, kUserFull, kNoCpus };
 
 class Arbiter {
@@ -178,6 +185,7 @@ class Arbiter {
     [[nodiscard]] std::vector<ArbiterAction> take_actions();
 
     [[nodiscard]] std::vector<ClientStatus> clients(Time now) const;
+    [[nodiscard]] CoreTime core_time(Time now) const;
     [[nodiscard]] ClientId holder(int cpu) const { return grant_of(cpu).holder; }
     /// Of a CPU of the machine.
     [[nodiscard]] const CpuGrant& grant_of(int cpu) const { return grants_[static_cast<size_t>(cpu)]; }
@@ -205,7 +213,10 @@ class Arbiter {
     void end_grant(int cpu);
     void name_successors();
     void name_successor(int cpu, Client* successor);
-    static void account(Client& client, Time now);
+    void account(Client& client, Time now);
+    /// To be called before the CPUs that are free, or their owners, change.
+    void account(Time now);
+    [[nodiscard]] int lent_cpus() const;
     [[nodiscard]] int most(const Client& client) const;
     [[nodiscard]] int wanted(const Client& client) const;
     [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
@@ -235,6 +246,8 @@ class Arbiter {
     /// Lenders that are none any more. Shown after the grants, so that a client that took a CPU and finds its
     /// lender gone also finds the CPU in its grant, if it is.
     std::vector<NameLender> ended_;
+    CoreTime core_time_;  // until accounted_at_; of clients that are there, used is in their own accounts
+    Time accounted_at_;
     std::vector<std::unique_ptr<Client>> clients_;  // by age
     uint32_t last_id_ = 0;
     bool contended_ = false;

@@ -85,6 +85,10 @@ void Server::send_status(Connection& connection) {
     head.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
     head.clients = static_cast<uint32_t>(clients.size());
     head.uptime_us = static_cast<uint64_t>((now - started_) / std::chrono::microseconds(1));
+    const CoreTime time = arbiter_.core_time(now);
+    head.used_us = static_cast<uint64_t>(time.used / std::chrono::microseconds(1));
+    head.lent_us = static_cast<uint64_t>(time.lent / std::chrono::microseconds(1));
+    head.idle_us = static_cast<uint64_t>(time.idle / std::chrono::microseconds(1));
     copy_text(head.policy, sizeof head.policy, arbiter_.policy().name());
     queue(connection, head);
 

@@ -67,6 +67,9 @@ ArbiterSnapshot Observer::status() {
                 snapshot.pid = message.head.pid;
                 snapshot.policy = text_of(message.head.policy, sizeof message.head.policy);
                 snapshot.uptime_s = static_cast<double>(message.head.uptime_us) / 1e6;
+                snapshot.used_s = static_cast<double>(message.head.used_us) / 1e6;
+                snapshot.lent_s = static_cast<double>(message.head.lent_us) / 1e6;
+                snapshot.idle_s = static_cast<double>(message.head.idle_us) / 1e6;
                 break;
             case HEDDLE_STATUS_CPU_LIST:
                 for (uint32_t i = 0; i < message.cpus.count && i < HEDDLE_STATUS_CPUS; ++i)

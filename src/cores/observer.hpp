@@ -32,6 +32,8 @@ struct ArbiterSnapshot {
     uint32_t pid = 0;
     std::string policy;
     double uptime_s = 0;
+    /// Core-seconds so far: granted to clients, of these on CPUs of another owner, and granted to nobody.
+    double used_s = 0, lent_s = 0, idle_s = 0;
     std::vector<Cpu> cpus;
     std::vector<Client> clients;
 };

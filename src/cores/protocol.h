@@ -48,7 +48,7 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 2,
+    HEDDLE_PROTOCOL_VERSION = 3,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
@@ -178,6 +178,9 @@ typedef struct {
     uint32_t cpus;
     uint32_t clients;
     uint64_t uptime_us;
+    uint64_t used_us; /* core-microseconds granted to clients, those that have left included */
+    uint64_t lent_us; /* of these, on CPUs that another client owns */
+    uint64_t idle_us; /* core-microseconds in which nobody held a CPU that could be had */
     char policy[16];
 } heddle_status_head;
 

@@ -53,6 +53,8 @@ TEST_F(StatusTool, JsonHasTheKeysOfTheContract) {
     EXPECT_EQ(status["arbiter"]["policy"], "proportional");
     EXPECT_EQ(status["arbiter"]["pid"], daemon_.process().pid());
     EXPECT_TRUE(status["arbiter"]["uptime_s"].is_number());
+    for (const char* part : {"used", "lent", "idle"})
+        EXPECT_TRUE(status["core_seconds"][part].is_number()) << part;
     ASSERT_EQ(status["cpus"].size(), 4U);
     EXPECT_EQ(status["cpus"][3]["cpu"], 3);
     EXPECT_EQ(status["cpus"][3]["client"], status["clients"][0]["id"]);

@@ -206,6 +206,41 @@ TEST_F(ArbiterTest, OwnersWinTheirsBack) {
     EXPECT_EQ(published_[guest].cpus, CpuSet::parse("3"));
 }
 
+TEST_F(ArbiterTest, CoreTimeAddsUpToAllCpus) {
+    start("core:4 pu:1");
+    now_ += 1s;
+    const ClientId a = join(4, CpuSet{0, 1, 2});
+    now_ += 2s;
+    const ClientId b = join(4);
+    now_ += 3s;
+    arbiter_->leave(a, true, now_);
+    settle();
+    now_ += 4s;
+    arbiter_->set_cpus(CpuSet{0, 1, 2}, now_);
+    settle();
+    now_ += 5s;
+    // Four CPUs idle for 1 s, then one for 2 s; all others were granted. The fourth is gone for the last 5 s.
+    const CoreTime time = arbiter_->core_time(now_);
+    EXPECT_EQ(time.idle, 6s);
+    EXPECT_EQ(time.used, 4 * 10s - 6s + 3 * 5s);
+    EXPECT_EQ(time.lent, 0s);
+    EXPECT_LT(arbiter_->clients(now_)[0].cpu_time, time.used) << "who has left counts";
+    EXPECT_EQ(held(b), 3);
+}
+
+TEST_F(ArbiterTest, CoreTimeSaysWhatIsLent) {
+    start("core:4 pu:1", "owned");
+    const ClientId owner = join(4, {}, 1, CpuSet{0, 1});
+    now_ += 1s;
+    EXPECT_EQ(arbiter_->core_time(now_).lent, 0s);
+    show(owner, 0, true);
+    const ClientId guest = join(4);
+    ASSERT_EQ(held(guest), 4);
+    now_ += 3s;
+    EXPECT_EQ(arbiter_->core_time(now_).lent, 6s);
+    EXPECT_EQ(arbiter_->core_time(now_).used, 16s);
+}
+
 TEST_F(ArbiterTest, ClientsOfAnEarlierArbiterKeepWhatTheyHold) {
     start("core:4 pu:1");
     Registration registration;

@@ -142,6 +142,42 @@ TEST(WorkerPool, StartsNoMoreWorkersThanThereIsWork) {
     EXPECT_TRUE(eventually([&] { return queue.done == 3; }));
 }
 
+TEST(WorkerPool, WorkThatComesRightAfterTheSearchIsFound) {
+    // The worker has looked everywhere, and is not yet known to have found nothing.
+    struct Late : Queue {
+        bool run_one(Worker& worker) override {
+            if (Queue::run_one(worker)) return true;
+            if (late-- > 0) {
+                push([](Worker&) {});
+                worker.pool().work_arrived();
+            }
+            return false;
+        }
+        std::atomic<int> late = 100;
+    };
+    Late source;
+    FixedCpus cpus(CpuSet{0});
+    WorkerPool pool(kEight, cpus, source, quick(1h));
+    EXPECT_TRUE(eventually([&] { return source.done == 100; }));
+}
+
+TEST(WorkerPool, WorkThatComesWhileTheLastWorkerEndsIsFound) {
+    struct Late : Queue {
+        void worker_ends(Worker& worker) override {
+            if (late-- > 0) {
+                push([](Worker&) {});
+                worker.pool().work_arrived();
+            }
+            Queue::worker_ends(worker);
+        }
+        std::atomic<int> late = 100;
+    };
+    Late source;
+    FixedCpus cpus(CpuSet{0});
+    WorkerPool pool(kEight, cpus, source, quick(0ns));
+    EXPECT_TRUE(eventually([&] { return source.done == 100; }));
+}
+
 TEST(WorkerPool, LosesNoWakeUp) {
     // Work comes, in ones, at the moment when the only worker runs dry; another thread brings it.
     Queue queue;

@@ -31,6 +31,7 @@ json to_json(const ArbiterSnapshot& status) {
                            {"weight", c.weight},
                            {"cpu_seconds", c.cpu_seconds}});
     return {{"arbiter", {{"pid", status.pid}, {"policy", status.policy}, {"uptime_s", status.uptime_s}}},
+            {"core_seconds", {{"used", status.used_s}, {"lent", status.lent_s}, {"idle", status.idle_s}}},
             {"cpus", cpus},
             {"clients", clients}};
 }

@@ -22,6 +22,8 @@ std::string status_text(const ArbiterSnapshot& status) {
     std::string text =
         fmt::format("arbiter {}, policy {}, up {:.0f} s; {} CPUs, {} free, {} clients\n", status.pid,
                     status.policy, status.uptime_s, status.cpus.size(), idle, status.clients.size());
+    text += fmt::format("core-seconds: {:.2f} used, {:.2f} of them lent, {:.2f} idle\n", status.used_s,
+                        status.lent_s, status.idle_s);
     if (status.clients.empty()) return text;
     text += fmt::format("     {:>4} {:>8}  {:<20} {:>6} {:>5} {:>12}  {}\n", "id", "pid", "name", "wants",
                         "holds", "core-seconds", "CPUs");
