@@ -110,14 +110,19 @@ void Arbiter::observe(ClientId id, int demand, Time since, bool urgent, Time now
     demand = std::clamp(demand, 0, CpuSet::kMaxCpus);
     if (demand == client->demand) return;
     if (demand < client->demand && !urgent && now - since < limits_.dwell) return;
-    client->demand = demand;
-    client->noticed_changed = true;
-    if (demand >= client->peak) {
-        client->peak = demand;
-        client->peak_at = now;
-    }
-    say({Event::Kind::kDemand, id, -1, static_cast<uint32_t>(demand), {}});
+    note_demand(*client, demand, now);
     rebalance(now);
+}
+
+void Arbiter::note_demand(Client& client, int demand, Time now) {
+    if (demand == client.demand) return;
+    client.demand = demand;
+    client.noticed_changed = true;
+    if (demand >= client.peak) {
+        client.peak = demand;
+        client.peak_at = now;
+    }
+    say({Event::Kind::kDemand, client.id, -1, static_cast<uint32_t>(demand), {}});
 }
 
 void Arbiter::set_limits(ClientId id, int min, int max, int weight, Time now) {
@@ -328,7 +333,7 @@ void Arbiter::publish() {
         if (!client->grant_changed && !client->noticed_changed) continue;
         if (client->grant_changed) client->epoch += 2;
         actions_.emplace_back(Publish{client->id, client->granted, client->epoch, contended_, client->demand,
-                                      client->grant_changed});
+                                      client->grant_changed, !client->leaving.empty()});
         client->grant_changed = client->noticed_changed = false;
     }
     for (const NameLender& ended : ended_) {

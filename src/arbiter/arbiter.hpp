@@ -73,8 +73,9 @@ struct Publish {
     CpuSet cpus;
     uint32_t epoch;
     bool contended;
-    int noticed;  ///< the demand that was taken into account
-    bool wake;    ///< cpus or contended changed: the client should look
+    int noticed;   ///< the demand that was taken into account
+    bool wake;     ///< cpus or contended changed: the client should look
+    bool leaving;  ///< it has CPUs to leave
     friend bool operator==(const Publish&, const Publish&) = default;
 };
 /// The client did not leave in time: keep its threads on `cpus` by force, and report by fenced().
@@ -161,8 +162,10 @@ class Arbiter {
     /// The client can release CPUs to a successor, and be one.
     void hands_over(ClientId client, Time now);
     /// The client released these CPUs. What is not of the CPU's present grant, or goes to a client that was
-    /// not named for it, is a stale word or a lie, and ignored.
-    void released(ClientId client, const std::vector<Release>& releases, Time now);
+    /// not named for it, is a stale word or a lie, and ignored. Who releases CPUs means the demand that it
+    /// shows, or it would get others for them. With `join_follows` what is free now waits for the newcomer.
+    void released(ClientId client, const std::vector<Release>& releases, int demand, Time now,
+                  bool join_follows = false);
     /// The client's threads obey this epoch of its grant.
     void obeyed(ClientId client, uint32_t epoch, Time now);
     /// The demand that the client shows since `since`; `urgent` where it asked to be looked at.
@@ -221,6 +224,7 @@ class Arbiter {
     [[nodiscard]] int wanted(const Client& client) const;
     [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
 
+    void note_demand(Client& client, int demand, Time now);
     void rebalance(Time now);
     void compute_targets();
     void enforce_maxima(Time now);

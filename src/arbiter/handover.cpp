@@ -14,7 +14,8 @@ constexpr size_t kTries = 4;
 
 }  // namespace
 
-void Arbiter::released(ClientId id, const std::vector<Release>& releases, Time now) {
+void Arbiter::released(ClientId id, const std::vector<Release>& releases, int demand, Time now,
+                       bool join_follows) {
     Client* from = find(id);
     if (from == nullptr) return;
     bool moved = false;
@@ -30,7 +31,9 @@ void Arbiter::released(ClientId id, const std::vector<Release>& releases, Time n
         if (to != nullptr && cpus_.contains(release.cpu)) grant(*to, {release.cpu}, now);
         moved = true;
     }
-    if (moved) rebalance(now);
+    if (!moved) return;
+    note_demand(*from, demand, now);
+    if (!join_follows) rebalance(now);
 }
 
 void Arbiter::end_grant(int cpu) {

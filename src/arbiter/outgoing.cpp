@@ -43,6 +43,7 @@ void Server::apply(const Publish& publish) {
     for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
         page.mask[i].store(mask.words[i], std::memory_order_relaxed);
     page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_relaxed);
+    page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_relaxed);
     page.contended.store(publish.contended ? 1 : 0);  // seq_cst with the client's demand, see launch/link.c
     page.epoch.store(publish.epoch, std::memory_order_release);
     if (!connection->registered || connection->grant_fd.valid()) return;  // it reads the page on WELCOME

@@ -60,7 +60,7 @@ void Server::apply(const NameLender& named) {
     send_or_wait(*client);
 }
 
-void Server::read_releases(Connection& connection, const CpuSet& ending, bool take) {
+void Server::read_releases(Connection& connection, const CpuSet& ending, bool take, bool join_follows) {
     heddle_client_page* page = connection.client_page();
     if (page == nullptr || !connection.can_hand_over) return;
     const CpuSet leaving = arbiter_.leaving_of(connection.client);
@@ -85,14 +85,14 @@ void Server::read_releases(Connection& connection, const CpuSet& ending, bool ta
             releases.push_back({cpu, grant.generation, ClientId{0}});
         }
     }
-    if (!releases.empty()) arbiter_.released(connection.client, releases, clock_.now());
+    if (releases.empty()) return;
+    const uint32_t demand = std::min(page->demand.load(), uint32_t{HEDDLE_MAX_CPUS});
+    arbiter_.released(connection.client, releases, static_cast<int>(demand), clock_.now(), join_follows);
 }
 
-void Server::take_lent() {
-    for (const auto& [client, fd] : sockets_by_client_) {
-        if (!arbiter_.lacking()) return;
-        read_releases(*connections_.at(fd), {}, true);
-    }
+void Server::take_lent(bool join_follows) {
+    for (const auto& [client, fd] : sockets_by_client_)
+        read_releases(*connections_.at(fd), {}, true, join_follows);
 }
 
 }  // namespace heddle

@@ -96,7 +96,7 @@ bool Server::turn() {
         }
     }
     end_silent_handshakes();
-    if (arbiter_.lacking()) take_lent();
+    if (arbiter_.lacking()) take_lent(false);
     if (accept_again_at_ && clock_.now() >= *accept_again_at_) resume_accepting();
     if (std::exchange(retry_writable_, false))
         for (const auto& [fd, connection] : connections_) send_or_wait(*connection);
@@ -244,6 +244,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                               request.min,         request.max,
                               request.weight,      request.allowed,
                               request.held,        {}};
+    take_lent(true);  // before CPUs in use are asked back for the newcomer
     ClientId client;
     const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
     if (refusal == Refusal::kNoCpus)

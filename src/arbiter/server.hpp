@@ -76,8 +76,8 @@ class Server {
     /// Tells the arbiter what the client's release words say. The grants of `ending` are over: from now on
     /// nobody may take these CPUs from the client. With `take`, CPUs that were released to nobody are taken;
     /// those that the client was to leave always are.
-    void read_releases(Connection& connection, const CpuSet& ending, bool take);
-    void take_lent();
+    void read_releases(Connection& connection, const CpuSet& ending, bool take, bool join_follows = false);
+    void take_lent(bool join_follows);
     void read_pages();
     void read_page(Connection& connection, bool urgent);
     void apply_actions();

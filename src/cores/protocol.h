@@ -228,6 +228,9 @@ typedef struct {
         contended; /* 1 while some client wants more than it has: waiting should not burn a core */
     heddle_atomic_u32 noticed; /* the demand that the arbiter last took into account */
     heddle_atomic_u32 count;   /* CPUs in mask */
+    heddle_atomic_u32
+        leaving; /* 1 while the arbiter waits for LEFT: also of CPUs that came and went unseen */
+    heddle_atomic_u32 reserved;
     heddle_atomic_u64 mask[HEDDLE_MASK_WORDS];
     heddle_atomic_u64 successor[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
     heddle_atomic_u64 lender[HEDDLE_MAX_CPUS];    /* of the CPUs that may be handed to it */

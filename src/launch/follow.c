@@ -50,7 +50,7 @@ static void obey(const struct link_grant* grant) {
             threads_bind(helper, &grant->cpus);
         bound = grant->cpus;
     }
-    if (CPU_COUNT(&lost) > 0) link_send_left(grant->epoch);
+    if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
     limit_tbb(grant);
     libgomp_wait_politely(grant->contended || !has_all(grant));
 }

@@ -279,6 +279,7 @@ void link_read_grant(struct link_grant* grant) {
         grant->epoch = before;
         grant->count = atomic_load_explicit(&page->count, memory_order_relaxed);
         grant->contended = atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
+        grant->leaving = atomic_load_explicit(&page->leaving, memory_order_relaxed) != 0;
         CPU_ZERO(&grant->cpus);
         for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; cpu += 64) {
             uint64_t word = atomic_load_explicit(&page->mask[cpu / 64], memory_order_relaxed);

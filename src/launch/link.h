@@ -29,6 +29,7 @@ struct link_grant {
     uint32_t epoch;
     uint32_t count;
     bool contended;
+    bool leaving; /* the arbiter waits for link_send_left */
     cpu_set_t cpus;
 };
 /* Copies the grant under its sequence lock. */

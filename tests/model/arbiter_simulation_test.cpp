@@ -189,7 +189,7 @@ class Simulation {
                 releases.push_back({cpu, grant.generation, ClientId{0}});
             }
         }
-        arbiter_.released(id, releases, now_);
+        arbiter_.released(id, releases, client.demand, now_);
     }
     void obey(ClientId id) {
         SimulatedClient& client = clients_[id];

@@ -1,0 +1,309 @@
+// The calls of ArbiterClient; its link thread is in arbiter_client_link.cpp.
+#include "cores/arbiter_client.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+
+#include "base/settings.hpp"
+#include "cores/arbiter_client_reader.hpp"
+#include "cores/arbiter_path.h"
+#include "cores/futex.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// Clients of this process, for fork(2)'s handlers.
+struct Registry {
+    std::mutex mutex;
+    std::vector<ArbiterClient*> clients;
+};
+Registry& registry() {
+    static Registry& all = *new Registry;
+    return all;
+}
+
+void handle_forks() {
+    static const int installed = ::pthread_atfork(
+        [] {
+            registry().mutex.lock();
+            for (ArbiterClient* client : registry().clients) client->before_fork();
+        },
+        [] {
+            for (ArbiterClient* client : registry().clients) client->after_fork_in_parent();
+            registry().mutex.unlock();
+        },
+        [] {
+            for (ArbiterClient* client : registry().clients) client->after_fork_in_child();
+            registry().mutex.unlock();
+        });
+    if (installed != 0) throw Error(ErrorCode::kSystem, "no memory for fork handlers");
+}
+
+CpuSet own_affinity() {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0) return {};
+    return CpuSet::from_native(&cpus, sizeof cpus);
+}
+
+int number_from(std::string_view name, int otherwise) {
+    const std::string text = setting(name);
+    char* end = nullptr;
+    const long value = std::strtol(text.c_str(), &end, 10);
+    return text.empty() || *end != '\0' || value < 0 || value > HEDDLE_MAX_CPUS ? otherwise
+                                                                                : static_cast<int>(value);
+}
+
+ArbiterClientOptions complete(ArbiterClientOptions options) {
+    if (options.name.empty()) options.name = setting("HEDDLE_NAME");
+    if (options.name.empty()) options.name = program_invocation_short_name;
+    options.min = number_from("HEDDLE_MIN", options.min);
+    options.max = number_from("HEDDLE_MAX", options.max);
+    options.weight = std::max(1, number_from("HEDDLE_WEIGHT", options.weight));
+    if (options.allowed.empty()) options.allowed = own_affinity();
+    const auto counts = {options.demand, options.min, options.max, options.weight};
+    if (std::ranges::any_of(counts, [](int n) { return n < 0 || n > HEDDLE_MAX_CPUS; }) ||
+        (options.max != 0 && options.min > options.max) || options.weight > 1000)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("demand {}, min {}, max {}, weight {}: use counts of CPUs up to {}, min <= "
+                        "max, and a weight of 1 to 1000",
+                        options.demand, options.min, options.max, options.weight, int{HEDDLE_MAX_CPUS}));
+    return options;
+}
+
+}  // namespace
+
+ArbiterClient::ArbiterClient(ArbiterClientOptions options, Callbacks callbacks)
+    : options_(complete(std::move(options))), callbacks_(std::move(callbacks)), path_(options_.path) {
+    demand_.store(options_.demand);
+    if (path_.empty()) {
+        char path[HEDDLE_SOCKET_PATH_BYTES];
+        char problem[HEDDLE_PROBLEM_BYTES];
+        const auto place = heddle_arbiter_path(path, problem);
+        if (place == HEDDLE_ARBITER_IMPOSSIBLE) problem_ = problem;
+        if (place != HEDDLE_ARBITER_OFF && place != HEDDLE_ARBITER_IMPOSSIBLE) path_ = path;
+    }
+    handle_forks();
+    const std::lock_guard guard(registry().mutex);
+    start();
+    registry().clients.push_back(this);
+}
+
+ArbiterClient::~ArbiterClient() {
+    {
+        const std::lock_guard guard(registry().mutex);
+        std::erase(registry().clients, this);
+    }
+    stopping_ = true;
+    changed();
+    if (thread_ != nullptr) {
+        (void)::eventfd_write(stop_event_.get(), 1);
+        thread_->join();
+    }
+    while (readers_.load() != 0) std::this_thread::yield();  // waiters on their way out
+    delete link_.load();
+}
+
+void ArbiterClient::start() {
+    if (path_.empty()) {
+        for (const int cpu : options_.allowed)
+            if (valid(cpu)) set_state(cpu, kHeld);
+        return;
+    }
+    try {
+        auto link = std::make_unique<Link>(path_, describe());
+        Link* opened = link.release();
+        link_.store(opened);
+        obey(*opened);
+        stop_event_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+        thread_ = std::make_unique<std::thread>([this] { run(); });
+    } catch (const Error& error) {
+        problem_ = error.what();
+        for (const int cpu : options_.allowed)
+            if (valid(cpu)) set_state(cpu, kHeld);
+    }
+}
+
+bool ArbiterClient::managed() const noexcept {
+    return link_.load(std::memory_order_relaxed) != nullptr;
+}
+
+std::string ArbiterClient::problem() const {
+    const std::lock_guard guard(mutex_);
+    return problem_;
+}
+
+CpuSet ArbiterClient::held() const {
+    CpuSet cpus;
+    for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+        if (const State now = state(cpu); now == kHeld || now == kTaken) cpus.insert(cpu);
+    return cpus;
+}
+
+ClientDescription ArbiterClient::describe() const {
+    ClientDescription description{
+        options_.name, demand_.load(), options_.min, options_.max, options_.weight, options_.allowed, {}};
+    for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+        if (const State now = state(cpu); now == kHeld || now == kTaken || now == kLeaving)
+            description.held.insert(cpu);
+    return description;
+}
+
+void ArbiterClient::set_demand(int cpus, bool soon) {
+    const int shown = std::clamp(cpus, 0, int{HEDDLE_MAX_CPUS});
+    demand_.store(shown);
+    const Reader reader(*this);
+    const Link* link = reader.link();
+    if (link == nullptr) return;
+    heddle_client_page& page = link->connection.page();
+    const heddle_grant_page& grant = link->connection.grant();
+    page.since_ns.store(static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
+                        std::memory_order_relaxed);
+    // seq_cst with the arbiter's store of `contended`: it sees our demand, or we see that somebody waits.
+    page.demand.store(static_cast<uint32_t>(shown));
+    if (grant.contended.load() == 0) return;
+    const uint32_t noticed = grant.noticed.load(std::memory_order_relaxed);
+    if (static_cast<uint32_t>(shown) > noticed || (soon && static_cast<uint32_t>(shown) < noticed))
+        link->connection.send(HEDDLE_DEMAND);
+}
+
+ArbiterClient::Lent ArbiterClient::lend(int cpu) {
+    return release(cpu, kLent);
+}
+
+void ArbiterClient::released(int cpu) {
+    (void)release(cpu, kAbsent);
+}
+
+/// From kHeld (lend) or kLeaving (released): the one place where a CPU leaves this process.
+ArbiterClient::Lent ArbiterClient::release(int cpu, State after_lending) {
+    if (!valid(cpu)) return Lent::kNotHeld;
+    const std::lock_guard guard(mutex_);
+    if (state(cpu) != (after_lending == kLent ? kHeld : kLeaving)) return Lent::kNotHeld;
+    Link* link = link_.load(std::memory_order_relaxed);
+    if (link == nullptr) {
+        set_state(cpu, after_lending);
+        return Lent::kLent;
+    }
+    heddle_client_page& page = link->connection.page();
+    const uint64_t named = link->connection.grant().successor[cpu].load(std::memory_order_acquire);
+    const uint32_t generation = heddle_word_generation(named);
+    const uint32_t successor = heddle_word_client(named);
+    // The CPU is the successor's from here on: seq_cst with its and the arbiter's reads of the word.
+    page.release[cpu].exchange(heddle_word(generation, successor != 0 ? successor : HEDDLE_LENT));
+    set_state(cpu, successor != 0 ? kAbsent : after_lending);
+    if (successor != 0) {
+        page.bell[cpu].fetch_add(1);
+        const auto peer = std::ranges::find(link->peers, successor, [](const auto& p) { return p->client; });
+        // seq_cst with the sleeper's counting itself before it looks: it sees the word, or we see the
+        // sleeper.
+        if (peer == link->peers.end() || (*peer)->words().sleepers.load() != 0)
+            futex_wake(page.bell[cpu], INT_MAX);
+    }
+    if (successor != 0 || after_lending == kAbsent || link->connection.grant().contended.load() != 0)
+        link->connection.send(HEDDLE_RELEASED);
+    if (after_lending == kAbsent) say_left(*link);
+    return successor != 0 ? Lent::kHandedOver : Lent::kLent;
+}
+
+bool ArbiterClient::reclaim(int cpu) {
+    if (!valid(cpu)) return false;
+    const std::lock_guard guard(mutex_);
+    if (state(cpu) != kLent) return false;
+    if (const Link* link = link_.load(std::memory_order_relaxed); link != nullptr) {
+        std::atomic<uint64_t>& word = link->connection.page().release[cpu];
+        uint64_t lent = heddle_word(heddle_word_generation(word.load()), HEDDLE_LENT);
+        // One compare-and-swap decides between us and the arbiter.
+        if (!word.compare_exchange_strong(lent, heddle_word(heddle_word_generation(lent), HEDDLE_HELD))) {
+            set_state(cpu, kAbsent);
+            return false;
+        }
+    }
+    set_state(cpu, kHeld);
+    return true;
+}
+
+/// The lender's word says that the CPU is ours. Its release word is read before our lender word: see
+/// docs/HANDOVER.md, "A lender that was stopped".
+bool ArbiterClient::handed(const Link& link, int cpu, uint64_t& lender) const noexcept {
+    lender = link.connection.grant().lender[cpu].load(std::memory_order_relaxed);
+    if (heddle_word_client(lender) == 0) return false;
+    const Peer* peer = link.watched[static_cast<size_t>(cpu)].load(std::memory_order_acquire);
+    if (peer == nullptr || peer->client != heddle_word_client(lender)) return false;
+    const uint32_t generation = heddle_word_generation(lender);
+    const uint64_t mine = heddle_word(generation, link.connection.client());
+    // A hand-over counts once: one that the arbiter has turned into a grant, which we may have released
+    // since, is older than that grant.
+    const uint64_t own = link.connection.grant().successor[cpu].load(std::memory_order_acquire);
+    if (static_cast<int32_t>(generation - heddle_word_generation(own)) <= 0) return false;
+    return peer->words().release[cpu].load() == mine && link.connection.grant().lender[cpu].load() == lender;
+}
+
+bool ArbiterClient::take_from(Link& link, int cpu) {
+    uint64_t lender;
+    if (!handed(link, cpu, lender)) return false;
+    const std::lock_guard guard(mutex_);
+    if (state(cpu) != kAbsent || link_.load(std::memory_order_relaxed) != &link) return false;
+    if (!handed(link, cpu, lender)) return false;
+    taken_generation_[static_cast<size_t>(cpu)] = heddle_word_generation(lender);
+    set_state(cpu, kTaken);
+    return true;
+}
+
+bool ArbiterClient::take(int cpu) {
+    if (!valid(cpu) || state(cpu) != kAbsent) return false;
+    const Reader reader(*this);
+    Link* link = reader.link();
+    return link != nullptr && take_from(*link, cpu);
+}
+
+bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
+    if (!valid(cpu)) return false;
+    const auto now = [] {
+        return std::chrono::time_point_cast<Nanoseconds>(std::chrono::steady_clock::now());
+    };
+    const Time asleep_from = active == Nanoseconds::max() ? Time::max() : now() + active;
+    for (unsigned turn = 1;; ++turn) {
+        const uint32_t rung = bell_.load();
+        if (stopping_) return false;
+        if (const State is = state(cpu); is == kHeld || is == kTaken) return true;
+        const Reader reader(*this);
+        Link* link = reader.link();
+        if (link != nullptr && take_from(*link, cpu)) return true;
+        if (turn % 64 != 0 && active > Nanoseconds(0)) {
+            pause_briefly();
+            continue;
+        }
+        const Time time = now();
+        if (time >= until) return false;
+        if (time < asleep_from) continue;
+        const Peer* peer = link == nullptr
+                               ? nullptr
+                               : link->watched[static_cast<size_t>(cpu)].load(std::memory_order_acquire);
+        if (peer == nullptr) {
+            futex_wait(bell_, rung, until);
+            continue;
+        }
+        heddle_client_page& own = link->connection.page();
+        own.sleepers.fetch_add(1);  // before the look at the word, see release()
+        const std::atomic<uint32_t>& bell = peer->words().bell[cpu];
+        const uint32_t heard = bell.load();
+        uint64_t lender;
+        if (!handed(*link, cpu, lender)) futex_wait_either(bell, heard, bell_, rung, until);
+        own.sleepers.fetch_sub(1);
+    }
+}
+
+void ArbiterClient::changed() {
+    bell_.fetch_add(1);
+    futex_wake(bell_, INT_MAX);
+}
+
+}  // namespace heddle

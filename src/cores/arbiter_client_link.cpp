@@ -1,0 +1,213 @@
+// ArbiterClient's link thread: what the arbiter says, its death and return, and fork(2).
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cores/arbiter_client.hpp"
+#include "cores/arbiter_client_reader.hpp"
+#include "cores/futex.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// Sleeps until the descriptor is readable (true) or the other one is.
+bool readable_before(int fd, int other) {
+    pollfd ready[2] = {{fd, POLLIN, 0}, {other, POLLIN, 0}};
+    while (::poll(ready, 2, -1) < 0 && errno == EINTR) {
+    }
+    return ready[1].revents == 0;
+}
+
+}  // namespace
+
+void ArbiterClient::run() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // signals belong to the program's own threads
+    while (!stopping_) {
+        listen(*link_.load());
+        if (!stopping_) reregister();
+    }
+}
+
+/// Until the arbiter is gone, or the client is being destroyed.
+void ArbiterClient::listen(Link& link) {
+    ArbiterConnection::Message message;
+    while (readable_before(link.connection.descriptor(), stop_event_.get())) {
+        if (!link.connection.receive(message)) return;
+        switch (message.type) {
+            case HEDDLE_CHANGED:
+                obey(link);
+                break;
+            case HEDDLE_PEER: {
+                auto peer =
+                    std::make_unique<Peer>(Peer{message.client, PageMapping(message.page.get(), false)});
+                message.page = Descriptor();
+                if (!peer->page.valid()) break;
+                const std::lock_guard guard(mutex_);
+                link.peers.push_back(std::move(peer));
+                watch_lenders(link);
+                break;
+            }
+            case HEDDLE_PEER_GONE:
+                forget_peer(link, message.client);
+                break;
+            default:
+                break;
+        }
+        free_retired();
+    }
+}
+
+/// Makes states_ what the grant says, and tells the process.
+void ArbiterClient::obey(Link& link) {
+    CpuSet gained, asked_back;
+    bool left_already = false;
+    {
+        const std::lock_guard guard(mutex_);
+        const heddle_grant_page& grant = link.connection.grant();
+        // The lenders first: the arbiter shows the grant before it takes the lender away.
+        CpuSet denied;
+        for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+            if (state(cpu) == kTaken && heddle_word_generation(grant.lender[cpu].load()) !=
+                                            taken_generation_[static_cast<size_t>(cpu)])
+                denied.insert(cpu);
+        const ArbiterConnection::Grant granted = link.connection.read_grant();
+        for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu) {
+            const State before = state(cpu);
+            const uint64_t word = link.connection.page().release[cpu].load();
+            // Released under this very grant: the arbiter has not heard of it yet.
+            const bool released =
+                heddle_word_client(word) != HEDDLE_HELD &&
+                heddle_word_generation(word) == heddle_word_generation(grant.successor[cpu].load());
+            if (granted.cpus.contains(cpu)) {
+                if (before == kHeld || released) continue;
+                if (before != kTaken) gained.insert(cpu);
+                set_state(cpu, kHeld);
+            } else if (before == kHeld || (before == kTaken && denied.contains(cpu))) {
+                set_state(cpu, kLeaving);
+                asked_back.insert(cpu);
+            } else if (before == kLent) {
+                set_state(cpu, kAbsent);
+                left_already = true;
+            }
+        }
+        link.obeyed = granted.epoch;
+        say_left(link);
+        watch_lenders(link);
+    }
+    if (left_already) link.connection.send(HEDDLE_RELEASED);
+    changed();
+    announce(gained, asked_back);
+}
+
+/// Under mutex_. Where CPUs were granted and asked back before we looked, no release word tells that we are
+/// off them. While a CPU that was handed to us is not confirmed, it may be the one that is meant.
+void ArbiterClient::say_left(Link& link) {
+    if (link.connection.grant().leaving.load(std::memory_order_relaxed) == 0) return;
+    const bool on_some = std::ranges::any_of(states_, [](const auto& is) {
+        return is.load(std::memory_order_relaxed) == kLeaving || is.load(std::memory_order_relaxed) == kTaken;
+    });
+    if (!on_some) link.connection.send_left(link.obeyed);
+}
+
+/// Under mutex_.
+void ArbiterClient::watch_lenders(Link& link) {
+    for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu) {
+        const uint32_t lender =
+            heddle_word_client(link.connection.grant().lender[cpu].load(std::memory_order_relaxed));
+        const Peer* watched = nullptr;
+        if (lender != 0) {
+            const auto peer = std::ranges::find(link.peers, lender, [](const auto& p) { return p->client; });
+            if (peer != link.peers.end()) watched = peer->get();
+        }
+        link.watched[static_cast<size_t>(cpu)].store(watched);
+    }
+}
+
+void ArbiterClient::announce(const CpuSet& gained, const CpuSet& asked_back) {
+    if (thread_ == nullptr) return;  // what the constructor finds is asked for, not announced
+    if (!asked_back.empty() && callbacks_.asked_back) callbacks_.asked_back(asked_back);
+    if (!gained.empty() && callbacks_.gained) callbacks_.gained(gained);
+}
+
+void ArbiterClient::forget_peer(Link& link, uint32_t client) {
+    const std::lock_guard guard(mutex_);
+    const auto gone = std::ranges::find(link.peers, client, [](const auto& p) { return p->client; });
+    if (gone == link.peers.end()) return;
+    for (auto& watched : link.watched)
+        if (watched.load(std::memory_order_relaxed) == gone->get()) watched.store(nullptr);
+    retired_peers_.push_back(std::move(*gone));
+    link.peers.erase(gone);
+    changed();  // who sleeps on its words wakes up and looks elsewhere
+}
+
+void ArbiterClient::free_retired() {
+    const std::lock_guard guard(mutex_);
+    if (readers_.load() != 0) return;  // later: whoever came after the removal does not find them
+    retired_peers_.clear();
+    retired_links_.clear();
+}
+
+/// The arbiter is gone: all stays as it is until there is one again.
+void ArbiterClient::reregister() {
+    const std::string folder = path_.substr(0, path_.rfind('/'));
+    const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),
+                                                               IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
+    while (!stopping_) {
+        try {
+            auto opened = std::make_unique<Link>(path_, describe());
+            {
+                const std::lock_guard guard(mutex_);
+                // What was lent was not described as held, and is the new arbiter's.
+                for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+                    if (state(cpu) == kLent) set_state(cpu, kAbsent);
+                retired_links_.emplace_back(link_.exchange(opened.release()));
+                problem_.clear();
+            }
+            obey(*link_.load());
+            return;
+        } catch (const Error& error) {
+            const std::lock_guard guard(mutex_);
+            problem_ = error.what();
+        }
+        // Nothing wakes us until something is made in the arbiter's folder; without inotify, a second.
+        pollfd ready[2] = {{stop_event_.get(), POLLIN, 0}, {watch.get(), POLLIN, 0}};
+        (void)::poll(ready, watching ? 2 : 1, watching ? -1 : 1000);
+        std::array<char, 4096> events;
+        while (watching && ::read(watch.get(), events.data(), events.size()) > 0) {
+        }
+        (void)::poll(ready, 1, 2);  // a socket that was just made may not listen yet
+    }
+}
+
+void ArbiterClient::before_fork() {
+    mutex_.lock();
+}
+
+void ArbiterClient::after_fork_in_parent() {
+    mutex_.unlock();
+}
+
+void ArbiterClient::after_fork_in_child() {
+    mutex_.unlock();
+    // The thread and the pages are the parent's: neither joined nor unmapped, only forgotten.
+    (void)thread_.release();
+    if (Link* link = link_.exchange(nullptr); link != nullptr) link->connection.abandon();
+    for (auto& peer : retired_peers_) (void)peer.release();
+    for (auto& link : retired_links_) (void)link.release();
+    retired_peers_.clear();
+    retired_links_.clear();
+    readers_ = 0;
+    for (auto& is : states_) is.store(kAbsent);
+    start();
+}
+
+}  // namespace heddle

@@ -1,0 +1,29 @@
+// ArbiterClient::Reader: keeps the pages of a link mapped while a thread reads them without the lock.
+// Internal to ArbiterClient.
+#pragma once
+
+#include "cores/arbiter_client.hpp"
+
+namespace heddle {
+
+class ArbiterClient::Reader {
+  public:
+    explicit Reader(const ArbiterClient& client) noexcept : client_(client) {
+        client_.readers_.fetch_add(1);  // before link() is read: see readers_
+    }
+    ~Reader() { client_.readers_.fetch_sub(1, std::memory_order_release); }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    [[nodiscard]] Link* link() const noexcept { return client_.link_.load(); }
+
+  private:
+    const ArbiterClient& client_;
+};
+
+inline void pause_briefly() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace heddle

@@ -1,0 +1,192 @@
+#include "cores/arbiter_connection.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "cores/codec.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr int kAnswerWithinMs = 1000;
+
+/// One message of the arbiter, and the descriptors that came with it.
+struct Packet {
+    union {
+        heddle_header header;
+        heddle_welcome welcome;
+        heddle_refused refused;
+        heddle_peer peer;
+        std::byte bytes[HEDDLE_MESSAGE_BYTES];
+    };
+    size_t length = 0;
+    std::array<Descriptor, 2> pages;
+
+    Packet() : bytes{} {}
+    template <class Message>
+    [[nodiscard]] bool is(heddle_message_type type) const {
+        return length == sizeof(Message) && header.type == type;
+    }
+};
+
+/// False: the peer is gone, or speaks something else.
+bool receive_packet(int fd, Packet& packet) {
+    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+    iovec part{packet.bytes, sizeof packet.bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t got;
+    do {
+        got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) return false;
+    for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr;
+         part_of = CMSG_NXTHDR(&message, part_of)) {
+        if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
+        const size_t count = (part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; ++i) {
+            int received;
+            std::memcpy(&received, CMSG_DATA(part_of) + i * sizeof(int), sizeof received);
+            Descriptor owned(received);
+            if (i < packet.pages.size()) packet.pages[i] = std::move(owned);
+        }
+    }
+    packet.length = static_cast<size_t>(got);
+    return packet.length >= sizeof packet.header && packet.header.magic == HEDDLE_PROTOCOL_MAGIC;
+}
+
+Descriptor connect_to(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path)
+        throw Error(ErrorCode::kLimit, fmt::format("the socket's path is longer than {}: {}",
+                                                   sizeof address.sun_path - 1, path));
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!socket.valid() ||
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("no arbiter listens at {}: {}", path, std::strerror(errno)));
+    return socket;
+}
+
+heddle_hello hello_of(const ClientDescription& description) {
+    auto hello = message_of<heddle_hello>(HEDDLE_HELLO);
+    hello.kind = HEDDLE_KIND_PROGRAM;
+    hello.mode = HEDDLE_MODE_THREADS;
+    hello.demand = static_cast<uint32_t>(description.demand);
+    hello.min_cpus = static_cast<uint32_t>(description.min);
+    hello.max_cpus = static_cast<uint32_t>(description.max);
+    hello.weight = static_cast<uint32_t>(description.weight);
+    hello.features = HEDDLE_FEATURE_HANDOVER;
+    hello.allowed = mask_of(description.allowed);
+    hello.held = mask_of(description.held);
+    copy_text(hello.name, sizeof hello.name, description.name);
+    return hello;
+}
+
+ErrorCode code_of(uint32_t refusal) {
+    switch (refusal) {
+        case HEDDLE_REFUSED_VERSION:
+            return ErrorCode::kVersionMismatch;
+        case HEDDLE_REFUSED_PERMISSION:
+            return ErrorCode::kPermission;
+        case HEDDLE_REFUSED_FULL:
+            return ErrorCode::kLimit;
+        default:
+            return ErrorCode::kUnavailable;
+    }
+}
+
+}  // namespace
+
+PageMapping::PageMapping(int page, bool writable) {
+    void* mapped = ::mmap(nullptr, HEDDLE_PAGE_BYTES, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                          MAP_SHARED, page, 0);
+    if (mapped == MAP_FAILED) return;
+    address_ = mapped;
+    (void)::madvise(mapped, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
+}
+
+PageMapping::PageMapping(PageMapping&& other) noexcept : address_(std::exchange(other.address_, nullptr)) {}
+
+PageMapping& PageMapping::operator=(PageMapping&& other) noexcept {
+    std::swap(address_, other.address_);
+    return *this;
+}
+
+PageMapping::~PageMapping() {
+    if (address_ != nullptr) ::munmap(address_, HEDDLE_PAGE_BYTES);
+}
+
+ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescription& description)
+    : socket_(connect_to(path)) {
+    const heddle_hello hello = hello_of(description);
+    Packet answer;
+    pollfd ready{socket_.get(), POLLIN, 0};
+    if (::send(socket_.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello ||
+        ::poll(&ready, 1, kAnswerWithinMs) != 1 || !receive_packet(socket_.get(), answer))
+        throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} does not answer", path));
+    if (answer.is<heddle_refused>(HEDDLE_REFUSED))
+        throw Error(code_of(answer.refused.code),
+                    fmt::format("the arbiter at {} refuses: {}", path,
+                                std::string(answer.refused.text,
+                                            ::strnlen(answer.refused.text, sizeof answer.refused.text))));
+    if (!answer.is<heddle_welcome>(HEDDLE_WELCOME) || !answer.pages[1].valid())
+        throw Error(ErrorCode::kVersionMismatch, fmt::format("what listens at {} is not an arbiter", path));
+    client_ = answer.welcome.client;
+    grant_ = PageMapping(answer.pages[0].get(), false);
+    page_ = PageMapping(answer.pages[1].get(), true);
+    if (!grant_.valid() || !page_.valid())
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("cannot map the arbiter's pages: {}", std::strerror(errno)));
+    send(HEDDLE_MAPPED);
+}
+
+void ArbiterConnection::send(heddle_message_type type) const noexcept {
+    const auto message = message_of<heddle_header>(type);
+    (void)::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool ArbiterConnection::receive(Message& message) const {
+    Packet packet;
+    if (!receive_packet(socket_.get(), packet)) return false;
+    message.type = static_cast<heddle_message_type>(packet.header.type);
+    if (packet.is<heddle_peer>(HEDDLE_PEER) || packet.is<heddle_peer>(HEDDLE_PEER_GONE))
+        message.client = packet.peer.client;
+    message.page = std::move(packet.pages[0]);
+    return true;
+}
+
+void ArbiterConnection::send_left(uint32_t epoch) const noexcept {
+    auto message = message_of<heddle_epoch_message>(HEDDLE_LEFT);
+    message.epoch = epoch;
+    (void)::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ArbiterConnection::Grant ArbiterConnection::read_grant() const {
+    Grant read;
+    heddle_mask mask;
+    do {
+        // The reader's half of the sequence lock of protocol.h.
+        read.epoch = grant().epoch.load(std::memory_order_acquire);
+        read.leaving = grant().leaving.load(std::memory_order_relaxed) != 0;
+        for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
+            mask.words[i] = grant().mask[i].load(std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_acquire);
+    } while (read.epoch % 2 != 0 || grant().epoch.load(std::memory_order_relaxed) != read.epoch);
+    read.cpus = cpus_of(mask);
+    return read;
+}
+
+}  // namespace heddle
