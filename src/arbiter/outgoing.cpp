@@ -1,10 +1,12 @@
 // What the server sends: grants into pages, wake-ups, the status, events to those who watch.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <cstring>
 
 #include "arbiter/connection.hpp"
 #include "arbiter/server.hpp"
+#include "base/failpoint.h"
 
 namespace heddle {
 namespace {
@@ -39,14 +41,17 @@ void Server::apply(const Publish& publish) {
     // The writer's half of the sequence lock of protocol.h.
     page.epoch.store(publish.epoch - 1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
+    HEDDLE_FAILPOINT(publish_begins);
     const heddle_mask mask = mask_of(publish.cpus);
     for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
         page.mask[i].store(mask.words[i], std::memory_order_relaxed);
+    HEDDLE_FAILPOINT(publish_is_half_done);
     page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_relaxed);
     page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_relaxed);
     page.contended.store(publish.contended ? 1 : 0);  // seq_cst with the client's demand, see launch/link.c
     page.epoch.store(publish.epoch, std::memory_order_release);
     if (!connection->registered || connection->grant_fd.valid()) return;  // it reads the page on WELCOME
+    HEDDLE_FAILPOINT(publish_wakes);
     connection->wake_pending = true;
     send_or_wait(*connection);
     // Its demand may have changed while it was not told to say so.
@@ -57,11 +62,13 @@ void Server::apply(const Fence& fence) {
     Connection* connection = connection_of(fence.client);
     if (connection == nullptr) return;
     read_releases(*connection, arbiter_.leaving_of(fence.client), true);
+    HEDDLE_FAILPOINT(fence_begins);
     // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
     const bool bound = fence.cpus.empty() || arbiter_.machine().synthetic() ||
                        os_.bind_process(connection->peer.pid, fence.cpus.to_native()) == 0;
     log(fmt::format("client {} did not leave in time and was {}", fence.client.value,
                     bound ? "bound" : "not to be bound"));
+    HEDDLE_FAILPOINT(fence_is_done);
     arbiter_.fenced(fence.client, bound, clock_.now());
 }
 
@@ -72,6 +79,7 @@ void Server::apply(const Event& event) {
         if (connection->watching) watchers.push_back(fd);
     for (const int fd : watchers) {
         Connection& connection = *connections_.at(fd);
+        HEDDLE_FAILPOINT(event_goes_out);
         queue(connection, message);
         send_or_wait(connection);
         drop_if_overrun(connection);
@@ -117,6 +125,7 @@ void Server::send_status(Connection& connection) {
         copy_text(message.name, sizeof message.name, client.name);
         queue(connection, message);
     }
+    HEDDLE_FAILPOINT(status_goes_out);
     queue(connection, message_of<heddle_header>(HEDDLE_STATUS_END));
     send_or_wait(connection);
     drop_if_overrun(connection);
@@ -124,6 +133,7 @@ void Server::send_status(Connection& connection) {
 
 void Server::start_watching(Connection& connection) {
     connection.watching = true;
+    HEDDLE_FAILPOINT(watching_begins);
     const Time now = clock_.now();
     for (const ClientStatus& client : arbiter_.clients(now)) {
         queue(connection,
@@ -176,6 +186,7 @@ void Server::drop_if_overrun(Connection& connection) {
     if (connection.outgoing_bytes <= config_.queued_bytes) return;
     log(fmt::format("dropped a peer that does not read what it asked for (pid {})", connection.peer.pid));
     close(connection, false);
+    ::malloc_trim(0);  // it may be the largest thing that this process ever had
 }
 
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "arbiter/connection.hpp"
+#include "base/failpoint.h"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -101,6 +102,7 @@ bool Server::turn() {
     if (std::exchange(retry_writable_, false))
         for (const auto& [fd, connection] : connections_) send_or_wait(*connection);
     if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
+        HEDDLE_FAILPOINT(server_ticks);
         if (arbiter_.sampling()) read_pages();
         arbiter_.tick(clock_.now());
     }
@@ -137,6 +139,7 @@ void Server::accept_some() {
         connection->socket = std::move(socket);
         epoll_event event{EPOLLIN, {.fd = fd}};
         if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0) continue;
+        HEDDLE_FAILPOINT(server_accepted);
         refuse_unwanted(*connections_.emplace(fd, std::move(connection)).first->second);
     }
 }
@@ -186,6 +189,7 @@ void Server::receive_from(Connection& connection) {
         if (length > bytes.size())
             return refuse(connection, HEDDLE_REFUSED_MALFORMED,
                           fmt::format("a message of {} bytes is too long", length));
+        HEDDLE_FAILPOINT(server_received);
         handle(connection, decode_request(std::span(bytes).first(length)));
         if (!connections_.contains(fd)) return;
     }
@@ -205,6 +209,7 @@ void Server::handle(Connection& connection, Request request) {
     if (connection.client == ClientId{})
         return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
     if (std::holds_alternative<DemandRequest>(request)) {
+        HEDDLE_FAILPOINT(server_looks_at_demand);
         read_page(connection, true);
     } else if (std::holds_alternative<MappedRequest>(request)) {
         mapped(connection);
@@ -212,14 +217,17 @@ void Server::handle(Connection& connection, Request request) {
         read_releases(connection, {}, false);
         read_page(connection, true);
     } else if (const auto* left = std::get_if<LeftRequest>(&request)) {
+        HEDDLE_FAILPOINT(server_hears_of_leaving);
         read_releases(connection, arbiter_.leaving_of(connection.client), true);
         arbiter_.obeyed(connection.client, left->epoch, clock_.now());
     } else if (const auto* limits = std::get_if<LimitsRequest>(&request)) {
+        HEDDLE_FAILPOINT(server_changes_limits);
         arbiter_.set_limits(connection.client, limits->min, limits->max, limits->weight, clock_.now());
     }
 }
 
 void Server::hello(Connection& connection, const HelloRequest& request) {
+    HEDDLE_FAILPOINT(server_says_hello);
     const int pidfd = os_.peer_pidfd(connection.socket.get(), connection.peer.pid);
     if (pidfd < 0)
         return refuse(connection, HEDDLE_REFUSED_PERMISSION,
@@ -229,6 +237,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd, &event); added < 0)
         return refuse(connection, HEDDLE_REFUSED_FULL, std::strerror(-added));
     sockets_by_pidfd_[pidfd] = connection.socket.get();
+    HEDDLE_FAILPOINT(server_has_pidfd);
     if (request.observer) {
         connection.registered = true;
         auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
@@ -238,6 +247,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     }
     if (!connection.make_pages(os_))
         return refuse(connection, HEDDLE_REFUSED_FULL, "no memory for the client's pages");
+    HEDDLE_FAILPOINT(server_has_pages);
     connection.client_page()->demand = static_cast<uint32_t>(request.demand);
     Registration registration{request.name,        static_cast<uint32_t>(connection.peer.pid),
                               connection.peer.uid, request.demand,
@@ -255,6 +265,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
         return refuse(
             connection, HEDDLE_REFUSED_FULL,
             refusal == Refusal::kFull ? "there are too many clients" : "this user has too many clients");
+    HEDDLE_FAILPOINT(server_has_joined);
     connection.registered = true;
     connection.client = client;
     connection.can_hand_over = request.hands_over;
@@ -263,8 +274,10 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
     welcome.client = client.value;
     welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
+    HEDDLE_FAILPOINT(server_welcomes);
     const ssize_t sent = os_.send(connection.socket.get(), &welcome, sizeof welcome,
                                   {connection.grant_fd.get(), connection.client_fd.get()});
+    HEDDLE_FAILPOINT(server_welcomed);
     connection.wake_pending = false;
     connection.grant_fd = Descriptor();
     if (!connection.can_hand_over) connection.client_fd = Descriptor();
@@ -273,6 +286,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
 }
 
 void Server::refuse(Connection& connection, uint32_t code, const std::string& reason) {
+    HEDDLE_FAILPOINT(server_refuses);
     log(fmt::format("refused pid {}: {}", connection.peer.pid, reason));
     auto message = message_of<heddle_refused>(HEDDLE_REFUSED);
     message.code = code;
@@ -284,6 +298,7 @@ void Server::refuse(Connection& connection, uint32_t code, const std::string& re
 void Server::close(Connection& connection, bool died) {
     const int fd = connection.socket.get();
     const ClientId client = connection.client;
+    HEDDLE_FAILPOINT(server_closes);
     if (client != ClientId{}) read_releases(connection, arbiter_.cpus_of(client), false);
     closed_.push_back(fd);
     if (connection.pidfd.valid()) {
@@ -293,6 +308,7 @@ void Server::close(Connection& connection, bool died) {
     sockets_by_client_.erase(client);
     connection.release_pages(os_);
     connections_.erase(fd);  // closing a descriptor takes it out of the epoll
+    HEDDLE_FAILPOINT(server_closed);
     if (client != ClientId{}) {
         forget_peer(client);
         arbiter_.leave(client, died, clock_.now());

@@ -21,7 +21,7 @@
 static bool granted(cpu_set_t* cpus) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
     struct link_grant grant;
-    link_read_grant(&grant);
+    if (!link_read_grant(&grant)) return false;
     *cpus = grant.cpus;
     return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
 }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "libgomp.h"
 #include "link.h"
 #include "tbb.h"
@@ -40,6 +41,7 @@ static void limit_tbb(const struct link_grant* grant) {
 }
 
 static void obey(const struct link_grant* grant) {
+    HEDDLE_FAILPOINT(follow_obeys);
     cpu_set_t lost;
     CPU_XOR(&lost, &bound, &grant->cpus);
     CPU_AND(&lost, &lost, &bound);
@@ -48,6 +50,7 @@ static void obey(const struct link_grant* grant) {
         atomic_store_explicit(&bound_cpus, grant->count, memory_order_relaxed);
         if (!CPU_EQUAL(&bound, &grant->cpus) && link_mode() != HEDDLE_MODE_THREADS)
             threads_bind(helper, &grant->cpus);
+        HEDDLE_FAILPOINT(follow_has_bound);
         bound = grant->cpus;
     }
     if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
@@ -82,16 +85,17 @@ static void sample(const struct link_grant* grant) {
 
 /* Returns when the arbiter is gone. */
 static void follow_arbiter(void) {
-    struct link_grant grant;
-    link_read_grant(&grant);
-    obey(&grant);
+    struct link_grant grant = {0};
+    if (link_read_grant(&grant)) obey(&grant);
     while (true) {
         if (!grant.contended) link_observe_nothing();
         const enum link_news news = link_wait(grant.contended ? sample_every_ms : -1);
         if (news == LINK_GONE) return;
         if (news == LINK_CHANGED) {
             const bool calm = !grant.contended;
-            link_read_grant(&grant);
+            struct link_grant now;
+            if (!link_read_grant(&now)) continue;
+            grant = now;
             obey(&grant);
             if (calm) {
                 sample_every_ms = kSampleEveryMs;
@@ -116,8 +120,7 @@ static void* follow(void* unused) {
 bool follow_start(void) {
     bound = *link_allowed();
     struct link_grant grant;
-    link_read_grant(&grant);
-    obey(&grant);
+    if (link_read_grant(&grant)) obey(&grant);
     return waiting_start_uncounted(follow, NULL);
 }
 

@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kAnswerDeadlineMs = 250, kRetryMs = 100, kHighDescriptor = 512 };
+#include "base/failpoint.h"
+
+enum { kAnswerDeadlineMs = 250, kRetryMs = 100, kGrantTries = 10000, kHighDescriptor = 512 };
 #define NOTHING_OBSERVED UINT64_MAX
 
 /* `managed` and the page pointers are written before threads exist or under `opening`, and read everywhere;
@@ -115,8 +117,7 @@ static void fill_hello(heddle_hello* hello) {
     const heddle_grant_page* before = atomic_load(&self.grant);
     if (before != NULL) {
         struct link_grant held;
-        link_read_grant(&held);
-        mask_from(&hello->held, &held.cpus);
+        if (link_read_grant(&held)) mask_from(&hello->held, &held.cpus);
     }
 }
 
@@ -175,15 +176,18 @@ static int receive_welcome(int fd, int descriptors[2]) {
 static int register_with(const char* path) {
     const int fd = connect_to(path);
     if (fd < 0) return errno;
+    HEDDLE_FAILPOINT(link_connected);
     heddle_hello hello;
     fill_hello(&hello);
     int descriptors[2];
     int failure = send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello ? 0 : errno;
+    HEDDLE_FAILPOINT(link_said_hello);
     if (failure == 0) failure = receive_welcome(fd, descriptors);
     if (failure != 0) {
         close(fd);
         return failure;
     }
+    HEDDLE_FAILPOINT(link_was_welcomed);
     const heddle_grant_page* grant = mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ, MAP_SHARED, descriptors[0], 0);
     heddle_client_page* page =
         mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors[1], 0);
@@ -200,6 +204,7 @@ static int register_with(const char* path) {
     atomic_store(&self.socket, fd);
     atomic_store_explicit(&self.page, page, memory_order_release);
     atomic_store_explicit(&self.grant, grant, memory_order_release);
+    HEDDLE_FAILPOINT(link_registered);
     link_change_demand(0, false);
     return 0;
 }
@@ -244,6 +249,7 @@ enum link_news link_wait(int timeout_ms) {
 }
 
 bool link_reopen(void) {
+    HEDDLE_FAILPOINT(link_lost_its_arbiter);
     const int old = own_socket();
     atomic_store(&self.socket, -1);
     if (old >= 0) syscall(SYS_close, old);
@@ -269,12 +275,13 @@ bool link_reopen(void) {
         syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &settle, NULL);
     }
     close(watch);
+    HEDDLE_FAILPOINT(link_is_back);
     return atomic_load(&self.socket) >= 0;
 }
 
-void link_read_grant(struct link_grant* grant) {
+bool link_read_grant(struct link_grant* grant) {
     const heddle_grant_page* page = atomic_load_explicit(&self.grant, memory_order_acquire);
-    while (true) {
+    for (int tries = 0; page != NULL && tries < kGrantTries; ++tries) {
         const uint32_t before = atomic_load_explicit(&page->epoch, memory_order_acquire);
         grant->epoch = before;
         grant->count = atomic_load_explicit(&page->count, memory_order_relaxed);
@@ -286,8 +293,10 @@ void link_read_grant(struct link_grant* grant) {
             for (; word != 0; word &= word - 1) CPU_SET(cpu + (size_t)__builtin_ctzll(word), &grant->cpus);
         }
         atomic_thread_fence(memory_order_acquire);
-        if (before % 2 == 0 && atomic_load_explicit(&page->epoch, memory_order_relaxed) == before) return;
+        if (before % 2 == 0 && atomic_load_explicit(&page->epoch, memory_order_relaxed) == before)
+            return true;
     }
+    return false;
 }
 
 bool link_contended(void) {
@@ -299,7 +308,9 @@ void link_send_left(uint32_t epoch) {
     heddle_epoch_message message = {.epoch = epoch};
     fill_header(&message.header, HEDDLE_LEFT, sizeof message);
     const int fd = own_socket();
+    HEDDLE_FAILPOINT(link_says_left);
     if (fd >= 0) send(fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    HEDDLE_FAILPOINT(link_said_left);
 }
 
 static void send_demand(void) {
@@ -324,9 +335,11 @@ static void show_demand(int announced, bool soon) {
     if (grant == NULL || page == NULL) return;
     const uint32_t shown = demand_to_show(announced);
     atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
+    HEDDLE_FAILPOINT(link_shows_demand);
     /* seq_cst with the arbiter's store of `contended`: either it sees our demand or we see that somebody
      * waits. */
     atomic_store(&page->demand, shown);
+    HEDDLE_FAILPOINT(link_showed_demand);
     if (atomic_load(&grant->contended) == 0) return;
     const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
     if (shown > noticed || (soon && shown < noticed)) send_demand();

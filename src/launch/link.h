@@ -32,8 +32,9 @@ struct link_grant {
     bool leaving; /* the arbiter waits for link_send_left */
     cpu_set_t cpus;
 };
-/* Copies the grant under its sequence lock. */
-void link_read_grant(struct link_grant* grant);
+/* Copies the grant under its sequence lock. False where it cannot be had whole: the arbiter died or was
+ * stopped half way through writing it, and what it said before still stands. */
+bool link_read_grant(struct link_grant* grant);
 /* True while some program wants more CPUs than it has. One load. */
 bool link_contended(void);
 /* What the process could run on before anyone managed it. */

@@ -20,6 +20,7 @@ struct Campaign {
     int clients;
     int kills;
     int most_pause_us;
+    bool openmp = false;  // real programs under heddle run
 };
 
 void PrintTo(const Campaign& campaign, std::ostream* out) {
@@ -40,6 +41,10 @@ double p99_ms(std::vector<double> values) {
 class KillClients : public testing::TestWithParam<Campaign> {
   protected:
     Child spawn() {
+        if (GetParam().openmp)
+            return Child({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--",
+                          HEDDLE_BUILD_DIR "/bin/openmp_program", daemon_.folder() + "/progress"},
+                         {"HEDDLE_ARBITER=" + daemon_.path()});
         return Child({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_.path(), std::to_string(random_()),
                       daemon_.folder() + "/progress"});
     }
@@ -59,6 +64,8 @@ class KillClients : public testing::TestWithParam<Campaign> {
 };
 
 TEST_P(KillClients, LeaveNothingBehind) {
+    if (GetParam().openmp && ::access(HEDDLE_BUILD_DIR "/bin/openmp_program", X_OK) != 0)
+        GTEST_SKIP() << "no OpenMP in this build";
     const Campaign& campaign = GetParam();
     std::vector<Kill> kills;
     std::vector<long> resident;
@@ -107,13 +114,14 @@ TEST_P(KillClients, LeaveNothingBehind) {
     for (const auto& cpu : status.cpus) EXPECT_EQ(cpu.client, 0U) << "CPU " << cpu.cpu;
 }
 
-INSTANTIATE_TEST_SUITE_P(Campaigns, KillClients,
-                         testing::Values(Campaign{"sixteen_cpus", "core:16 pu:1", "proportional", 8, 4000,
-                                                  4000},
-                                         Campaign{"the_real_machine", "", "proportional", 4, 3000, 4000},
-                                         Campaign{"owners", "numa:2 core:4 pu:2", "owned", 6, 2000, 4000},
-                                         Campaign{"at_once", "core:8 pu:1", "proportional", 8, 1000, 1}),
-                         [](const auto& campaign) { return campaign.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Campaigns, KillClients,
+    testing::Values(Campaign{"sixteen_cpus", "core:16 pu:1", "proportional", 8, 4000, 4000},
+                    Campaign{"the_real_machine", "", "proportional", 4, 3000, 4000},
+                    Campaign{"owners", "numa:2 core:4 pu:2", "owned", 6, 2000, 4000},
+                    Campaign{"at_once", "core:8 pu:1", "proportional", 8, 1000, 1},
+                    Campaign{"openmp_programs", "", "proportional", 3, 300, 30'000, true}),
+    [](const auto& campaign) { return campaign.param.name; });
 
 }  // namespace
 }  // namespace heddle::test

@@ -1,0 +1,153 @@
+// A kill at each named point (base/failpoint.h), at its first, second and third passage. A point that is
+// never passed fails its test: it would prove nothing.
+#include "base/failpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/daemon.hpp"
+#include "support/grant_history.hpp"
+#include "support/progress.hpp"
+#include "support/wait_until.hpp"
+#include "support/wire_client.hpp"
+
+namespace heddle::test {
+namespace {
+
+#define HEDDLE_FAILPOINT_NAME(name) #name,
+constexpr const char* kArbiterPoints[] = {HEDDLE_ARBITER_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
+constexpr const char* kLaunchPoints[] = {HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
+
+std::string variable(const char* point, int passage) {
+    return std::string("TEST_FAILPOINT=") + point + ":" + std::to_string(passage);
+}
+bool killed(int status) {
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/// All that an arbiter is asked for, once. It may die at any moment of this.
+void ask_everything(const std::string& path) {
+    try {
+        const GrantHistory history(path);
+        WireClient holder(path);
+        (void)holder.join(hello_of("never leaves", 8), 200);
+        WireClient taker(path);
+        if (!taker.join(hello_of("taker", 8), 200)) return;
+        taker.show_demand(3);
+        taker.send(message_of<heddle_header>(HEDDLE_DEMAND));
+        auto limits = message_of<heddle_limits>(HEDDLE_LIMITS);
+        limits.weight = 2;
+        taker.send(limits);
+        taker.send_left(2);
+        WireClient nonsense(path);
+        nonsense.send_bytes("?", 1);
+        (void)Observer(path).status();
+        ::usleep(15'000);  // long enough for a fence
+    } catch (const Error&) {
+        return;
+    }
+}
+
+class ArbiterFailpoint : public testing::TestWithParam<const char*> {};
+
+TEST_P(ArbiterFailpoint, LosesNoClientAndNoCpu) {
+    Daemon daemon({"core:8 pu:1", {}, {}});
+    std::vector<Child> clients;
+    for (int i = 0; i < 2; ++i)
+        clients.emplace_back(std::vector<std::string>{HEDDLE_BUILD_DIR "/bin/fault_client", daemon.path(),
+                                                      std::to_string(i), daemon.folder() + "/progress"});
+    for (int passage = 1; passage <= 3; ++passage) {
+        daemon.process().end();
+        daemon.set_variables({variable(GetParam(), passage)});
+        ASSERT_TRUE(daemon.start());
+        const auto end = std::chrono::steady_clock::now() + 10s;
+        while (daemon.process().running() && std::chrono::steady_clock::now() < end)
+            ask_everything(daemon.path());
+        ASSERT_FALSE(daemon.process().running()) << "the point was not passed " << passage << " times";
+        EXPECT_TRUE(killed(daemon.process().reap())) << daemon.said();
+
+        daemon.set_variables({});
+        ASSERT_TRUE(daemon.start());
+        const auto settled = [&] {
+            const ArbiterSnapshot status = Observer(daemon.path()).status();
+            int held = 0;
+            for (const auto& cpu : status.cpus) held += cpu.client != 0 && !cpu.leaving;
+            return status.clients.size() == 2 && held == 8;
+        };
+        EXPECT_TRUE(becomes_true(settled, 2s)) << "after passage " << passage;
+        for (const Child& client : clients) EXPECT_TRUE(client.running());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, ArbiterFailpoint, testing::ValuesIn(kArbiterPoints),
+                         [](const auto& point) { return std::string(point.param); });
+
+class LaunchFailpoint : public testing::TestWithParam<const char*> {};
+
+TEST_P(LaunchFailpoint, LeavesNothingBehind) {
+    const std::string program = HEDDLE_BUILD_DIR "/bin/openmp_program";
+    if (::access(program.c_str(), X_OK) != 0) GTEST_SKIP() << "no OpenMP in this build";
+    for (int passage = 1; passage <= 3; ++passage) {
+        Daemon daemon({});
+        const std::string file = daemon.folder() + "/progress";
+        Progress* progress = map_progress(file.c_str());
+        Child victim({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
+                     {"HEDDLE_ARBITER=" + daemon.path(), variable(GetParam(), passage)});
+        EXPECT_TRUE(becomes_true([&] { return progress->rounds > 0 || !victim.running(); }, 5s));
+        const auto end = std::chrono::steady_clock::now() + 10s;
+        for (int i = 0; victim.running() && std::chrono::steady_clock::now() < end; ++i) {
+            {
+                WireClient other(daemon.path());
+                EXPECT_TRUE(other.join(hello_of("comes and goes", 2)));
+                // An arbiter that just started gives nothing for a moment.
+                (void)becomes_true([&] { return other.grant().count > 0 || !victim.running(); }, 1s);
+            }
+            ::usleep(5'000);
+            if (i % 4 != 3) continue;
+            daemon.process().end();
+            ASSERT_TRUE(daemon.start());
+            ::usleep(20'000);
+        }
+        ASSERT_FALSE(victim.running()) << "the point was not passed " << passage << " times";
+        EXPECT_TRUE(killed(victim.reap()));
+        const auto free = [&] {
+            const ArbiterSnapshot status = Observer(daemon.path()).status();
+            return status.clients.empty() &&
+                   std::ranges::all_of(status.cpus, [](const auto& cpu) { return cpu.client == 0; });
+        };
+        EXPECT_TRUE(becomes_true(free, 1s)) << "after passage " << passage;
+    }
+}
+
+TEST(ArbiterKilledHalfWay, ATornGrantHoldsUpNoProgram) {
+    const std::string program = HEDDLE_BUILD_DIR "/bin/openmp_program";
+    if (::access(program.c_str(), X_OK) != 0) GTEST_SKIP() << "no OpenMP in this build";
+    // The first grant goes out with the welcome, the second when another program comes.
+    Daemon daemon({"", {}, {variable("publish_is_half_done", 2)}});
+    const std::string file = daemon.folder() + "/progress";
+    Progress* progress = map_progress(file.c_str());
+    Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
+               {"HEDDLE_ARBITER=" + daemon.path()});
+    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
+    WireClient other(daemon.path());
+    (void)other.join(hello_of("other", 2), 200);
+    ASSERT_TRUE(daemon.process().ends_within(5s));
+    daemon.process().reap();
+
+    const uint64_t rounds = progress->rounds;
+    EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds; }, 1s));
+    daemon.set_variables({});
+    ASSERT_TRUE(daemon.start());
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 2s))
+        << "it never came back";
+    progress->stop = 1;
+    EXPECT_TRUE(runs.ends_within(5s));
+    EXPECT_EQ(runs.reap(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, LaunchFailpoint, testing::ValuesIn(kLaunchPoints),
+                         [](const auto& point) { return std::string(point.param); });
+
+}  // namespace
+}  // namespace heddle::test
