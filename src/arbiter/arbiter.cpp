@@ -182,6 +182,7 @@ std::optional<Time> Arbiter::next_deadline() const {
     for (const auto& client : clients_)
         for (const Client::Leaving& part : client->leaving)
             if (!part.fencing) at(part.deadline);
+    if (turn_ != ClientId{0}) at(turn_ends_);
     if (sampling_) at(last_sample_ + limits_.sample_every);
     if (recovering_until_ > last_sample_ && !clients_.empty()) at(recovering_until_);
     return next;
@@ -330,10 +331,13 @@ void Arbiter::must(Outcome outcome, Outcome expected, const char* what) {
 
 void Arbiter::publish() {
     for (const auto& client : clients_) {
+        const bool parked = client->sits_out && client->granted.empty();
+        client->grant_changed |= parked != client->parked;
+        client->parked = parked;
         if (!client->grant_changed && !client->noticed_changed) continue;
         if (client->grant_changed) client->epoch += 2;
         actions_.emplace_back(Publish{client->id, client->granted, client->epoch, contended_, client->demand,
-                                      client->grant_changed, !client->leaving.empty()});
+                                      client->grant_changed, !client->leaving.empty(), parked});
         client->grant_changed = client->noticed_changed = false;
     }
     for (const NameLender& ended : ended_) {

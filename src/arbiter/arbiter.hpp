@@ -51,6 +51,8 @@ struct ArbiterLimits {
     /// So long after the start such clients are waited for at all; later, a claim to hold something is only a
     /// wish.
     Nanoseconds recovery_ends = std::chrono::seconds(2);
+    /// How long a client has the machine where gangs take turns (turns.cpp).
+    Nanoseconds turn = std::chrono::milliseconds(20);
 };
 
 /// What a program says when it registers; already decoded and within bounds.
@@ -73,9 +75,10 @@ struct Publish {
     CpuSet cpus;
     uint32_t epoch;
     bool contended;
-    int noticed;   ///< the demand that was taken into account
-    bool wake;     ///< cpus or contended changed: the client should look
-    bool leaving;  ///< it has CPUs to leave
+    int noticed;          ///< the demand that was taken into account
+    bool wake;            ///< cpus or contended changed: the client should look
+    bool leaving;         ///< it has CPUs to leave
+    bool parked = false;  ///< no thread of it is to run until the next grant
     friend bool operator==(const Publish&, const Publish&) = default;
 };
 /// The client did not leave in time: keep its threads on `cpus` by force, and report by fenced().
@@ -170,6 +173,9 @@ class Arbiter {
     void obeyed(ClientId client, uint32_t epoch, Time now);
     /// The demand that the client shows since `since`; `urgent` where it asked to be looked at.
     void observe(ClientId client, int demand, Time since, bool urgent, Time now);
+    /// So many threads of the client wait for each other by spinning, and need a CPU each at the same time; 0
+    /// or 1: any number of CPUs serves it.
+    void needs_together(ClientId client, int threads, Time now);
     void set_limits(ClientId client, int min, int max, int weight, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
@@ -227,6 +233,8 @@ class Arbiter {
     void note_demand(Client& client, int demand, Time now);
     void rebalance(Time now);
     void compute_targets();
+    [[nodiscard]] int gang(const Client& client) const;
+    void take_turns(Time now);
     void enforce_maxima(Time now);
     [[nodiscard]] int lack() const;
     void grant_to_the_needy(Time now);
@@ -256,6 +264,8 @@ class Arbiter {
     uint32_t last_id_ = 0;
     bool contended_ = false;
     bool sampling_ = false;
+    ClientId turn_;  ///< whose turn it is; ClientId{0}: there are no turns
+    Time turn_ends_;
     Time last_sample_;
     Time started_;
     Time recovering_until_;

@@ -25,7 +25,11 @@ struct Arbiter::Client {
     CpuSet owned;
 
     bool hands_over = false;
-    int room = 0;  ///< CPUs that it may still be named the successor for; of name_successors() alone
+    int room = 0;           ///< CPUs that it may still be named the successor for; of name_successors() alone
+    int together = 0;       ///< threads that only get on while all of them run
+    bool sits_out = false;  ///< somebody else's turn: it gets no CPU, and none of its threads runs
+    bool parked = false;    ///< as last published
+    double turns = 0;       ///< that it has had, over its weight
 
     int target = 0;
     CpuSet granted;

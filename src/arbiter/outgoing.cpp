@@ -48,7 +48,9 @@ void Server::apply(const Publish& publish) {
     HEDDLE_FAILPOINT(publish_is_half_done);
     page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_relaxed);
     page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_relaxed);
-    page.contended.store(publish.contended ? 1 : 0);  // seq_cst with the client's demand, see launch/link.c
+    const uint32_t contended = publish.contended ? uint32_t{HEDDLE_CONTENDED} : 0;
+    const uint32_t parked = publish.parked ? uint32_t{HEDDLE_PARKED} : 0;
+    page.contended.store(contended | parked);  // seq_cst with the client's demand, see launch/link.c
     page.epoch.store(publish.epoch, std::memory_order_release);
     if (!connection->registered || connection->grant_fd.valid()) return;  // it reads the page on WELCOME
     HEDDLE_FAILPOINT(publish_wakes);

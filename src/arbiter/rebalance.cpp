@@ -40,6 +40,7 @@ bool larger_quotient(long a, long b, long c, long d) {
 
 void Arbiter::rebalance(Time now) {
     compute_targets();
+    take_turns(now);
     if (now >= recovering_until_) {
         enforce_maxima(now);
         grant_to_the_needy(now);
@@ -64,7 +65,10 @@ int Arbiter::wanted(const Client& client) const {
 
 void Arbiter::enforce_maxima(Time now) {
     for (const auto& c : clients_)
-        if (c->held() > most(*c)) revoke(*c, c->granted - machine_.nearest({}, c->granted, most(*c)), now);
+        if (c->sits_out)
+            revoke(*c, CpuSet(c->granted), now);  // a copy: it changes what it takes from
+        else if (c->held() > most(*c))
+            revoke(*c, c->granted - machine_.nearest({}, c->granted, most(*c)), now);
 }
 
 void Arbiter::compute_targets() {
@@ -176,7 +180,7 @@ void Arbiter::spread_the_rest(Time now) {
     if (free_.empty() || lack() > 0) return;
     std::vector<int> room;
     for (const auto& c : clients_)
-        room.push_back(std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
+        room.push_back(c->sits_out ? 0 : std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
     const std::vector<int> shares =
         hand_out(clients_.size(), free_.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
             return larger_quotient(clients_[a]->weight, clients_[a]->held() + got_a, clients_[b]->weight,

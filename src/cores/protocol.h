@@ -220,14 +220,18 @@ typedef struct {
     char name[HEDDLE_NAME_BYTES];
 } heddle_event;
 
+enum heddle_contention {
+    HEDDLE_CONTENDED = 1, /* some client wants more than it has: waiting should not burn a core */
+    HEDDLE_PARKED = 2,    /* others have their turn: no thread of the client is to run until the next grant */
+};
+
 typedef struct {
     uint32_t magic;
     uint32_t version;
-    heddle_atomic_u32 epoch; /* sequence lock; the arbiter alone writes */
-    heddle_atomic_u32
-        contended; /* 1 while some client wants more than it has: waiting should not burn a core */
-    heddle_atomic_u32 noticed; /* the demand that the arbiter last took into account */
-    heddle_atomic_u32 count;   /* CPUs in mask */
+    heddle_atomic_u32 epoch;     /* sequence lock; the arbiter alone writes */
+    heddle_atomic_u32 contended; /* of heddle_contention */
+    heddle_atomic_u32 noticed;   /* the demand that the arbiter last took into account */
+    heddle_atomic_u32 count;     /* CPUs in mask */
     heddle_atomic_u32
         leaving; /* 1 while the arbiter waits for LEFT: also of CPUs that came and went unseen */
     heddle_atomic_u32 reserved;
@@ -242,6 +246,9 @@ typedef struct {
     heddle_atomic_u64 since_ns;                 /* CLOCK_MONOTONIC when demand was last written */
     heddle_atomic_u64 release[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
     heddle_atomic_u32 bell[HEDDLE_MAX_CPUS];    /* counts writes of release that others wait for; a futex */
+    heddle_atomic_u32
+        together; /* threads that wait for each other by spinning, and need a CPU each at once */
+    heddle_atomic_u32 reserved;
 } heddle_client_page;
 
 /* The word {generation, client}, and its parts. */

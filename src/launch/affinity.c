@@ -17,6 +17,9 @@
 #include "real.h"
 #include "waiting.h"
 
+/* The program has chosen CPUs itself: it is told the truth about them. */
+static _Atomic bool has_own_mask;
+
 /* False where the grant binds nothing. */
 static bool granted(cpu_set_t* cpus) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
@@ -46,17 +49,18 @@ void affinity_narrow(void) {
 }
 
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
-    cpu_set_t cpus;
-    if (!granted(&cpus)) return;
-    const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
-    if (memcmp(mask, &cpus, known) == 0) memcpy(mask, link_allowed(), known);
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || atomic_load(&has_own_mask)) return;
+    memcpy(mask, link_allowed(), bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t));
 }
 
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes) {
     cpu_set_t cpus;
-    if (!granted(&cpus)) return;
     const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
-    if (memcmp(mask, link_allowed(), known) == 0) memcpy(mask, &cpus, known);
+    if (memcmp(mask, link_allowed(), known) != 0) {
+        atomic_store(&has_own_mask, true);
+    } else if (granted(&cpus)) {
+        memcpy(mask, &cpus, known);
+    }
 }
 
 HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {

@@ -16,7 +16,7 @@ void affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
 void affinity_narrow(void);
 
-/* Puts the program's own mask in the place of ours, where `mask` of `bytes` bytes is exactly the grant. */
+/* Puts the program's own mask in the place of ours into `mask` of `bytes` bytes, which the system filled. */
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
 /* The way back: the grant in the place of the program's own mask. */
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes);

@@ -25,10 +25,21 @@ static __thread bool uncounted;
 /* This thread is taken out of the demand. A thread that is cancelled in a wait, or jumps out of it, is put
  * right at its end or by its next wait. */
 static __thread bool waiting;
+/* A thread of the program's own, not one of a runtime that follows the grant. */
+static __thread bool own;
+
+void waiting_is_main(void) {
+    own = true;
+}
+
+static void change(int by, bool soon) {
+    if (own) link_change_own(by);
+    link_change_demand(by, soon);
+}
 
 bool waiting_begin(bool is_long) {
     if (!link_managed() || uncounted) return false;
-    if (!waiting) link_change_demand(-1, is_long);
+    if (!waiting) change(-1, is_long);
     waiting = true;
     return true;
 }
@@ -37,27 +48,30 @@ void waiting_end(bool counted) {
     if (!counted || !waiting) return;
     const int result = errno;
     waiting = false;
-    link_change_demand(+1, false);
+    change(+1, false);
     errno = result;
 }
 
 void waiting_forget_in_child(void) {
     waiting = false;
+    own = true;
 }
 
 struct start {
     void* (*run)(void*);
     void* argument;
+    bool own;
 };
 
 static void thread_ended(void* unused) {
     (void)unused;
-    if (!waiting && link_managed()) link_change_demand(-1, false);
+    if (!waiting && link_managed()) change(-1, false);
 }
 
 static void* run_counted(void* data) {
     const struct start start = *(struct start*)data;
     free(data);
+    own = start.own;
     void* result = NULL;
     pthread_cleanup_push(thread_ended, NULL);
     result = start.run(start.argument);
@@ -72,9 +86,9 @@ static void* run_uncounted(void* data) {
     return start.run(start.argument);
 }
 
-static struct start* make_start(void* (*run)(void*), void* argument) {
+static struct start* make_start(void* (*run)(void*), void* argument, bool is_own) {
     struct start* start = malloc(sizeof *start);
-    if (start != NULL) *start = (struct start){run, argument};
+    if (start != NULL) *start = (struct start){run, argument, is_own};
     return start;
 }
 
@@ -93,12 +107,15 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
     if (!link_managed() || libgomp_contains(caller) || belongs_to(caller, "libomp") ||
         belongs_to(caller, "libiomp"))
         return real(thread, attributes, run, argument);
-    if (belongs_to(caller, "libtbb")) tbb_noticed();
-    struct start* start = make_start(run, argument);
+    const bool by_tbb = belongs_to(caller, "libtbb");
+    if (by_tbb) tbb_noticed();
+    struct start* start = make_start(run, argument, !by_tbb);
     if (start == NULL) return real(thread, attributes, run, argument);
+    if (!by_tbb) link_change_own(+1);
     link_change_demand(+1, false);
     const int failure = real(thread, attributes, run_counted, start);
     if (failure == 0) return 0;
+    if (!by_tbb) link_change_own(-1);
     link_change_demand(-1, false);
     free(start);
     return failure;
@@ -106,7 +123,7 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
 
 bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     REAL(pthread_create)
-    struct start* start = make_start(run, argument);
+    struct start* start = make_start(run, argument, false);
     if (start == NULL) return false;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

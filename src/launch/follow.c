@@ -1,20 +1,20 @@
 #define _GNU_SOURCE
 #include "follow.h"
 
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "libgomp.h"
 #include "link.h"
+#include "park.h"
 #include "tbb.h"
 #include "threads.h"
 #include "waiting.h"
 
 /* How often the threads are looked at while somebody wants more CPUs than it has, and the least number of
  * times longer than the look itself. */
-enum { kSampleEveryMs = 5, kSampleShare = 50 };
+enum { kSampleEveryMs = 5, kSampleShare = 50, kLongestParkNs = 1000000000 };
 
 /* Written by the helper thread (before it exists, by the constructor), read at every region. */
 static _Atomic unsigned bound_cpus;
@@ -24,6 +24,7 @@ static pid_t helper;
 /* Of the helper thread. */
 static unsigned runnable_before;
 static bool sampled_before;
+static uint64_t parked_at_ns;
 static int sample_every_ms;
 
 unsigned follow_cpus(void) {
@@ -45,6 +46,11 @@ static void obey(const struct link_grant* grant) {
     cpu_set_t lost;
     CPU_XOR(&lost, &bound, &grant->cpus);
     CPU_AND(&lost, &lost, &bound);
+    if (grant->parked) {
+        park_threads(helper);
+        parked_at_ns = link_now_ns();
+        return link_send_left(grant->epoch);
+    }
     /* A program always runs somewhere: without any CPU it stays where it is until it gets one. */
     if (grant->count > 0) {
         atomic_store_explicit(&bound_cpus, grant->count, memory_order_relaxed);
@@ -53,6 +59,7 @@ static void obey(const struct link_grant* grant) {
         HEDDLE_FAILPOINT(follow_has_bound);
         bound = grant->cpus;
     }
+    park_end();
     if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
     limit_tbb(grant);
     libgomp_wait_politely(grant->contended || !has_all(grant));
@@ -83,14 +90,25 @@ static void sample(const struct link_grant* grant) {
     sample_every_ms = cost_ms > kSampleEveryMs ? cost_ms : kSampleEveryMs;
 }
 
-/* Returns when the arbiter is gone. */
+/* Threads that slept when the others were parked wake up. An arbiter that says nothing for so long is
+ * stopped, and must not stop us. */
+static void stay_parked(struct link_grant* grant) {
+    if (link_now_ns() - parked_at_ns < kLongestParkNs) {
+        park_threads(helper);
+    } else {
+        grant->parked = false;
+        park_end();
+    }
+}
+
+/* Returns when the arbiter is gone; then the program runs on with what it had. */
 static void follow_arbiter(void) {
     struct link_grant grant = {0};
     if (link_read_grant(&grant)) obey(&grant);
     while (true) {
         if (!grant.contended) link_observe_nothing();
         const enum link_news news = link_wait(grant.contended ? sample_every_ms : -1);
-        if (news == LINK_GONE) return;
+        if (news == LINK_GONE) return park_end();
         if (news == LINK_CHANGED) {
             const bool calm = !grant.contended;
             struct link_grant now;
@@ -103,7 +121,10 @@ static void follow_arbiter(void) {
             }
             continue;
         }
-        sample(&grant);
+        if (grant.parked)
+            stay_parked(&grant);
+        else
+            sample(&grant);
     }
 }
 

@@ -35,11 +35,12 @@ static struct {
      * one word, the announced one above; the page shows the one that holds. */
     _Atomic int announced;
     _Atomic uint64_t observed;
+    _Atomic int own; /* the program's own threads among those announced */
     enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
     char path[sizeof(((struct sockaddr_un*)0)->sun_path)];
-} self = {.socket = -1, .announced = 1, .observed = NOTHING_OBSERVED};
+} self = {.socket = -1, .announced = 1, .own = 1, .observed = NOTHING_OBSERVED};
 
 uint64_t link_now_ns(void) {
     struct timespec t;
@@ -231,6 +232,7 @@ void link_forget_in_child(void) {
     atomic_store(&self.grant, NULL);
     atomic_store(&self.page, NULL);
     atomic_store(&self.announced, 1);
+    atomic_store(&self.own, 1);
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
@@ -285,7 +287,9 @@ bool link_read_grant(struct link_grant* grant) {
         const uint32_t before = atomic_load_explicit(&page->epoch, memory_order_acquire);
         grant->epoch = before;
         grant->count = atomic_load_explicit(&page->count, memory_order_relaxed);
-        grant->contended = atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
+        const uint32_t contention = atomic_load_explicit(&page->contended, memory_order_relaxed);
+        grant->contended = (contention & HEDDLE_CONTENDED) != 0;
+        grant->parked = (contention & HEDDLE_PARKED) != 0;
         grant->leaving = atomic_load_explicit(&page->leaving, memory_order_relaxed) != 0;
         CPU_ZERO(&grant->cpus);
         for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; cpu += 64) {
@@ -335,18 +339,26 @@ static void show_demand(int announced, bool soon) {
     if (grant == NULL || page == NULL) return;
     const uint32_t shown = demand_to_show(announced);
     atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
+    const int own = atomic_load_explicit(&self.own, memory_order_relaxed);
+    const uint32_t together = self.mode != HEDDLE_MODE_AUTO || own < 2 ? 0 : (uint32_t)own;
+    atomic_store_explicit(&page->together, together < shown ? together : shown, memory_order_relaxed);
     HEDDLE_FAILPOINT(link_shows_demand);
     /* seq_cst with the arbiter's store of `contended`: either it sees our demand or we see that somebody
      * waits. */
     atomic_store(&page->demand, shown);
     HEDDLE_FAILPOINT(link_showed_demand);
-    if (atomic_load(&grant->contended) == 0) return;
+    const bool lacks = shown > atomic_load_explicit(&grant->count, memory_order_relaxed);
+    if (atomic_load(&grant->contended) == 0 && !lacks) return;
     const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
     if (shown > noticed || (soon && shown < noticed)) send_demand();
 }
 
 void link_change_demand(int change, bool soon) {
     show_demand(atomic_fetch_add(&self.announced, change) + change, soon);
+}
+
+void link_change_own(int change) {
+    atomic_fetch_add_explicit(&self.own, change, memory_order_relaxed);
 }
 
 int link_announced(void) {

@@ -30,6 +30,7 @@ struct link_grant {
     uint32_t count;
     bool contended;
     bool leaving; /* the arbiter waits for link_send_left */
+    bool parked;  /* it is others' turn: no thread is to run */
     cpu_set_t cpus;
 };
 /* Copies the grant under its sequence lock. False where it cannot be had whole: the arbiter died or was
@@ -50,9 +51,13 @@ void link_send_left(uint32_t epoch);
 
 /* The demand: how many CPUs this process could use now, as it announces itself by its calls. `change` is
  * added; `soon` says that somebody should act on it at once even though it is a decrease (a long sleep
- * begins). An increase that the arbiter has not taken into account while somebody waits is told at once. */
+ * begins). An increase that the arbiter has not taken into account is told at once while somebody waits, and
+ * where it is more than the process holds. */
 void link_change_demand(int change, bool soon);
 int link_announced(void);
+/* Counts the program's own threads, those of no runtime that follows its grant, as they begin and end and
+ * wait. Where there are several, they may wait for each other by spinning, and are announced as a gang. */
+void link_change_own(int change);
 /* The helper thread saw that while `announced` was announced it was rather `demand`. Holds until something
  * else is announced. */
 void link_observe(int announced, unsigned demand);

@@ -19,6 +19,7 @@
 #include "follow.h"
 #include "libgomp.h"
 #include "link.h"
+#include "park.h"
 #include "process.h"
 #include "region.h"
 #include "tbb.h"
@@ -35,6 +36,7 @@ static void forget_in_child(void) {
     libgomp_forget_in_child();
     region_forget_in_child();
     tbb_forget_in_child();
+    park_forget_in_child();
     waiting_forget_in_child();
     atomic_store(&is_child, true);
 }
@@ -55,6 +57,7 @@ __attribute__((constructor)) static void begin(void) {
                 arbiter, strerror(failure));
         return;
     }
+    waiting_is_main();
     follow_start();
     pthread_atfork(NULL, NULL, forget_in_child);
 }

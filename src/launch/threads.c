@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +72,7 @@ static bool used_by(pid_t thread, uint64_t* used_ns) {
     return true;
 }
 
-static bool is_runnable(pid_t thread) {
+bool threads_is_runnable(pid_t thread) {
     char path[kPathBytes];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
     const int file = open_quietly(path, O_RDONLY);
@@ -104,7 +103,7 @@ static void sample_one(pid_t thread, void* data) {
         if (clocks[i].thread == thread) before = clocks[i].used_ns;
     if (sample->count < kMaxClocks) sample->now[sample->count++] = now;
     const bool ran = sample->period_ns > 0 && (now.used_ns - before) * 2 >= sample->period_ns;
-    if (ran || is_runnable(thread)) ++sample->runnable;
+    if (ran || threads_is_runnable(thread)) ++sample->runnable;
 }
 
 unsigned threads_runnable(pid_t except, uint64_t now_ns) {

@@ -7,6 +7,7 @@
 #define HEDDLE_LAUNCH_THREADS_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,6 +17,9 @@ void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* 
 /* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound or
  * is found by a second look. */
 void threads_bind(pid_t except, const cpu_set_t* cpus);
+
+/* The kernel calls the thread runnable: it runs, or would if it had a CPU. */
+bool threads_is_runnable(pid_t thread);
 
 /* How many threads but `except` could run now: those that used at least half of the time since the last call
  * (by their CPU clocks), and those that the kernel calls runnable. `now_ns` is CLOCK_MONOTONIC. */

@@ -11,6 +11,8 @@ bool waiting_begin(bool is_long);
 /* Keeps errno, the result of the call that has just ended. */
 void waiting_end(bool counted);
 void waiting_forget_in_child(void);
+/* The calling thread is the program's first. */
+void waiting_is_main(void);
 
 /* Starts a detached thread of ours: not one of the program's, so it does not count as demand. */
 bool waiting_start_uncounted(void* (*run)(void*), void* argument);

@@ -96,6 +96,38 @@ TEST(RunRuntimes, TbbIsLimitedByItsGlobalControl) {
     EXPECT_EQ(most({"run", "--", kPrograms + "loops", "0.2", "1"}), 1) << "the program's own limit holds";
 }
 
+TEST(RunRuntimes, SpinningGangsTakeTurns) {
+    const std::string program = HEDDLE_BUILD_DIR "/bench/spin_barrier";
+    if (std::thread::hardware_concurrency() != 2) GTEST_SKIP() << "the figures are for two CPUs";
+    const Managed managed;
+    const std::vector<std::string> words{program, "--rounds", "20000"};
+    double alone_s = 0;
+    for (int i = 0; i < 2; ++i) {
+        const Outcome alone = Managed::one({words, {}, {}});
+        alone_s += std::chrono::duration<double>(alone.ended - alone.started).count();
+    }
+    const std::vector<bench::Command> both(2, managed.run_command(words));
+    const auto outcomes = bench::run_together(both, std::chrono::seconds(120));
+    double together_s = 0;
+    for (const Outcome& outcome : outcomes) {
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+        together_s =
+            std::max(together_s, std::chrono::duration<double>(outcome.ended - outcome.started).count());
+    }
+    // 40 to 170 times longer as the system runs them; heddle bench has the exact figure.
+    EXPECT_LT(together_s, 4 * alone_s);
+}
+
+TEST(RunRuntimes, EachWheelKeepsItsLibgomp) {
+    if (!there("wheels")) GTEST_SKIP() << "libgomp is missing";
+    const Managed managed;
+    const bench::Command bare{{kPrograms + "wheels", kPrograms + "."}, {"OMP_DYNAMIC=false"}, {}};
+    EXPECT_EQ(Managed::one(bare).output, "numbers 3 2 3 teams 3 2 3\n");
+    const Outcome one =
+        Managed::one(managed.command({"run", "--max", "1", "--", kPrograms + "wheels", kPrograms + "."}));
+    EXPECT_EQ(one.output, "numbers 3 2 3 teams 1 1 1\n") << one.errors;
+}
+
 TEST(RunRuntimes, NumpyOnOpenBlasComputesTheSame) {
     const std::string script =
         "import numpy; numpy.random.seed(1); a = numpy.random.rand(300, 300); print(round(float((a @ "

@@ -301,6 +301,78 @@ TEST_F(ArbiterTest, RefusesWhomItCannotServe) {
     EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kFull);
 }
 
+/// Lets the arbiter's deadlines come for so long, and sums up what `seen` finds after each.
+template <class Seen>
+void pass(Nanoseconds time, Time& now, Arbiter& arbiter, Seen seen) {
+    for (const Time end = now + time; now < end;) {
+        const auto deadline = arbiter.next_deadline();
+        ASSERT_TRUE(deadline) << "somebody waits for a turn";
+        now = std::max(now + 1us, *deadline);
+        arbiter.tick(now);
+        seen();
+    }
+}
+
+TEST_F(ArbiterTest, GangsTakeTurnsWithAllTheirThreads) {
+    start("core:2 pu:1");
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    arbiter_->needs_together(a, 2, now_);
+    arbiter_->needs_together(b, 2, now_);
+    settle();
+    int turns = 0;
+    ClientId last;
+    pass(1s, now_, *arbiter_, [&] {
+        settle();
+        ASSERT_EQ(held(a) + held(b), 2);
+        ASSERT_NE(held(a), 1) << "a gang runs as a whole";
+        const ClientId runs = held(a) == 2 ? a : b;
+        ASSERT_TRUE(published_[runs == a ? b : a].parked);
+        ASSERT_FALSE(published_[runs].parked);
+        turns += runs != last;
+        last = runs;
+    });
+    EXPECT_NEAR(turns, 50, 3);
+    arbiter_->needs_together(a, 0, now_);
+    arbiter_->needs_together(b, 0, now_);
+    settle();
+    EXPECT_EQ(held(a), 1);
+    EXPECT_EQ(held(b), 1);
+    EXPECT_FALSE(published_[a].parked || published_[b].parked);
+}
+
+TEST_F(ArbiterTest, TurnsGoByWeightAndFillTheMachine) {
+    start("core:4 pu:1");
+    const ClientId heavy = join(4, {}, 3);
+    const ClientId gang = join(3);
+    const ClientId small = join(1);
+    arbiter_->needs_together(gang, 3, now_);
+    settle();
+    std::map<ClientId, int> sum;
+    int looks = 0;
+    pass(4s, now_, *arbiter_, [&] {
+        settle();
+        ++looks;
+        for (const ClientId id : {heavy, gang, small}) sum[id] += held(id);
+        ASSERT_TRUE(held(gang) == 0 || held(gang) >= 3) << held(gang);
+    });
+    EXPECT_NEAR(sum[heavy] + sum[gang] + sum[small], 4 * looks, looks / 4) << "CPUs lie idle";
+    EXPECT_GT(sum[heavy], sum[gang]);
+    EXPECT_GT(sum[gang], 0);
+    EXPECT_GT(sum[small], 0);
+}
+
+TEST_F(ArbiterTest, AGangThatFitsIsLeftAlone) {
+    start("core:4 pu:1");
+    const ClientId gang = join(2);
+    const ClientId other = join(2);
+    arbiter_->needs_together(gang, 2, now_);
+    settle();
+    EXPECT_EQ(held(gang), 2);
+    EXPECT_EQ(held(other), 2);
+    EXPECT_FALSE(arbiter_->next_deadline());
+}
+
 TEST_F(ArbiterTest, SamplingEndsWhenNobodyCompetes) {
     start("core:2 pu:1");
     const ClientId a = join(2);

@@ -1,0 +1,36 @@
+// wheels: two objects loaded with RTLD_LOCAL, each with a libgomp of its own, as Python's wheels bring them.
+// Each opens regions; the numbers that they set tell the two copies apart.
+//
+// wheels FOLDER [deepbind]: FOLDER holds one.so and two.so.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef int (*team_function)(int threads, int* number);
+
+static team_function load(const char* folder, const char* name, int flags) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    void* object = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
+    if (object == NULL) {
+        fprintf(stderr, "wheels: %s\n", dlerror());
+        return NULL;
+    }
+    team_function team;
+    *(void**)&team = dlsym(object, "team");
+    return team;
+}
+
+int main(int count, char** words) {
+    if (count < 2) return 2;
+    const int flags = count > 2 && strcmp(words[2], "deepbind") == 0 ? RTLD_DEEPBIND : 0;
+    const team_function one = load(words[1], "one.so", flags);
+    const team_function two = load(words[1], "two.so", flags);
+    if (one == NULL || two == NULL) return 1;
+    /* Each sets its own number, which the other's libgomp must not see. */
+    int numbers[3];
+    const int first = one(3, &numbers[0]), second = two(2, &numbers[1]), third = one(0, &numbers[2]);
+    printf("numbers %d %d %d teams %d %d %d\n", numbers[0], numbers[1], numbers[2], first, second, third);
+    return 0;
+}
