@@ -62,7 +62,7 @@ void Arbiter::name_successors() {
     std::vector<Client*> candidates;
     for (const auto& c : clients_) {
         c->room = 0;
-        if (!c->hands_over || c->held() >= wanted(*c)) continue;
+        if (!c->hands_over || c->sits_out || c->held() >= wanted(*c)) continue;
         c->room = most(*c) - c->held();
         candidates.push_back(c.get());
     }

@@ -38,16 +38,16 @@ void Server::apply(const Publish& publish) {
     heddle_grant_page& page = *connection->grant_page();
     page.noticed.store(static_cast<uint32_t>(publish.noticed), std::memory_order_relaxed);
     if (!publish.wake) return;
-    // The writer's half of the sequence lock of protocol.h.
+    // The writer's half of the sequence lock of protocol.h. release: who reads any of what follows also reads
+    // the odd epoch, or a later one.
     page.epoch.store(publish.epoch - 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
     HEDDLE_FAILPOINT(publish_begins);
     const heddle_mask mask = mask_of(publish.cpus);
     for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
-        page.mask[i].store(mask.words[i], std::memory_order_relaxed);
+        page.mask[i].store(mask.words[i], std::memory_order_release);
     HEDDLE_FAILPOINT(publish_is_half_done);
-    page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_relaxed);
-    page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_relaxed);
+    page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_release);
+    page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_release);
     const uint32_t contended = publish.contended ? uint32_t{HEDDLE_CONTENDED} : 0;
     const uint32_t parked = publish.parked ? uint32_t{HEDDLE_PARKED} : 0;
     page.contended.store(contended | parked);  // seq_cst with the client's demand, see launch/link.c

@@ -207,7 +207,8 @@ void Arbiter::update_contention(Time now) {
     if (contended != contended_)
         for (const auto& c : clients_) c->grant_changed = true;
     contended_ = contended;
-    sampling_ = contended;
+    // A release to a successor that waits for it is told to nobody else.
+    sampling_ = contended || successors_named_;
 }
 
 }  // namespace heddle

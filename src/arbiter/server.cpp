@@ -215,6 +215,9 @@ void Server::handle(Connection& connection, Request request) {
         mapped(connection);
     } else if (std::holds_alternative<ReleasedRequest>(request)) {
         read_releases(connection, {}, false);
+        for (const ClientId peer : std::vector(connection.peers))
+            if (Connection* lender = connection_of(peer); lender != nullptr)
+                read_releases(*lender, {}, false);
         read_page(connection, true);
     } else if (const auto* left = std::get_if<LeftRequest>(&request)) {
         HEDDLE_FAILPOINT(server_hears_of_leaving);

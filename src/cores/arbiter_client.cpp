@@ -18,6 +18,9 @@
 namespace heddle {
 namespace {
 
+/// Looks of an actively waiting thread between two system calls that let others on its core run.
+constexpr unsigned kLooks = 48;
+
 /// Clients of this process, for fork(2)'s handlers.
 struct Registry {
     std::mutex mutex;
@@ -143,7 +146,7 @@ std::string ArbiterClient::problem() const {
 CpuSet ArbiterClient::held() const {
     CpuSet cpus;
     for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-        if (const State now = state(cpu); now == kHeld || now == kTaken) cpus.insert(cpu);
+        if (holds(cpu)) cpus.insert(cpu);
     return cpus;
 }
 
@@ -175,47 +178,62 @@ void ArbiterClient::set_demand(int cpus, bool soon) {
 }
 
 ArbiterClient::Lent ArbiterClient::lend(int cpu) {
-    return release(cpu, kLent);
+    if (!valid(cpu)) return Lent::kNotHeld;
+    const std::lock_guard guard(mutex_);
+    Link* link = link_.load(std::memory_order_relaxed);
+    const State before = state(cpu);
+    if (before == kTaken && link != nullptr) {
+        set_state(cpu, kPassing);
+        link->connection.send(HEDDLE_RELEASED);
+        return Lent::kLent;
+    }
+    if (before != kHeld) return Lent::kNotHeld;
+    if (link != nullptr) return release(*link, cpu, kLent);
+    set_state(cpu, kLent);
+    return Lent::kLent;
 }
 
 void ArbiterClient::released(int cpu) {
-    (void)release(cpu, kAbsent);
+    if (!valid(cpu)) return;
+    const std::lock_guard guard(mutex_);
+    Link* link = link_.load(std::memory_order_relaxed);
+    if (state(cpu) != kLeaving || link == nullptr) return;
+    (void)release(*link, cpu, kAbsent);
+    say_left(*link);
 }
 
-/// From kHeld (lend) or kLeaving (released): the one place where a CPU leaves this process.
-ArbiterClient::Lent ArbiterClient::release(int cpu, State after_lending) {
-    if (!valid(cpu)) return Lent::kNotHeld;
-    const std::lock_guard guard(mutex_);
-    if (state(cpu) != (after_lending == kLent ? kHeld : kLeaving)) return Lent::kNotHeld;
-    Link* link = link_.load(std::memory_order_relaxed);
-    if (link == nullptr) {
-        set_state(cpu, after_lending);
-        return Lent::kLent;
-    }
-    heddle_client_page& page = link->connection.page();
-    const uint64_t named = link->connection.grant().successor[cpu].load(std::memory_order_acquire);
+/// Under mutex_: the one place where a CPU leaves this process.
+ArbiterClient::Lent ArbiterClient::release(Link& link, int cpu, State after_lending) {
+    heddle_client_page& page = link.connection.page();
+    const uint64_t named = link.connection.grant().successor[cpu].load(std::memory_order_acquire);
     const uint32_t generation = heddle_word_generation(named);
     const uint32_t successor = heddle_word_client(named);
     // The CPU is the successor's from here on: seq_cst with its and the arbiter's reads of the word.
     page.release[cpu].exchange(heddle_word(generation, successor != 0 ? successor : HEDDLE_LENT));
     set_state(cpu, successor != 0 ? kAbsent : after_lending);
-    if (successor != 0) {
-        page.bell[cpu].fetch_add(1);
-        const auto peer = std::ranges::find(link->peers, successor, [](const auto& p) { return p->client; });
-        // seq_cst with the sleeper's counting itself before it looks: it sees the word, or we see the
-        // sleeper.
-        if (peer == link->peers.end() || (*peer)->words().sleepers.load() != 0)
-            futex_wake(page.bell[cpu], INT_MAX);
+    if (successor == 0) {
+        if (after_lending == kAbsent || link.connection.grant().contended.load() != 0)
+            link.connection.send(HEDDLE_RELEASED);
+        return Lent::kLent;
     }
-    if (successor != 0 || after_lending == kAbsent || link->connection.grant().contended.load() != 0)
-        link->connection.send(HEDDLE_RELEASED);
-    if (after_lending == kAbsent) say_left(*link);
-    return successor != 0 ? Lent::kHandedOver : Lent::kLent;
+    page.bell[cpu].fetch_add(1);
+    const auto peer = std::ranges::find(link.peers, successor, [](const auto& p) { return p->client; });
+    const heddle_client_page* theirs = peer == link.peers.end() ? nullptr : &(*peer)->words();
+    // seq_cst with the sleeper's counting itself before it looks: it sees the word, or we see the sleeper.
+    if (theirs == nullptr || theirs->sleepers.load() != 0) futex_wake(page.bell[cpu], INT_MAX);
+    // A message would keep this core busy while somebody waits for it: the arbiter looks by itself soon.
+    if (theirs == nullptr || theirs->watchers.load(std::memory_order_relaxed) == 0)
+        link.connection.send(HEDDLE_RELEASED);
+    return Lent::kHandedOver;
 }
 
 bool ArbiterClient::reclaim(int cpu) {
     if (!valid(cpu)) return false;
     const std::lock_guard guard(mutex_);
+    if (state(cpu) == kPassing) {
+        set_state(cpu, kTaken);
+        return true;
+    }
     if (state(cpu) != kLent) return false;
     if (const Link* link = link_.load(std::memory_order_relaxed); link != nullptr) {
         std::atomic<uint64_t>& word = link->connection.page().release[cpu];
@@ -247,11 +265,10 @@ bool ArbiterClient::handed(const Link& link, int cpu, uint64_t& lender) const no
 }
 
 bool ArbiterClient::take_from(Link& link, int cpu) {
-    uint64_t lender;
-    if (!handed(link, cpu, lender)) return false;
     const std::lock_guard guard(mutex_);
-    if (state(cpu) != kAbsent || link_.load(std::memory_order_relaxed) != &link) return false;
-    if (!handed(link, cpu, lender)) return false;
+    uint64_t lender;
+    if (state(cpu) != kAbsent || link_.load(std::memory_order_relaxed) != &link || !handed(link, cpu, lender))
+        return false;
     taken_generation_[static_cast<size_t>(cpu)] = heddle_word_generation(lender);
     set_state(cpu, kTaken);
     return true;
@@ -261,7 +278,8 @@ bool ArbiterClient::take(int cpu) {
     if (!valid(cpu) || state(cpu) != kAbsent) return false;
     const Reader reader(*this);
     Link* link = reader.link();
-    return link != nullptr && take_from(*link, cpu);
+    uint64_t lender;
+    return link != nullptr && handed(*link, cpu, lender) && take_from(*link, cpu);
 }
 
 bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
@@ -273,31 +291,39 @@ bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
     for (unsigned turn = 1;; ++turn) {
         const uint32_t rung = bell_.load();
         if (stopping_) return false;
-        if (const State is = state(cpu); is == kHeld || is == kTaken) return true;
+        if (holds(cpu)) return true;
         const Reader reader(*this);
         Link* link = reader.link();
-        if (link != nullptr && take_from(*link, cpu)) return true;
-        if (turn % 64 != 0 && active > Nanoseconds(0)) {
-            pause_briefly();
+        if (link == nullptr) {
+            if (now() >= until) return false;
+            futex_wait(bell_, rung, until);
             continue;
         }
+        const Watcher watcher(link->connection.page());
+        uint64_t lender;
+        bool seen = handed(*link, cpu, lender);
+        for (unsigned looks = 0; looks < kLooks && active > Nanoseconds(0) && !seen; ++looks) {
+            pause_briefly();
+            seen = handed(*link, cpu, lender);
+        }
+        if (seen && take_from(*link, cpu)) return true;
         const Time time = now();
         if (time >= until) return false;
-        if (time < asleep_from) continue;
-        const Peer* peer = link == nullptr
-                               ? nullptr
-                               : link->watched[static_cast<size_t>(cpu)].load(std::memory_order_acquire);
+        if (time < asleep_from) {
+            std::this_thread::yield();  // the lender may be on this very core
+            continue;
+        }
+        const Peer* peer = link->watched[static_cast<size_t>(cpu)].load(std::memory_order_acquire);
         if (peer == nullptr) {
             futex_wait(bell_, rung, until);
             continue;
         }
-        heddle_client_page& own = link->connection.page();
-        own.sleepers.fetch_add(1);  // before the look at the word, see release()
+        std::atomic<uint32_t>& sleepers = link->connection.page().sleepers;
+        sleepers.fetch_add(1);  // before the look at the word, see release()
         const std::atomic<uint32_t>& bell = peer->words().bell[cpu];
         const uint32_t heard = bell.load();
-        uint64_t lender;
         if (!handed(*link, cpu, lender)) futex_wait_either(bell, heard, bell_, rung, until);
-        own.sleepers.fetch_sub(1);
+        sleepers.fetch_sub(1);
     }
 }
 

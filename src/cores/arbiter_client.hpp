@@ -56,6 +56,9 @@ class ArbiterClient {
     [[nodiscard]] std::string problem() const;
     /// The CPUs that the process may use now. Those it was asked to leave are not among them.
     [[nodiscard]] CpuSet held() const;
+    [[nodiscard]] bool holds(int cpu) const noexcept {
+        return valid(cpu) && (state(cpu) == kHeld || state(cpu) == kTaken);
+    }
 
     /// How many CPUs the process could use now, those that it holds included. `soon`: others should act on a
     /// decrease at once, not only once it has lasted.
@@ -64,7 +67,7 @@ class ArbiterClient {
     enum class Lent {
         kHandedOver,  ///< another process has it; take it back by demand
         kLent,        ///< nobody has it yet: reclaim() may succeed
-        kNotHeld,     ///< it is not ours to lend, or was handed to us a moment ago and is not yet confirmed
+        kNotHeld,     ///< it is not ours to lend
     };
     /// Lets others use a CPU; no thread of the process may run there any more. Lower the demand first, or the
     /// arbiter makes up for it. Some 100 ns, and a system call only where somebody waits.
@@ -91,6 +94,7 @@ class ArbiterClient {
         kAbsent,   // not ours
         kHeld,     // ours, as the arbiter knows
         kTaken,    // handed to us; the arbiter is about to learn of it
+        kPassing,  // taken, and lent before the arbiter knew: released as soon as it does
         kLent,     // released to nobody in particular
         kLeaving,  // asked back, and not released yet
     };
@@ -126,7 +130,7 @@ class ArbiterClient {
     [[nodiscard]] ClientDescription describe() const;
     [[nodiscard]] bool handed(const Link& link, int cpu, uint64_t& lender) const noexcept;
     [[nodiscard]] bool take_from(Link& link, int cpu);
-    Lent release(int cpu, State after_lending);
+    Lent release(Link& link, int cpu, State after_lending);
     void announce(const CpuSet& gained, const CpuSet& asked_back);
     [[nodiscard]] State state(int cpu) const noexcept {
         return static_cast<State>(states_[static_cast<size_t>(cpu)].load(std::memory_order_acquire));

@@ -75,8 +75,9 @@ void ArbiterClient::obey(Link& link) {
         // The lenders first: the arbiter shows the grant before it takes the lender away.
         CpuSet denied;
         for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-            if (state(cpu) == kTaken && heddle_word_generation(grant.lender[cpu].load()) !=
-                                            taken_generation_[static_cast<size_t>(cpu)])
+            if ((state(cpu) == kTaken || state(cpu) == kPassing) &&
+                heddle_word_generation(grant.lender[cpu].load()) !=
+                    taken_generation_[static_cast<size_t>(cpu)])
                 denied.insert(cpu);
         const ArbiterConnection::Grant granted = link.connection.read_grant();
         for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu) {
@@ -88,12 +89,16 @@ void ArbiterClient::obey(Link& link) {
                 heddle_word_generation(word) == heddle_word_generation(grant.successor[cpu].load());
             if (granted.cpus.contains(cpu)) {
                 if (before == kHeld || released) continue;
+                if (before == kPassing) {
+                    (void)release(link, cpu, kLent);
+                    continue;
+                }
                 if (before != kTaken) gained.insert(cpu);
                 set_state(cpu, kHeld);
             } else if (before == kHeld || (before == kTaken && denied.contains(cpu))) {
                 set_state(cpu, kLeaving);
                 asked_back.insert(cpu);
-            } else if (before == kLent) {
+            } else if (before == kLent || (before == kPassing && denied.contains(cpu))) {
                 set_state(cpu, kAbsent);
                 left_already = true;
             }
@@ -168,7 +173,7 @@ void ArbiterClient::reregister() {
                 const std::lock_guard guard(mutex_);
                 // What was lent was not described as held, and is the new arbiter's.
                 for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-                    if (state(cpu) == kLent) set_state(cpu, kAbsent);
+                    if (state(cpu) == kLent || state(cpu) == kPassing) set_state(cpu, kAbsent);
                 retired_links_.emplace_back(link_.exchange(opened.release()));
                 problem_.clear();
             }

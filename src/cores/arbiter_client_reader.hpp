@@ -20,6 +20,20 @@ class ArbiterClient::Reader {
     const ArbiterClient& client_;
 };
 
+/// While one lives, lenders know that somebody of ours waits for a CPU.
+class Watcher {
+  public:
+    explicit Watcher(heddle_client_page& page) noexcept : watchers_(page.watchers) {
+        watchers_.fetch_add(1, std::memory_order_relaxed);  // a hint: see ArbiterClient::release
+    }
+    ~Watcher() { watchers_.fetch_sub(1, std::memory_order_relaxed); }
+    Watcher(const Watcher&) = delete;
+    Watcher& operator=(const Watcher&) = delete;
+
+  private:
+    std::atomic<uint32_t>& watchers_;
+};
+
 inline void pause_briefly() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

@@ -178,12 +178,11 @@ ArbiterConnection::Grant ArbiterConnection::read_grant() const {
     Grant read;
     heddle_mask mask;
     do {
-        // The reader's half of the sequence lock of protocol.h.
+        // The reader's half of the sequence lock of protocol.h. acquire: the epoch is read again after these.
         read.epoch = grant().epoch.load(std::memory_order_acquire);
-        read.leaving = grant().leaving.load(std::memory_order_relaxed) != 0;
+        read.leaving = grant().leaving.load(std::memory_order_acquire) != 0;
         for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
-            mask.words[i] = grant().mask[i].load(std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_acquire);
+            mask.words[i] = grant().mask[i].load(std::memory_order_acquire);
     } while (read.epoch % 2 != 0 || grant().epoch.load(std::memory_order_relaxed) != read.epoch);
     read.cpus = cpus_of(mask);
     return read;

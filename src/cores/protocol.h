@@ -79,7 +79,7 @@ enum heddle_message_type {
     HEDDLE_WATCH = 13, /* c->a an observer asks for EVENTs from now on, the present state first */
     HEDDLE_EVENT = 14,
     HEDDLE_MAPPED = 15,    /* c->a the client page is mapped: from now on nobody may map it for writing */
-    HEDDLE_RELEASED = 16,  /* c->a release words changed and somebody should look */
+    HEDDLE_RELEASED = 16,  /* c->a somebody should look at the release words: mine and my lenders' */
     HEDDLE_PEER = 17,      /* a->c with one descriptor: the client page of another client, to map read-only */
     HEDDLE_PEER_GONE = 18, /* a->c that client is no more */
 };
@@ -241,14 +241,13 @@ typedef struct {
 } heddle_grant_page;
 
 typedef struct {
-    heddle_atomic_u32 demand;                   /* CPUs that the client could use now */
-    heddle_atomic_u32 sleepers;                 /* its threads that sleep until a CPU is handed to them */
-    heddle_atomic_u64 since_ns;                 /* CLOCK_MONOTONIC when demand was last written */
+    heddle_atomic_u32 demand;   /* CPUs that the client could use now */
+    heddle_atomic_u32 sleepers; /* its threads that sleep until a CPU is handed to them */
+    heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
+    heddle_atomic_u32 watchers; /* those that sleep and those that look all the time */
+    heddle_atomic_u32 together; /* threads that spin for each other, and need a CPU each at once */
     heddle_atomic_u64 release[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
     heddle_atomic_u32 bell[HEDDLE_MAX_CPUS];    /* counts writes of release that others wait for; a futex */
-    heddle_atomic_u32
-        together; /* threads that wait for each other by spinning, and need a CPU each at once */
-    heddle_atomic_u32 reserved;
 } heddle_client_page;
 
 /* The word {generation, client}, and its parts. */

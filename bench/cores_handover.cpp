@@ -1,0 +1,264 @@
+// A CPU handed from one process to another that waits for it, through ArbiterClient and a real arbiter.
+//
+// cores.handover: from the release to the taker's first instruction on that very core; the lender's thread
+// and the taker's are both bound to it, and the taker waits actively. cores.handover_asleep: the same with
+// the taker asleep; its limit is a bare futex wake between two such threads, measured in the same run, and 5
+// us. cores.handover_seen: until a taker that waits actively on another core sees the release.
+//
+// A pair of processes hands one CPU to and fro; the arbiter, a thread of the parent, only names successors
+// and hears of it later. With one core there is no other to see anything from: cores.handover_seen is left
+// out.
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "arbiter/server.hpp"
+#include "cores/arbiter_client.hpp"
+#include "cores/futex.hpp"
+#include "heddle/error.hpp"
+
+namespace {
+
+using namespace heddle;
+using namespace std::chrono_literals;
+
+int64_t now_ns() {
+    return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+void bind_to(int cpu) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(static_cast<size_t>(cpu), &cpus);
+    if (::sched_setaffinity(0, sizeof cpus, &cpus) != 0)
+        throw Error(ErrorCode::kSystem, "cannot bind a thread to a CPU");
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const size_t n = values.size();
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+void print(const char* name, const std::vector<double>& values, double limit = 0) {
+    const double middle = median(values);
+    std::vector<double> deviations;
+    for (const double value : values) deviations.push_back(std::abs(value - middle));
+    std::printf("{\"name\":\"%s\",\"n\":%zu,\"median\":%.3f,\"mad\":%.3f,\"unit\":\"us\"", name,
+                values.size(), middle, median(deviations));
+    if (limit > 0) std::printf(",\"limit\":%.3f", limit);
+    std::printf("}\n");
+}
+
+constexpr int kMostSamples = 20000;
+
+/// What the two processes share besides the protocol's pages.
+struct Shared {
+    std::atomic<int64_t> released_at;
+    std::atomic<int> count;
+    std::atomic<uint32_t> turn;  // of the bare futex
+    double microseconds[kMostSamples];
+
+    void record() {
+        const int64_t seen = now_ns();
+        const int64_t released = released_at.load(std::memory_order_relaxed);
+        const int at = count.load(std::memory_order_relaxed);
+        if (at >= kMostSamples || released == 0) return;
+        microseconds[at] = static_cast<double>(seen - released) / 1e3;
+        count.store(at + 1, std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool enough(int samples) const { return count.load(std::memory_order_relaxed) >= samples; }
+};
+
+Shared& share() {
+    void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw Error(ErrorCode::kSystem, "no shared memory");
+    return *new (memory) Shared{};
+}
+
+std::vector<double> samples_of(const Shared& shared, int samples) {
+    return {shared.microseconds, shared.microseconds + std::min(samples, shared.count.load())};
+}
+
+/// Runs work(0) and work(1) in processes of their own; throws where one fails.
+template <class Work>
+void in_two_processes(Work work) {
+    pid_t children[2];
+    for (int side = 0; side < 2; ++side) {
+        children[side] = ::fork();
+        if (children[side] != 0) continue;
+        int code = 0;
+        try {
+            work(side);
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "cores_handover: %s\n", error.what());
+            code = 1;
+        }
+        ::_exit(code);
+    }
+    bool failed = false;
+    for (const pid_t child : children) {
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        failed |= status != 0;
+    }
+    if (failed) throw Error(ErrorCode::kSystem, "a process of the pair failed");
+}
+
+/// An arbiter in a process of its own that ends with this object.
+class Daemon {
+  public:
+    Daemon(const std::string& path, int cpu) : child_(::fork()) {
+        if (child_ == 0) {
+            try {
+                bind_to(cpu);
+                Os os;
+                SteadyClock clock;
+                ServerConfig config;
+                config.path = path;
+                Server(
+                    config,
+                    Arbiter(Machine::synthetic("core:64 pu:1"), make_policy("proportional"), {}, clock.now()),
+                    os, clock)
+                    .run();
+            } catch (const std::exception& error) {
+                std::fprintf(stderr, "cores_handover: %s\n", error.what());
+            }
+            ::_exit(1);
+        }
+        for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(1ms);
+        std::this_thread::sleep_for(10ms);
+    }
+    ~Daemon() {
+        ::kill(child_, SIGKILL);
+        ::waitpid(child_, nullptr, 0);
+    }
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+
+  private:
+    pid_t child_;
+};
+
+struct Setting {
+    int cpu;         ///< the one that is handed over
+    int threads[2];  ///< where each side's thread runs
+    int others;      ///< where the arbiter and the clients' link threads run
+    Nanoseconds active;
+    bool both_ways;  ///< samples of both directions, or of 0 to 1 alone
+};
+
+/// Lends the CPU as soon as somebody is named for it; false when there are enough samples.
+bool hand_over(ArbiterClient& client, Shared& shared, int cpu, int samples) {
+    // What was just handed to us goes on only once the arbiter has heard of it: lending it tells the arbiter.
+    shared.released_at.store(0, std::memory_order_relaxed);
+    if (client.lend(cpu) == ArbiterClient::Lent::kHandedOver || !client.reclaim(cpu)) return true;
+    std::this_thread::sleep_for(300us);
+    while (!shared.enough(samples)) {
+        // Who releases a CPU has been at work on it: its caches are warm.
+        for (const int64_t until = now_ns() + 5'000; now_ns() < until;) (void)client.holds(cpu);
+        shared.released_at.store(now_ns(), std::memory_order_relaxed);
+        const auto lent = client.lend(cpu);
+        if (lent == ArbiterClient::Lent::kHandedOver) return true;
+        shared.released_at.store(0, std::memory_order_relaxed);
+        if (lent == ArbiterClient::Lent::kLent && !client.reclaim(cpu)) return true;
+        std::this_thread::sleep_for(300us);
+    }
+    return false;
+}
+
+std::vector<double> measure(const std::string& folder, const Setting& setting, int samples) {
+    Shared& shared = share();
+    const std::string path = folder + "/arbiter.sock";
+    std::filesystem::remove(path);
+    const Daemon daemon(path, setting.others);
+    in_two_processes([&](int side) {
+        bind_to(setting.others);
+        ArbiterClientOptions options;
+        options.name = side == 0 ? "lender" : "taker";
+        options.allowed = {setting.cpu};
+        options.path = path;
+        ArbiterClient client(options, {});
+        if (!client.managed()) throw Error(ErrorCode::kUnavailable, client.problem());
+        bind_to(setting.threads[side]);
+        const auto deadline =
+            std::chrono::time_point_cast<Nanoseconds>(std::chrono::steady_clock::now()) + 60s;
+        bool first = true;
+        while (!shared.enough(samples)) {
+            if (!client.holds(setting.cpu)) {
+                const auto soon =
+                    std::chrono::time_point_cast<Nanoseconds>(std::chrono::steady_clock::now()) + 100ms;
+                if (!client.wait_for(setting.cpu, setting.active, soon)) {
+                    if (soon > deadline) throw Error(ErrorCode::kUnavailable, "the CPU does not come");
+                    continue;
+                }
+                if (!first && (setting.both_ways || side == 1)) shared.record();
+            }
+            first = false;
+            if (!hand_over(client, shared, setting.cpu, samples)) break;
+        }
+    });
+    return samples_of(shared, samples);
+}
+
+/// Two threads on one core that wake each other by a futex and nothing else.
+std::vector<double> measure_bare_futex(int cpu, int samples) {
+    Shared& shared = share();
+    in_two_processes([&](int side) {
+        bind_to(cpu);
+        const auto own = static_cast<uint32_t>(side);
+        while (!shared.enough(samples)) {
+            for (uint32_t turn = shared.turn.load(); turn != own; turn = shared.turn.load())
+                futex_wait(shared.turn, turn, Time::max());
+            shared.record();
+            shared.released_at.store(now_ns(), std::memory_order_relaxed);
+            shared.turn.store(1 - own);
+            futex_wake(shared.turn, 1);
+        }
+        shared.turn.store(1 - own);
+        futex_wake(shared.turn, 1);
+    });
+    return samples_of(shared, samples);
+}
+
+int run(int samples) {
+    char pattern[] = "/tmp/heddle-bench-XXXXXX";
+    const std::string folder = ::mkdtemp(pattern);
+    cpu_set_t allowed;
+    ::sched_getaffinity(0, sizeof allowed, &allowed);
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < 64; ++cpu)
+        if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) cpus.push_back(cpu);
+    const int last = cpus.back(), first = cpus.front();
+    print("cores.handover", measure(folder, {last, {last, last}, first, 10s, true}, samples));
+    if (first != last)
+        print("cores.handover_seen", measure(folder, {last, {last, first}, last, 10s, false}, samples));
+    const double bare = median(measure_bare_futex(last, samples));
+    print("cores.handover_asleep", measure(folder, {last, {last, last}, first, 0s, true}, samples), bare + 5);
+    std::filesystem::remove_all(folder);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+    if (argc > 2 || (argc == 2 && !quick)) {
+        std::fprintf(stderr, "usage: cores_handover [--quick]\n");
+        return 2;
+    }
+    try {
+        return run(quick ? 200 : 2000);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "cores_handover: %s\n", error.what());
+        return 1;
+    }
+}
