@@ -53,6 +53,7 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     client->max = registration.max;
     client->weight = std::clamp(registration.weight, 1, 1000);
     client->allowed = allowed;
+    client->usable = (allowed & cpus_).count();
     client->peak = client->demand;
     client->peak_at = client->accounted_at = now;
     account(now);
@@ -154,6 +155,7 @@ void Arbiter::set_cpus(const CpuSet& cpus, Time now) {
     for (const int cpu : (before - cpus_) & free_)
         must(ledger_.reclaim_cpu(pool_, cpu, ignored), Outcome::kSuccess, "withdrawing a free CPU");
     free_ &= cpus_;
+    for (const auto& client : clients_) client->usable = (client->allowed & cpus_).count();
     for (const auto& client : clients_) revoke(*client, client->granted - cpus_, now);
     CpuSet held;
     for (const auto& client : clients_) held |= client->granted | client->leaving_cpus();
@@ -228,6 +230,8 @@ std::string Arbiter::check() const {
         for (const int cpu : client->granted | leaving)
             if (ledger_.guest(cpu) != client->member || grant_of(cpu).holder != client->id)
                 return fmt::format("CPU {} is not client {}'s in the ledger", cpu, client->id.value);
+        if (client->held_count != client->granted.count())
+            return fmt::format("the CPUs of client {} are miscounted", client->id.value);
         if (!client->allowed.contains(client->granted))
             return fmt::format("client {} holds a CPU outside its affinity", client->id.value);
     }
@@ -286,6 +290,7 @@ void Arbiter::grant(Client& client, const CpuSet& cpus, Time now) {
     }
     free_ -= cpus;
     client.granted |= cpus;
+    client.held_count = client.granted.count();
     client.grant_changed = true;
 }
 
@@ -296,6 +301,7 @@ void Arbiter::revoke(Client& client, const CpuSet& cpus, Time now) {
         must(ledger_.reclaim_cpu(pool_, cpu, ignored), Outcome::kNoted, "revoking a CPU");
     }
     client.granted -= cpus;
+    client.held_count = client.granted.count();
     client.grant_changed = true;
     client.leaving.push_back({cpus, client.epoch + 2, now + limits_.fence_after});
 }
@@ -319,6 +325,7 @@ void Arbiter::vacate(Client& client, const CpuSet& cpus, Time now) {
     free_ |= cpus & cpus_;
     if (client.granted.intersects(cpus)) client.grant_changed = true;
     client.granted -= cpus;
+    client.held_count = client.granted.count();
     for (Client::Leaving& part : client.leaving) part.cpus -= cpus;
     std::erase_if(client.leaving, [](const Client::Leaving& part) { return part.cpus.empty(); });
 }

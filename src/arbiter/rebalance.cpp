@@ -55,8 +55,7 @@ void Arbiter::rebalance(Time now) {
 }
 
 int Arbiter::most(const Client& client) const {
-    const int usable = (client.allowed & cpus_).count();
-    return client.max == 0 ? usable : std::min(client.max, usable);
+    return client.max == 0 ? client.usable : std::min(client.max, client.usable);
 }
 
 int Arbiter::wanted(const Client& client) const {
@@ -163,7 +162,9 @@ void Arbiter::swap_for_affinity(Time now) {
         int missing = needy->target - needy->held() - needy->leaving_cpus().count();
         for (const auto& holder : clients_) {
             if (missing <= 0 || free_.empty()) break;
-            if (holder == needy) continue;
+            if (holder == needy || !free_.intersects(holder->allowed) ||
+                !holder->granted.intersects(needy->allowed))
+                continue;
             const CpuSet offered = free_ & holder->allowed;
             const CpuSet wished = holder->granted & needy->allowed;
             const int count = std::min({missing, offered.count(), wished.count()});

@@ -243,6 +243,13 @@ bool ArbiterClient::reclaim(int cpu) {
             set_state(cpu, kAbsent);
             return false;
         }
+        // Asked back meanwhile: what we do not know yet has priority.
+        if (!link->connection.read_grant().cpus.contains(cpu)) {
+            word.store(heddle_word(heddle_word_generation(lent), HEDDLE_LENT));
+            set_state(cpu, kAbsent);
+            link->connection.send(HEDDLE_RELEASED);
+            return false;
+        }
     }
     set_state(cpu, kHeld);
     return true;
