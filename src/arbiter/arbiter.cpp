@@ -19,6 +19,7 @@ Arbiter::Arbiter(Machine machine, std::unique_ptr<Policy> policy, const ArbiterL
       cpus_(cpus.empty() ? machine_.cpus() : cpus & machine_.cpus()),
       free_(cpus_),
       grants_(static_cast<size_t>(machine_.cpus().last() + 1)),
+      owners_(grants_.size()),
       core_time_{},
       accounted_at_(now),
       last_sample_(now),
@@ -40,6 +41,9 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     const CpuSet allowed =
         registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
     if (!allowed.intersects(cpus_)) return Refusal::kNoCpus;
+    const CpuSet owned = policy_->has_owners() ? registration.owned : CpuSet{};
+    if (const Refusal refusal = refusal_of_owned(owned, registration.user); refusal != Refusal::kNone)
+        return refusal;
 
     auto client = std::make_unique<Client>();
     client->id = id = ClientId{++last_id_};
@@ -57,9 +61,10 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     client->peak = client->demand;
     client->peak_at = client->accounted_at = now;
     account(now);
-    if (policy_->has_owners()) {
-        client->owned = registration.owned & machine_.cpus();
-        for (const auto& other : clients_) client->owned -= other->owned;
+    client->owned = owned;
+    for (const int cpu : owned) {
+        owners_[static_cast<size_t>(cpu)] = id;
+        count_lent(cpu, holder(cpu), 1);
     }
     Client& joined = *clients_.emplace_back(std::move(client));
     say({Event::Kind::kJoined, id, -1, registration.pid, registration.name});
@@ -80,6 +85,10 @@ void Arbiter::leave(ClientId id, bool died, Time now) {
     Actions ignored;
     must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");
     say({Event::Kind::kLeft, id, -1, died ? 1U : 0U, {}});
+    for (const int cpu : client.owned) {
+        count_lent(cpu, holder(cpu), -1);
+        owners_[static_cast<size_t>(cpu)] = ClientId{0};
+    }
     core_time_.used += client.cpu_time;
     clients_.erase(place);
     rebalance(now);
@@ -199,7 +208,8 @@ std::vector<ClientStatus> Arbiter::clients(Time now) const {
     for (const auto& c : clients_) {
         const auto running = c->held() + c->leaving_cpus().count();
         all.push_back({c->id, c->name, c->pid, c->user, c->demand, c->min, c->max, c->weight, c->target,
-                       c->granted, c->leaving_cpus(), c->cpu_time + running * (now - c->accounted_at)});
+                       c->granted, c->leaving_cpus(), c->owned,
+                       c->cpu_time + running * (now - c->accounted_at)});
     }
     return all;
 }
@@ -235,6 +245,14 @@ std::string Arbiter::check() const {
         if (!client->allowed.contains(client->granted))
             return fmt::format("client {} holds a CPU outside its affinity", client->id.value);
     }
+    int lent = 0;
+    for (const auto& client : clients_)
+        for (const int cpu : client->owned) {
+            if (owner_of(cpu) != client->id)
+                return fmt::format("CPU {} is not its owner's, client {}", cpu, client->id.value);
+            lent += holder(cpu) != ClientId{0} && holder(cpu) != client->id;
+        }
+    if (lent != lent_) return fmt::format("{} CPUs are lent, and {} were counted", lent, lent_);
     for (const int cpu : free_)
         if (grant_of(cpu).holder != ClientId{0} || !grant_of(cpu).successors.empty())
             return fmt::format("CPU {} is free, and has a grant", cpu);
@@ -250,22 +268,31 @@ Arbiter::Client* Arbiter::find(ClientId id) const {
 CoreTime Arbiter::core_time(Time now) const {
     CoreTime sum = core_time_;
     for (const ClientStatus& client : clients(now)) sum.used += client.cpu_time;
-    sum.lent += lent_cpus() * (now - accounted_at_);
+    sum.lent += lent_ * (now - accounted_at_);
     sum.idle += free_.count() * (now - accounted_at_);
     return sum;
 }
 
-int Arbiter::lent_cpus() const {
-    if (!policy_->has_owners()) return 0;
-    int lent = 0;
-    for (const auto& holder : clients_)
-        for (const auto& owner : clients_)
-            if (holder != owner) lent += ((holder->granted | holder->leaving_cpus()) & owner->owned).count();
-    return lent;
+Refusal Arbiter::refusal_of_owned(const CpuSet& owned, UserId user) const {
+    if (owned.empty()) return Refusal::kNone;
+    if (!machine_.cpus().contains(owned)) return Refusal::kNotThere;
+    CpuSet taken;
+    long of_user = owned.count();
+    for (const auto& other : clients_) {
+        taken |= other->owned;
+        if (other->user == user) of_user += other->owned.count();
+    }
+    if (owned.intersects(taken)) return Refusal::kOwned;
+    return of_user > limits_.owned_per_user ? Refusal::kOwnsTooMany : Refusal::kNone;
+}
+
+void Arbiter::count_lent(int cpu, ClientId holder, int change) {
+    const ClientId owner = owner_of(cpu);
+    if (owner != ClientId{0} && holder != ClientId{0} && owner != holder) lent_ += change;
 }
 
 void Arbiter::account(Time now) {
-    core_time_.lent += lent_cpus() * (now - accounted_at_);
+    core_time_.lent += lent_ * (now - accounted_at_);
     core_time_.idle += free_.count() * (now - accounted_at_);
     accounted_at_ = now;
 }
@@ -285,6 +312,7 @@ void Arbiter::grant(Client& client, const CpuSet& cpus, Time now) {
         CpuGrant& grant = grants_[static_cast<size_t>(cpu)];
         ++grant.generation;
         grant.holder = client.id;
+        count_lent(cpu, client.id, 1);
         actions_.emplace_back(NameSuccessor{client.id, cpu, grant.generation, ClientId{0}});
         say({Event::Kind::kCpu, client.id, cpu, 0, {}});
     }
@@ -319,6 +347,7 @@ void Arbiter::vacate(Client& client, const CpuSet& cpus, Time now) {
             if (cpus_.contains(cpu))
                 must(ledger_.lend_cpu(pool_, cpu, ignored), Outcome::kSuccess, "lending a returned CPU");
         }
+        count_lent(cpu, client.id, -1);
         end_grant(cpu);
         say({Event::Kind::kCpu, ClientId{0}, cpu, 0, {}});
     }

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <chrono>
+#include <climits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,7 +40,8 @@ using UserId = uint32_t;
 
 struct ArbiterLimits {
     int clients = 256;
-    int clients_per_user = 256;
+    int clients_per_user = 64;     ///< so that no user takes all the places
+    int owned_per_user = INT_MAX;  ///< CPUs that the clients of one user may own together
     Nanoseconds dwell = std::chrono::milliseconds(1);
     Nanoseconds sample_every = std::chrono::milliseconds(2);  ///< while someone may have to give way
     Nanoseconds fence_after = std::chrono::milliseconds(10);
@@ -66,7 +68,7 @@ struct Registration {
     int weight = 1;
     CpuSet allowed;  ///< empty: all
     CpuSet held;     ///< what it holds already, under an arbiter that went away
-    CpuSet owned;    ///< what it claims as its own, under a policy with owners
+    CpuSet owned;    ///< what it claims as its own; means nothing under a policy without owners
 };
 
 /// The grant of a client is new: show it.
@@ -138,6 +140,7 @@ struct ClientStatus {
     int demand, min, max, weight, target;
     CpuSet granted;
     CpuSet leaving;  ///< asked back, not left yet
+    CpuSet owned;
     Nanoseconds cpu_time;
 };
 
@@ -148,7 +151,15 @@ struct CoreTime {
     Nanoseconds idle;  ///< nobody's
 };
 
-enum class Refusal { kNone, kFull, kUserFull, kNoCpus };
+enum class Refusal {
+    kNone,
+    kFull,
+    kUserFull,
+    kNoCpus,
+    kOwned,     ///< somebody else owns one of the CPUs that it calls its own
+    kNotThere,  ///< it calls CPUs its own that the machine does not have
+    kOwnsTooMany,
+};
 
 class Arbiter {
   public:
@@ -196,6 +207,8 @@ class Arbiter {
     [[nodiscard]] std::vector<ClientStatus> clients(Time now) const;
     [[nodiscard]] CoreTime core_time(Time now) const;
     [[nodiscard]] ClientId holder(int cpu) const { return grant_of(cpu).holder; }
+    /// Whose own the CPU is; ClientId{0}: nobody's.
+    [[nodiscard]] ClientId owner_of(int cpu) const { return owners_[static_cast<size_t>(cpu)]; }
     /// Of a CPU of the machine.
     [[nodiscard]] const CpuGrant& grant_of(int cpu) const { return grants_[static_cast<size_t>(cpu)]; }
     /// All that the client may still be on; empty for one that is not there.
@@ -225,7 +238,11 @@ class Arbiter {
     void account(Client& client, Time now);
     /// To be called before the CPUs that are free, or their owners, change.
     void account(Time now);
-    [[nodiscard]] int lent_cpus() const;
+    [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user) const;
+    [[nodiscard]] int own_missing(const Client& client) const;
+    [[nodiscard]] CpuSet keep(const Client& client, int count) const;
+    /// One more or fewer of the CPUs that another client than their owner holds.
+    void count_lent(int cpu, ClientId holder, int change);
     [[nodiscard]] int most(const Client& client) const;
     [[nodiscard]] int wanted(const Client& client) const;
     [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
@@ -239,6 +256,7 @@ class Arbiter {
     [[nodiscard]] int lack() const;
     void grant_to_the_needy(Time now);
     void revoke_from_the_rich(Time now);
+    void grant_own(Time now);
     void take_back_owned(Time now);
     void swap_for_affinity(Time now);
     void spread_the_rest(Time now);
@@ -258,6 +276,8 @@ class Arbiter {
     /// Lenders that are none any more. Shown after the grants, so that a client that took a CPU and finds its
     /// lender gone also finds the CPU in its grant, if it is.
     std::vector<NameLender> ended_;
+    std::vector<ClientId> owners_;  // by CPU
+    int lent_ = 0;                  // CPUs that another client than their owner holds
     CoreTime core_time_;  // until accounted_at_; of clients that are there, used is in their own accounts
     Time accounted_at_;
     std::vector<std::unique_ptr<Client>> clients_;  // by age

@@ -1,5 +1,6 @@
 // How the arbiter lets CPUs move without it: whom it names in advance, and what it makes of a release.
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include "arbiter/arbiter.hpp"
@@ -71,8 +72,7 @@ void Arbiter::name_successors() {
     std::ranges::stable_sort(candidates, [this](const Client* a, const Client* b) {
         return long{wanted(*a)} * b->held() > long{wanted(*b)} * a->held();
     });
-    std::unordered_map<UserId, std::vector<Client*>> waiting;
-    for (Client* candidate : candidates) waiting[candidate->user].push_back(candidate);
+    std::unordered_map<UserId, std::deque<Client*>> waiting;
 
     std::vector<std::pair<Client*, int>> open;  // CPUs without a successor, and their holders
     for (const auto& holder : clients_) {
@@ -85,22 +85,22 @@ void Arbiter::name_successors() {
                 open.emplace_back(holder.get(), cpu);
         }
     }
-    std::unordered_map<UserId, size_t> turns;
-    for (auto& [user, queue] : waiting) std::erase_if(queue, [](const Client* c) { return c->room == 0; });
+    for (Client* candidate : candidates)
+        if (candidate->room > 0) waiting[candidate->user].push_back(candidate);
     for (const auto& [holder, cpu] : open) {
-        std::vector<Client*>& queue = waiting[holder->user];
+        std::deque<Client*>& queue = waiting[holder->user];
         const CpuGrant& grant_now = grant_of(cpu);
         Client* successor = nullptr;
-        size_t& turn = turns[holder->user];
-        for (size_t k = 0; k < std::min(kTries, queue.size()) && successor == nullptr; ++k) {
-            Client* candidate = queue[turn++ % queue.size()];
+        for (size_t k = 0, tries = std::min(kTries, queue.size()); k < tries && successor == nullptr; ++k) {
+            Client* candidate = queue.front();
+            queue.pop_front();
             const bool honoured =
                 std::ranges::find(grant_now.successors, candidate->id) != grant_now.successors.end();
             if (candidate != holder && candidate->allowed.contains(cpu) && cpus_.contains(cpu) &&
                 (honoured || grant_now.successors.size() < CpuGrant::kMostSuccessors))
                 successor = candidate;
+            if (successor == nullptr || --successor->room > 0) queue.push_back(candidate);
         }
-        if (successor != nullptr && --successor->room == 0) std::erase(queue, successor);
         name_successor(cpu, successor);
     }
 }

@@ -124,6 +124,7 @@ void Server::send_status(Connection& connection) {
         message.target = static_cast<uint32_t>(client.target);
         message.cpu_time_us = static_cast<uint64_t>(client.cpu_time / std::chrono::microseconds(1));
         message.granted = mask_of(client.granted);
+        message.owned = mask_of(client.owned);
         copy_text(message.name, sizeof message.name, client.name);
         queue(connection, message);
     }

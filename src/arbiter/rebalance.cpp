@@ -43,6 +43,7 @@ void Arbiter::rebalance(Time now) {
     take_turns(now);
     if (now >= recovering_until_) {
         enforce_maxima(now);
+        grant_own(now);
         grant_to_the_needy(now);
         take_back_owned(now);
         revoke_from_the_rich(now);
@@ -67,14 +68,15 @@ void Arbiter::enforce_maxima(Time now) {
         if (c->sits_out)
             revoke(*c, CpuSet(c->granted), now);  // a copy: it changes what it takes from
         else if (c->held() > most(*c))
-            revoke(*c, c->granted - machine_.nearest({}, c->granted, most(*c)), now);
+            revoke(*c, c->granted - keep(*c, most(*c)), now);
 }
 
 void Arbiter::compute_targets() {
     std::vector<Claim> claims;
     claims.reserve(clients_.size());
     for (const auto& c : clients_)
-        claims.push_back({c->id, wanted(*c), c->min, c->weight, (c->owned & c->allowed).count(), c->held()});
+        claims.push_back({c->id, wanted(*c), c->min, c->weight,
+                          c->owned.empty() ? 0 : (c->owned & c->allowed & cpus_).count(), c->held()});
     const std::vector<int> targets = policy_->targets(claims, cpus_.count());
     for (size_t i = 0; i < clients_.size(); ++i) clients_[i]->target = targets[i];
 }
@@ -109,19 +111,51 @@ void Arbiter::grant_to_the_needy(Time now) {
         if (shares[i] > 0) grant(*clients_[i], choose_free(*clients_[i], shares[i]), now);
 }
 
+/// How many of its own CPUs a client has a right to beyond those of them that it holds.
+int Arbiter::own_missing(const Client& client) const {
+    if (client.owned.empty()) return 0;
+    const int usable = (client.owned & client.allowed & cpus_).count();
+    return std::min(client.target, usable) - (client.granted & client.owned).count();
+}
+
+/// What a client keeps that may have `count` of its CPUs: its own first, then the most compact part.
+CpuSet Arbiter::keep(const Client& client, int count) const {
+    const CpuSet own = client.granted & client.owned;
+    if (own.empty() || own.count() >= count)
+        return machine_.nearest({}, own.empty() ? client.granted : own, count);
+    return own | machine_.nearest(own, client.granted - own, count - own.count());
+}
+
+/// Free CPUs go to their owners first, as far as these have a right to them. One that has enough then is the
+/// first to give up others.
+void Arbiter::grant_own(Time now) {
+    if (!policy_->has_owners()) return;
+    for (const auto& owner : clients_) {
+        if (const int missing = own_missing(*owner); missing > 0)
+            grant(*owner, machine_.nearest(owner->granted, free_ & owner->owned & owner->allowed, missing),
+                  now);
+    }
+}
+
 void Arbiter::take_back_owned(Time now) {
     if (!policy_->has_owners()) return;
     for (const auto& owner : clients_) {
-        int missing = owner->target - owner->held() - (owner->owned & free_).count();
-        for (const auto& other : clients_) {
-            if (missing <= 0) break;
-            if (other == owner) continue;
-            missing -= (other->leaving_cpus() & owner->owned).count();
-            CpuSet guests = other->granted & owner->owned & owner->allowed;
-            if (missing <= 0 || guests.empty()) continue;
-            if (guests.count() > missing) guests = machine_.nearest(owner->granted, guests, missing);
-            missing -= guests.count();
-            revoke(*other, guests, now);
+        int missing = own_missing(*owner);
+        if (missing <= 0) continue;
+        CpuSet guests;
+        for (const int cpu : owner->owned & owner->allowed & cpus_) {
+            const Client* holder = find(grant_of(cpu).holder);
+            if (holder == nullptr || holder == owner.get()) continue;
+            if (holder->granted.contains(cpu))
+                guests.insert(cpu);
+            else
+                --missing;  // on its way
+        }
+        if (missing <= 0) continue;
+        if (guests.count() > missing) guests = machine_.nearest(owner->granted, guests, missing);
+        for (const int cpu : guests) {
+            Client* guest = find(grant_of(cpu).holder);
+            if (guest->granted.contains(cpu)) revoke(*guest, guests & guest->granted, now);
         }
     }
 }
@@ -146,9 +180,8 @@ void Arbiter::revoke_from_the_rich(Time now) {
     for (size_t i = 0; i < clients_.size(); ++i) {
         if (gives[i] == 0) continue;
         Client& rich = *clients_[i];
-        // It keeps the most compact part; of the rest, those go that somebody who lacks CPUs may use.
-        const CpuSet kept = machine_.nearest({}, rich.granted, rich.held() - gives[i]);
-        CpuSet given = (rich.granted - kept) & wished;
+        // Of what it does not keep, those go that somebody who lacks CPUs may use.
+        CpuSet given = (rich.granted - keep(rich, rich.held() - gives[i])) & wished;
         if (given.count() < gives[i])
             given |= machine_.nearest({}, (rich.granted & wished) - given, gives[i] - given.count());
         revoke(rich, given, now);
@@ -156,22 +189,29 @@ void Arbiter::revoke_from_the_rich(Time now) {
 }
 
 /// A client that may use none of the free CPUs gets one of a holder that may: the holder takes a free one in
-/// its place.
+/// its place. Owners keep their own.
 void Arbiter::swap_for_affinity(Time now) {
+    if (free_.empty() || lack() == 0) return;
+    CpuSet offered;  // CPUs whose holders may use a free one instead
+    for (const auto& holder : clients_)
+        if (free_.intersects(holder->allowed)) offered |= holder->granted - holder->owned;
     for (const auto& needy : clients_) {
         int missing = needy->target - needy->held() - needy->leaving_cpus().count();
-        for (const auto& holder : clients_) {
-            if (missing <= 0 || free_.empty()) break;
-            if (holder == needy || !free_.intersects(holder->allowed) ||
-                !holder->granted.intersects(needy->allowed))
+        while (missing > 0 && !free_.empty()) {
+            const CpuSet wished = (offered & needy->allowed) - needy->granted;
+            if (wished.empty()) break;
+            Client& holder = *find(grant_of(wished.first()).holder);
+            const CpuSet instead = free_ & holder.allowed;
+            const CpuSet of_holder = wished & holder.granted;
+            const int count = std::min({missing, instead.count(), of_holder.count()});
+            if (count == 0) {  // others took the free CPUs that it may use
+                offered -= holder.granted;
                 continue;
-            const CpuSet offered = free_ & holder->allowed;
-            const CpuSet wished = holder->granted & needy->allowed;
-            const int count = std::min({missing, offered.count(), wished.count()});
-            if (count == 0) continue;
-            const CpuSet given = machine_.nearest(needy->granted, wished, count);
-            revoke(*holder, given, now);
-            grant(*holder, machine_.nearest(holder->granted, offered, count), now);
+            }
+            const CpuSet given = machine_.nearest(needy->granted, of_holder, count);
+            offered -= given;
+            revoke(holder, given, now);
+            grant(holder, machine_.nearest(holder.granted, instead, count), now);
             missing -= count;
         }
     }

@@ -256,18 +256,11 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                               connection.peer.uid, request.demand,
                               request.min,         request.max,
                               request.weight,      request.allowed,
-                              request.held,        {}};
+                              request.held,        request.owned};
     take_lent(true);  // before CPUs in use are asked back for the newcomer
     ClientId client;
     const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
-    if (refusal == Refusal::kNoCpus)
-        return refuse(connection, HEDDLE_REFUSED_PERMISSION,
-                      fmt::format("none of the CPUs {} is among the arbiter's, {}", request.allowed.to_list(),
-                                  arbiter_.cpus().to_list()));
-    if (refusal != Refusal::kNone)
-        return refuse(
-            connection, HEDDLE_REFUSED_FULL,
-            refusal == Refusal::kFull ? "there are too many clients" : "this user has too many clients");
+    if (refusal != Refusal::kNone) return refuse_registration(connection, refusal, request);
     HEDDLE_FAILPOINT(server_has_joined);
     connection.registered = true;
     connection.client = client;
@@ -277,6 +270,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
     welcome.client = client.value;
     welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
+    welcome.owners = arbiter_.policy().has_owners() ? 1 : 0;
     HEDDLE_FAILPOINT(server_welcomes);
     const ssize_t sent = os_.send(connection.socket.get(), &welcome, sizeof welcome,
                                   {connection.grant_fd.get(), connection.client_fd.get()});
@@ -286,6 +280,35 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (!connection.can_hand_over) connection.client_fd = Descriptor();
     if (sent < 0) return close(connection, false);
     log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
+}
+
+void Server::refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request) {
+    const CpuSet there = arbiter_.machine().cpus();
+    switch (refusal) {
+        case Refusal::kNoCpus:
+            return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                          fmt::format("none of the CPUs {} is among the arbiter's, {}",
+                                      request.allowed.to_list(), arbiter_.cpus().to_list()));
+        case Refusal::kNotThere:
+            return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                          fmt::format("the machine has no CPU {} to be owned; it has {}",
+                                      (request.owned - there).first(), there.to_list()));
+        case Refusal::kOwned:
+            for (const int cpu : request.owned)
+                if (const ClientId owner = arbiter_.owner_of(cpu); owner != ClientId{0})
+                    return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                                  fmt::format("CPU {} is owned by client {} already; name CPUs that are "
+                                              "nobody's, see heddle status",
+                                              cpu, owner.value));
+            [[fallthrough]];
+        case Refusal::kOwnsTooMany:
+            return refuse(connection, HEDDLE_REFUSED_FULL,
+                          "the clients of this user would own too many CPUs");
+        case Refusal::kFull:
+            return refuse(connection, HEDDLE_REFUSED_FULL, "there are too many clients");
+        default:
+            return refuse(connection, HEDDLE_REFUSED_FULL, "this user has too many clients");
+    }
 }
 
 void Server::refuse(Connection& connection, uint32_t code, const std::string& reason) {

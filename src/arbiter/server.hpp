@@ -64,6 +64,7 @@ class Server {
     void receive_from(Connection& connection);
     void handle(Connection& connection, Request request);
     void hello(Connection& connection, const HelloRequest& request);
+    void refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request);
     void refuse(Connection& connection, uint32_t code, const std::string& reason);
     void send_status(Connection& connection);
     void start_watching(Connection& connection);

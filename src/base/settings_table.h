@@ -11,6 +11,8 @@
     SETTING("HEDDLE_MIN", "N", "CPUs that a process wants at least")                                        \
     SETTING("HEDDLE_MAX", "N", "CPUs that a process wants at most; 0: no limit")                            \
     SETTING("HEDDLE_WEIGHT", "W", "weight of a process's demand, 1 to 1000; default 1")                     \
+    SETTING("HEDDLE_OWN", "CPUS",                                                                           \
+            "CPUs that are a process's own, as 0-3,8, where the arbiter's policy is owned")                 \
     SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")
 
 #endif

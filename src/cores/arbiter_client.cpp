@@ -70,6 +70,7 @@ ArbiterClientOptions complete(ArbiterClientOptions options) {
     options.max = number_from("HEDDLE_MAX", options.max);
     options.weight = std::max(1, number_from("HEDDLE_WEIGHT", options.weight));
     if (options.allowed.empty()) options.allowed = own_affinity();
+    if (const std::string own = setting("HEDDLE_OWN"); !own.empty()) options.owned = CpuSet::parse(own);
     const auto counts = {options.demand, options.min, options.max, options.weight};
     if (std::ranges::any_of(counts, [](int n) { return n < 0 || n > HEDDLE_MAX_CPUS; }) ||
         (options.max != 0 && options.min > options.max) || options.weight > 1000)
@@ -143,6 +144,12 @@ std::string ArbiterClient::problem() const {
     return problem_;
 }
 
+CpuSet ArbiterClient::owned() const {
+    const std::lock_guard guard(mutex_);
+    const Link* link = link_.load(std::memory_order_relaxed);
+    return link != nullptr && link->connection.has_owners() ? options_.owned : CpuSet{};
+}
+
 CpuSet ArbiterClient::held() const {
     CpuSet cpus;
     for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
@@ -151,8 +158,8 @@ CpuSet ArbiterClient::held() const {
 }
 
 ClientDescription ArbiterClient::describe() const {
-    ClientDescription description{
-        options_.name, demand_.load(), options_.min, options_.max, options_.weight, options_.allowed, {}};
+    ClientDescription description{options_.name,   demand_.load(),   options_.min, options_.max,
+                                  options_.weight, options_.allowed, {},           options_.owned};
     for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
         if (const State now = state(cpu); now == kHeld || now == kTaken || now == kLeaving)
             description.held.insert(cpu);
@@ -171,7 +178,9 @@ void ArbiterClient::set_demand(int cpus, bool soon) {
                         std::memory_order_relaxed);
     // seq_cst with the arbiter's store of `contended`: it sees our demand, or we see that somebody waits.
     page.demand.store(static_cast<uint32_t>(shown));
-    if (grant.contended.load() == 0) return;
+    // Where nobody else was active the arbiter does not look, and others may hold what we want now.
+    const bool lacks = static_cast<uint32_t>(shown) > grant.count.load(std::memory_order_relaxed);
+    if (grant.contended.load() == 0 && !lacks) return;
     const uint32_t noticed = grant.noticed.load(std::memory_order_relaxed);
     if (static_cast<uint32_t>(shown) > noticed || (soon && static_cast<uint32_t>(shown) < noticed))
         link->connection.send(HEDDLE_DEMAND);

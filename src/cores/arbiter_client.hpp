@@ -29,7 +29,10 @@ struct ArbiterClientOptions {
     int demand = 1;
     int min = 0, max = 0, weight = 1;  ///< overridden by HEDDLE_MIN, HEDDLE_MAX, HEDDLE_WEIGHT
     CpuSet allowed;                    ///< empty: the calling thread's affinity
-    std::string path;                  ///< where the arbiter listens; empty: as HEDDLE_ARBITER says
+    /// The process's own CPUs, under a policy with owners: it lends what it does not need, and always wins
+    /// them back. No other client may own them. Overridden by HEDDLE_OWN.
+    CpuSet owned;
+    std::string path;  ///< where the arbiter listens; empty: as HEDDLE_ARBITER says
 };
 
 class ArbiterClient {
@@ -54,6 +57,8 @@ class ArbiterClient {
     [[nodiscard]] bool managed() const noexcept;
     /// Why it is alone, in words; "" where it is managed or was told to be alone.
     [[nodiscard]] std::string problem() const;
+    /// The options' own CPUs, where the arbiter's policy has owners; else none.
+    [[nodiscard]] CpuSet owned() const;
     /// The CPUs that the process may use now. Those it was asked to leave are not among them.
     [[nodiscard]] CpuSet held() const;
     [[nodiscard]] bool holds(int cpu) const noexcept {

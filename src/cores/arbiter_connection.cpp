@@ -91,6 +91,7 @@ heddle_hello hello_of(const ClientDescription& description) {
     hello.features = HEDDLE_FEATURE_HANDOVER;
     hello.allowed = mask_of(description.allowed);
     hello.held = mask_of(description.held);
+    hello.owned = mask_of(description.owned);
     copy_text(hello.name, sizeof hello.name, description.name);
     return hello;
 }
@@ -145,6 +146,7 @@ ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescri
     if (!answer.is<heddle_welcome>(HEDDLE_WELCOME) || !answer.pages[1].valid())
         throw Error(ErrorCode::kVersionMismatch, fmt::format("what listens at {} is not an arbiter", path));
     client_ = answer.welcome.client;
+    has_owners_ = answer.welcome.owners != 0;
     grant_ = PageMapping(answer.pages[0].get(), false);
     page_ = PageMapping(answer.pages[1].get(), true);
     if (!grant_.valid() || !page_.valid())

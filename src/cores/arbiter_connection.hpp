@@ -40,6 +40,7 @@ struct ClientDescription {
     int demand = 1, min = 0, max = 0, weight = 1;
     CpuSet allowed;  ///< CPUs that the process may run on
     CpuSet held;     ///< what it holds under an arbiter that died
+    CpuSet owned;    ///< its own, where the policy has owners
 };
 
 class ArbiterConnection {
@@ -67,6 +68,8 @@ class ArbiterConnection {
     void abandon() noexcept { socket_ = Descriptor(); }
 
     [[nodiscard]] uint32_t client() const { return client_; }
+    /// The policy has owners, and what was described as owned is.
+    [[nodiscard]] bool has_owners() const { return has_owners_; }
     [[nodiscard]] const heddle_grant_page& grant() const { return *grant_.as<const heddle_grant_page>(); }
     [[nodiscard]] heddle_client_page& page() const { return *page_.as<heddle_client_page>(); }
 
@@ -81,6 +84,7 @@ class ArbiterConnection {
   private:
     Descriptor socket_;
     uint32_t client_ = 0;
+    bool has_owners_ = false;
     PageMapping grant_, page_;
 };
 

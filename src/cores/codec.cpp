@@ -77,6 +77,7 @@ Request decode_hello(const heddle_hello& hello) {
     request.weight = static_cast<int>(hello.weight);
     request.allowed = cpus_of(hello.allowed);
     request.held = cpus_of(hello.held);
+    request.owned = cpus_of(hello.owned);
     request.name = clean_text(hello.name, sizeof hello.name);
     return request;
 }

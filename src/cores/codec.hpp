@@ -19,7 +19,7 @@ struct HelloRequest {
     bool hands_over = false;
     uint32_t mode = HEDDLE_MODE_AUTO;
     int demand = 1, min = 0, max = 0, weight = 1;
-    CpuSet allowed, held;
+    CpuSet allowed, held, owned;
     std::string name;
 };
 struct DemandRequest {};

@@ -16,6 +16,14 @@ namespace {
 
 constexpr Nanoseconds kAnswerWithin = std::chrono::seconds(2);
 
+/// The list of CPUs and those of clients came together, from one moment.
+void note_lent(ArbiterSnapshot& snapshot) {
+    for (auto& owner : snapshot.clients)
+        for (const auto& cpu : snapshot.cpus)
+            if (owner.owned.contains(cpu.cpu) && cpu.client != 0 && cpu.client != owner.id)
+                owner.lent.insert(cpu.cpu);
+}
+
 std::string text_of(const char* text, size_t bytes) {
     return {text, ::strnlen(text, bytes)};
 }
@@ -78,14 +86,23 @@ ArbiterSnapshot Observer::status() {
                 break;
             case HEDDLE_STATUS_CLIENT: {
                 const auto& c = message.client;
-                snapshot.clients.push_back({c.client, c.pid, c.uid, text_of(c.name, sizeof c.name),
-                                            static_cast<int>(c.demand), static_cast<int>(c.min_cpus),
-                                            static_cast<int>(c.max_cpus), static_cast<int>(c.weight),
-                                            static_cast<int>(c.target), cpus_of(c.granted),
+                snapshot.clients.push_back({c.client,
+                                            c.pid,
+                                            c.uid,
+                                            text_of(c.name, sizeof c.name),
+                                            static_cast<int>(c.demand),
+                                            static_cast<int>(c.min_cpus),
+                                            static_cast<int>(c.max_cpus),
+                                            static_cast<int>(c.weight),
+                                            static_cast<int>(c.target),
+                                            cpus_of(c.granted),
+                                            cpus_of(c.owned),
+                                            {},
                                             static_cast<double>(c.cpu_time_us) / 1e6});
                 break;
             }
             case HEDDLE_STATUS_END:
+                note_lent(snapshot);
                 return snapshot;
             default:
                 break;

@@ -27,6 +27,8 @@ struct ArbiterSnapshot {
         std::string name;
         int demand, min, max, weight, target;
         CpuSet granted;
+        CpuSet owned;        ///< empty under a policy without owners
+        CpuSet lent;         ///< of its own, those that others hold
         double cpu_seconds;  ///< core-seconds granted so far
     };
     uint32_t pid = 0;

@@ -48,7 +48,7 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 3,
+    HEDDLE_PROTOCOL_VERSION = 4,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
@@ -140,13 +140,15 @@ typedef struct {
     uint32_t reserved;
     heddle_mask allowed; /* CPUs that the program may run on by its own affinity */
     heddle_mask held;    /* what it held under an arbiter that died; empty for a new program */
+    heddle_mask owned;   /* CPUs that are its own under a policy with owners; means nothing under others */
     char name[HEDDLE_NAME_BYTES];
 } heddle_hello;
 
 typedef struct {
     heddle_header header;
     uint32_t client;
-    uint32_t cpus; /* of the machine */
+    uint32_t cpus;   /* of the machine */
+    uint32_t owners; /* 1: the policy has owners, and what HELLO called owned is the client's own */
 } heddle_welcome;
 
 typedef struct {
@@ -207,6 +209,7 @@ typedef struct {
     uint32_t target;
     uint64_t cpu_time_us; /* core-microseconds granted so far */
     heddle_mask granted;
+    heddle_mask owned;
     char name[HEDDLE_NAME_BYTES];
 } heddle_status_client;
 

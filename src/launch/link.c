@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpu_list.h"
 #include "base/failpoint.h"
 
 enum { kAnswerDeadlineMs = 250, kRetryMs = 100, kGrantTries = 10000, kHighDescriptor = 512 };
@@ -112,6 +113,9 @@ static void fill_hello(heddle_hello* hello) {
     hello->weight = number_from("HEDDLE_WEIGHT", 1);
     if (hello->weight == 0) hello->weight = 1;
     mask_from(&hello->allowed, &self.allowed);
+    const char* own = getenv("HEDDLE_OWN");
+    if (own != NULL && !heddle_read_cpu_list(own, hello->owned.words, HEDDLE_MAX_CPUS))
+        memset(&hello->owned, 0, sizeof hello->owned);
     const char* name = getenv("HEDDLE_NAME");
     if (name == NULL || *name == '\0') name = program_invocation_short_name;
     snprintf(hello->name, sizeof hello->name, "%s", name);

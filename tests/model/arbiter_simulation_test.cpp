@@ -23,7 +23,7 @@ struct SimulatedClient {
     bool stopped = false;
     bool lied = false;  // said that it left where it had not
     int demand = 0;
-    CpuSet allowed;
+    CpuSet allowed, owned;
     bool hands_over = false;
     std::map<int, std::vector<uint64_t>> successor;  // words of its grant page, by CPU: all of this grant,
                                                      // since a release under way may have read any of them
@@ -107,10 +107,12 @@ class Simulation {
         registration.user = static_cast<UserId>(below(3));
         if (below(4) == 0) registration.allowed = CpuSet::range(below(cpus()), cpus());
         if (below(20) == 0) registration.held = CpuSet{below(cpus())};
-        if (arbiter_.policy().has_owners()) registration.owned = CpuSet{below(cpus())};
+        if (arbiter_.policy().has_owners() && below(2) == 0)
+            registration.owned = CpuSet::range(below(cpus()), cpus()) & CpuSet::range(0, below(cpus()) + 1);
         ClientId id;
         if (arbiter_.join(registration, now_, id) != Refusal::kNone) return;
         clients_[id].demand = registration.demand;
+        clients_[id].owned = registration.owned;
         clients_[id].allowed = registration.allowed.empty() ? machine_.cpus() : registration.allowed;
         if (below(4) == 0) return;
         clients_[id].hands_over = true;
@@ -289,6 +291,11 @@ class Simulation {
         }
         ASSERT_EQ(arbiter_.check(), "");
         const auto clients = arbiter_.clients(now_);
+        for (const ClientStatus& owner : clients) {
+            const CpuSet usable = owner.owned & clients_[owner.client].allowed;
+            EXPECT_GE((owner.granted & owner.owned).count(), std::min(owner.target, usable.count()))
+                << "client " << owner.client.value << " has not won back its own CPUs";
+        }
         CpuSet free = machine_.cpus();
         for (const ClientStatus& client : clients) free -= client.granted;
         for (const ClientStatus& client : clients) {
@@ -298,8 +305,9 @@ class Simulation {
             EXPECT_FALSE(free.intersects(allowed))
                 << "client " << client.client.value << " lacks a CPU that is free";
             for (const ClientStatus& other : clients) {
+                const SimulatedClient& holder = clients_[other.client];
                 const bool could_swap =
-                    other.granted.intersects(allowed) && free.intersects(clients_[other.client].allowed);
+                    (other.granted - holder.owned).intersects(allowed) && free.intersects(holder.allowed);
                 EXPECT_FALSE(could_swap)
                     << "client " << other.client.value << " could make room for " << client.client.value;
             }

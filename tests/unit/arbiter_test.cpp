@@ -206,6 +206,74 @@ TEST_F(ArbiterTest, OwnersWinTheirsBack) {
     EXPECT_EQ(published_[guest].cpus, CpuSet::parse("3"));
 }
 
+TEST_F(ArbiterTest, AnOwnerComesToRunOnItsVeryOwnCpus) {
+    start("core:8 pu:1", "owned");
+    const ClientId first = join(4);
+    const ClientId second = join(4);
+    const ClientId owner = join(4, {}, 1, CpuSet::parse("2-5"));
+    EXPECT_EQ(published_[owner].cpus, CpuSet::parse("2-5"));
+    EXPECT_EQ(held(first), 2);
+    EXPECT_EQ(held(second), 2);
+    const int before = moves_;
+    for (int i = 0; i < 100; ++i) {
+        now_ += 2ms;
+        arbiter_->tick(now_);
+        settle();
+    }
+    EXPECT_EQ(moves_, before) << "and there it rests";
+}
+
+TEST_F(ArbiterTest, AnOwnerThatLendsKeepsItsOwnRatherThanOthers) {
+    start("core:8 pu:1", "owned");
+    const ClientId owner = join(8, {}, 1, CpuSet::parse("5-7"));
+    ASSERT_EQ(held(owner), 8);
+    const ClientId guest = join(5);
+    EXPECT_TRUE(published_[owner].cpus.contains(CpuSet::parse("5-7"))) << published_[owner].cpus.to_list();
+    show(owner, 3, true);
+    EXPECT_EQ(published_[owner].cpus, CpuSet::parse("5-7"));
+    EXPECT_EQ(held(guest), 5);
+}
+
+TEST_F(ArbiterTest, NobodyOwnsWhatIsOwnedOrNotThereOrTooMuch) {
+    arbiter_ = std::make_unique<Arbiter>(Machine::synthetic("core:8 pu:1"), make_policy("owned"),
+                                         ArbiterLimits{.owned_per_user = 4}, now_);
+    const ClientId owner = join(1, {}, 1, CpuSet::parse("0-2"));
+    EXPECT_EQ(arbiter_->owner_of(2), owner);
+    Registration registration;
+    registration.user = 1;
+    registration.owned = CpuSet::parse("2-3");
+    ClientId id;
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kOwned);
+    registration.owned = CpuSet::parse("7-8");
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNotThere);
+    registration.owned = CpuSet::parse("3-7");
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kOwnsTooMany);
+    registration.owned = CpuSet::parse("3-6");
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
+    arbiter_->leave(owner, true, now_);
+    settle();
+    EXPECT_EQ(arbiter_->owner_of(2), ClientId{0}) << "who is gone owns nothing";
+}
+
+TEST_F(ArbiterTest, OwningMeansNothingToAPolicyWithoutOwners) {
+    start("core:4 pu:1");
+    const ClientId a = join(4, {}, 1, CpuSet::parse("0-99"));
+    const ClientId b = join(4, {}, 1, CpuSet::parse("0-3"));
+    EXPECT_EQ(held(a), 2);
+    EXPECT_EQ(held(b), 2);
+    EXPECT_EQ(arbiter_->owner_of(0), ClientId{0});
+}
+
+TEST_F(ArbiterTest, OwnersOfCpusThatWereTakenFromTheMachineShareTheRest) {
+    start("core:4 pu:1", "owned");
+    const ClientId a = join(4, {}, 1, CpuSet::parse("0-2"));
+    const ClientId b = join(4, {}, 1, CpuSet::parse("3"));
+    arbiter_->set_cpus(CpuSet::parse("2-3"), now_);
+    settle();
+    EXPECT_EQ(published_[a].cpus, CpuSet::parse("2"));
+    EXPECT_EQ(published_[b].cpus, CpuSet::parse("3"));
+}
+
 TEST_F(ArbiterTest, CoreTimeAddsUpToAllCpus) {
     start("core:4 pu:1");
     now_ += 1s;
@@ -296,8 +364,15 @@ TEST_F(ArbiterTest, RefusesWhomItCannotServe) {
     ClientId id;
     EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNoCpus);
     registration.allowed = {};
-    for (int i = 0; i < ArbiterLimits{}.clients; ++i)
+    const ArbiterLimits limits;
+    for (int i = 0; i < limits.clients_per_user; ++i)
         EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kUserFull) << "others have a place yet";
+    for (int i = limits.clients_per_user; i < limits.clients; ++i) {
+        registration.user = static_cast<UserId>(i / limits.clients_per_user);
+        EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
+    }
+    registration.user = 1000;
     EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kFull);
 }
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 namespace heddle {
 namespace {
@@ -35,6 +38,54 @@ TEST(Codec, NamesCannotDisturbATerminal) {
 
 TEST(Codec, ANameThatFillsItsFieldEndsThere) {
     EXPECT_EQ(name_as_decoded(std::string(HEDDLE_NAME_BYTES, 'x')).size(), size_t{HEDDLE_NAME_BYTES});
+}
+
+TEST(Codec, OtherVersionsAreToldWhatToDo) {
+    for (const auto version : std::array<uint16_t, 4>{3, 5, 0, 0xffff}) {
+        auto hello = message_of<heddle_hello>(HEDDLE_HELLO);
+        hello.header.version = version;
+        const Request request = decode_request(std::as_bytes(std::span(&hello, 1)));
+        const auto* bad = std::get_if<BadRequest>(&request);
+        ASSERT_NE(bad, nullptr);
+        EXPECT_EQ(bad->code, uint32_t{HEDDLE_REFUSED_VERSION});
+        EXPECT_EQ(bad->reason, "the arbiter speaks protocol 4, this program " + std::to_string(version) +
+                                   ": install the same version of heddle for both");
+    }
+}
+
+TEST(Codec, AHelloOfVersion3IsRefusedForItsVersionAndNotForItsLength) {
+    std::array<std::byte, 368> bytes{};  // as version 3 laid it out: a mask less
+    heddle_header header{HEDDLE_PROTOCOL_MAGIC, 3, HEDDLE_HELLO, bytes.size(), 0};
+    std::memcpy(bytes.data(), &header, sizeof header);
+    const Request request = decode_request(bytes);
+    const auto* bad = std::get_if<BadRequest>(&request);
+    ASSERT_NE(bad, nullptr);
+    EXPECT_EQ(bad->code, uint32_t{HEDDLE_REFUSED_VERSION});
+}
+
+TEST(Codec, TheSeedsOfTheFuzzerAreMessagesOfThisVersion) {
+    const auto decoded = [](const std::string& seed) {
+        std::ifstream file(HEDDLE_TEST_DATA "/fuzz/corpus/codec/" + seed, std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        return decode_request(std::as_bytes(std::span(bytes)));
+    };
+    EXPECT_TRUE(std::holds_alternative<HelloRequest>(decoded("hello")));
+    EXPECT_TRUE(std::holds_alternative<LimitsRequest>(decoded("limits")));
+    EXPECT_TRUE(std::holds_alternative<ReleasedRequest>(decoded("released")));
+    const Request old = decoded("version_1");
+    const auto* bad = std::get_if<BadRequest>(&old);
+    ASSERT_NE(bad, nullptr);
+    EXPECT_EQ(bad->code, uint32_t{HEDDLE_REFUSED_VERSION});
+}
+
+TEST(Codec, OwnedCpusArrive) {
+    auto hello = message_of<heddle_hello>(HEDDLE_HELLO);
+    hello.weight = 1;
+    hello.owned = mask_of(CpuSet::parse("0-3,1023"));
+    const Request request = decode_request(std::as_bytes(std::span(&hello, 1)));
+    const auto* decoded = std::get_if<HelloRequest>(&request);
+    ASSERT_NE(decoded, nullptr);
+    EXPECT_EQ(decoded->owned, CpuSet::parse("0-3,1023"));
 }
 
 }  // namespace

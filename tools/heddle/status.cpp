@@ -13,6 +13,10 @@ namespace {
 
 using nlohmann::json;
 
+std::vector<int> numbers(const CpuSet& cpus) {
+    return {cpus.begin(), cpus.end()};
+}
+
 json to_json(const ArbiterSnapshot& status) {
     json cpus = json::array();
     for (const auto& cpu : status.cpus)
@@ -25,7 +29,9 @@ json to_json(const ArbiterSnapshot& status) {
                            {"pid", c.pid},
                            {"name", c.name},
                            {"demand", c.demand},
-                           {"granted", std::vector<int>(c.granted.begin(), c.granted.end())},
+                           {"granted", numbers(c.granted)},
+                           {"owned", numbers(c.owned)},
+                           {"lent", numbers(c.lent)},
                            {"min", c.min},
                            {"max", c.max},
                            {"weight", c.weight},

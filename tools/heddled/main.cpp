@@ -31,6 +31,8 @@ struct Options {
     double idle_exit = 0;
     int ready_fd = -1;
     bool all_users = false;
+    int clients_per_user = 0;  // 0: as many as there may be, or a share where there are other users
+    int owned_per_user = 0;    // the same of CPUs
     bool verbose = false;
 };
 
@@ -97,6 +99,16 @@ void announce_ready(int ready_fd) {
                     length);
 }
 
+/// A daemon of one user has nobody to protect from him.
+ArbiterLimits limits_of(const Options& options, const Machine& machine) {
+    ArbiterLimits limits;
+    if (!options.all_users) limits.clients_per_user = limits.clients;
+    if (options.all_users) limits.owned_per_user = std::max(1, machine.cpus().count() / 2);
+    if (options.clients_per_user > 0) limits.clients_per_user = options.clients_per_user;
+    if (options.owned_per_user > 0) limits.owned_per_user = options.owned_per_user;
+    return limits;
+}
+
 void serve(const Options& options) {
     const std::string path = socket_path(options);
     raise_descriptor_limit();
@@ -122,7 +134,8 @@ void serve(const Options& options) {
     const Machine machine = Machine::detect();
     AllowanceWatch allowance(machine);
     Server server(config,
-                  Arbiter(machine, make_policy(options.policy), {}, clock.now(), allowance.current().usable),
+                  Arbiter(machine, make_policy(options.policy), limits_of(options, machine), clock.now(),
+                          allowance.current().usable),
                   os, clock, activated);
     if (options.verbose)
         server.log = [](const std::string& line) { fmt::print(stderr, "heddled: {}\n", line); };
@@ -160,6 +173,12 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(0.0, 1e6));
     app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready");
     app.add_flag("--all-users", options.all_users, "Serve every user of the machine");
+    app.add_option("--clients-per-user", options.clients_per_user,
+                   "Programs of one user at most; default: 64 of 256 with --all-users, else all")
+        ->check(CLI::Range(1, ArbiterLimits{}.clients));
+    app.add_option("--owned-per-user", options.owned_per_user,
+                   "CPUs that programs of one user may own; default: half of them with --all-users, else all")
+        ->check(CLI::Range(1, CpuSet::kMaxCpus));
     app.add_flag("--verbose", options.verbose, "Tell on stderr what happens");
     try {
         app.parse(argc, argv);

@@ -50,8 +50,10 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     cpu_set_t all;
     memset(&all, 0xff, sizeof all);
     sched_setaffinity(0, sizeof all, &all);
+    /* Somebody asks for CPUs of its own, and nobody else is there who expects another policy. */
+    const char* own = getenv("HEDDLE_OWN");
     execl(daemon, "heddled", "--socket", path, "--idle-exit", IDLE_EXIT_SECONDS, "--ready-fd", "3",
-          (char*)NULL);
+          "--policy", own != NULL && *own != '\0' ? "owned" : "proportional", (char*)NULL);
     _exit(1);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu_list.h"
 #include "base/settings_table.h"
 
 enum { kUsage = 2, kMostCpus = 1024, kMostWeight = 1000 };
@@ -19,6 +20,8 @@ static const char kRunHelp[] =
     "  --min N       CPUs that it wants at least\n"
     "  --max N       CPUs that it wants at most\n"
     "  --weight W    weight of its demand among others, 1 to 1000 (default 1)\n"
+    "  --own CPUS    CPUs that are its own, as 0-3,8, under an arbiter of the policy 'owned':\n"
+    "                it lends those that it does not need and always wins them back\n"
     "  --name TEXT   its name in heddle status (default: the program's)\n"
     "  --mode MODE   auto: as the program allows; threads: only numbers of threads;\n"
     "                mask: bind all its threads to its CPUs, however many they are\n"
@@ -36,6 +39,7 @@ static const struct option kOptions[] = {
     {"--min", "HEDDLE_MIN", 0, kMostCpus},
     {"--max", "HEDDLE_MAX", 0, kMostCpus},
     {"--weight", "HEDDLE_WEIGHT", 1, kMostWeight},
+    {"--own", "HEDDLE_OWN", 0, 0},
     {"--name", "HEDDLE_NAME", 0, 0},
     {"--mode", "HEDDLE_MODE", 0, 0},
 };
@@ -102,6 +106,10 @@ static int check_settings(void) {
     if (mode != NULL && *mode != '\0' && strcmp(mode, "auto") != 0 && strcmp(mode, "threads") != 0 &&
         strcmp(mode, "mask") != 0)
         return usage("--mode (HEDDLE_MODE) has to be auto, threads or mask, not '%s'", mode);
+    const char* own = getenv("HEDDLE_OWN");
+    uint64_t cpus[kMostCpus / 64] = {0};
+    if (own != NULL && !heddle_read_cpu_list(own, cpus, kMostCpus))
+        return usage("--own (HEDDLE_OWN) has to be a list of CPUs below 1024, as 0-3,8, not '%s'", own);
     const char* min = getenv("HEDDLE_MIN");
     const char* max = getenv("HEDDLE_MAX");
     if (min != NULL && max != NULL && atol(max) != 0 && atol(min) > atol(max))
