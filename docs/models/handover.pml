@@ -1,0 +1,527 @@
+/* How a CPU goes from process to process without the arbiter: docs/HANDOVER.md as processes, for Spin.
+ *
+ * One CPU, CLIENTS clients of one user, and the arbiter. Each statement, and each d_step, is one access to a
+ * shared word or one thing that a lock of the process makes indivisible. Pages are those of a run of the
+ * arbiter: a new arbiter makes new ones, and a client reads the old ones until it has registered again.
+ * CRASHES clients die anywhere; FENCES are what the arbiter does to clients that do not leave in time;
+ * RESTARTS kills the arbiter anywhere and starts another. GRANTS bounds the generations.
+ *
+ * What holds: two clients are never on the CPU (the assertion in come()); the CPU is found again and again
+ * (the claim `found`): free, lent, or its holder is on it; no reader of a grant page obeys a grant that nobody
+ * gave (the assertions in grant_page.pml).
+ *
+ * MUTANT leaves out one rule, and a run of Spin must then find an error; tests/model/spin has the runs. The
+ * grant page itself, which is taken for one word here, is in grant_page.pml.
+ */
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+#ifndef GRANTS
+#define GRANTS 3
+#endif
+#ifndef CRASHES
+#define CRASHES 0
+#endif
+#ifndef FENCES
+#define FENCES 0
+#endif
+#ifndef RESTARTS
+#define RESTARTS 0
+#endif
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+
+#define TAKER_DOES_NOT_LOOK_AGAIN 1  /* the taker does not look at its lender word after the release word */
+#define ARBITER_READS_FIRST 2        /* the release word is read before the lender words are closed */
+#define HANDOVERS_COUNT_TWICE 3      /* a hand-over that became a grant is taken again */
+#define LAST_NAME_ONLY 4             /* the arbiter honours only whom it named last */
+#define PLAIN_RECLAIM 5              /* the lender takes back without compare-and-swap */
+#define PLAIN_TAKE 6                 /* the arbiter takes what is lent without compare-and-swap */
+#define LEFT_WHILE_TAKEN 7           /* a client says that it left while what it took is not confirmed */
+#define OLD_PAGES_WHILE_REGISTERING 8 /* a client uses the old arbiter's pages after it said what it holds */
+#define DEATHS_GO_UNSEEN 9           /* the arbiter does not look for clients that died */
+#define STALE_LEFT_COUNTS 10         /* the arbiter heeds a LEFT of an epoch that is over */
+
+/* The words {generation, client}. */
+#define WORD(generation, who) ((generation) * 8 + (who))
+#define GENERATION(word) ((word) >> 3)
+#define WHO(word) ((word) & 7)
+#define NOBODY 0
+#define LENT 6
+#define TAKEN_BACK 7
+#define MOST 3 /* clients; those that are not there are dead */
+#define AT(era, client) ((era) * (MOST + 1) + (client))
+#define PAGES ((RESTARTS + 1) * (MOST + 1))
+
+/* What a client believes: ArbiterClient::State. */
+#define ABSENT 0
+#define HELD 1
+#define TAKEN 2
+#define LENDING 3
+#define LEAVING 4
+
+/* Grant pages; the arbiter writes. */
+byte successor[PAGES];
+byte lender[PAGES];
+bool mask[PAGES];
+bool asked[PAGES]; /* heddle_grant_page.leaving */
+/* Client pages; the client writes, and the arbiter by compare-and-swap. */
+byte released[PAGES];
+/* Messages: LEFT, and the answer to HELLO. */
+bool left[MOST + 1];
+bool joined[MOST + 1];
+
+byte belief[MOST + 1];
+bool on[MOST + 1];     /* its threads are on the CPU */
+bool fenced[MOST + 1]; /* its threads are kept off the CPU until it looks at its grant */
+bool dead[MOST + 1];
+
+/* The arbiter that runs: which, and whether it listens already. Then its ledger. */
+byte era;
+byte listening;
+byte holder;
+byte generation;
+byte named;
+bool honoured[MOST + 1];
+bool ended[MOST + 1]; /* was named for a grant that has ended, and has not been shown that */
+bool leaving;
+
+#define ALL_JOINED ((joined[1] || dead[1]) && (joined[2] || dead[2]) && (joined[3] || dead[3]))
+
+inline come(me) {
+    on[me] = true;
+    assert(on[1] + on[2] + on[3] == 1)
+}
+
+/* -------- client: each part is what ArbiterClient does under its mutex */
+
+#define FREE_WORD(who) released[AT(link, who)]
+
+/* Its threads are off the CPU; then the word says whose it is. */
+inline release_cpu(me) {
+    d_step {
+        belief[me] == HELD || belief[me] == LEAVING ->
+        on[me] = false;
+        word = successor[AT(link, me)]
+    }
+    d_step {
+        FREE_WORD(me) = (WHO(word) == NOBODY -> WORD(GENERATION(word), LENT) : word);
+        belief[me] = (WHO(word) != NOBODY || belief[me] == LEAVING -> ABSENT : LENDING);
+        word = 0
+    }
+}
+
+#if MUTANT == PLAIN_RECLAIM
+inline take_back_word(me) {
+    atomic { belief[me] == LENDING -> word = FREE_WORD(me) }
+    d_step {
+        if
+        :: WHO(word) == LENT -> FREE_WORD(me) = WORD(GENERATION(word), NOBODY); word = 1
+        :: else -> belief[me] = ABSENT; word = 0
+        fi
+    }
+}
+#else
+inline take_back_word(me) {
+    d_step {
+        belief[me] == LENDING ->
+        if
+        :: WHO(FREE_WORD(me)) == LENT -> FREE_WORD(me) = WORD(GENERATION(FREE_WORD(me)), NOBODY); word = 1
+        :: else -> belief[me] = ABSENT
+        fi
+    }
+}
+#endif
+
+inline reclaim_cpu(me) {
+    take_back_word(me);
+    d_step {
+        if
+        :: word == 1 && mask[AT(link, me)] ->
+            belief[me] = HELD;
+            if
+            :: !fenced[me] -> come(me)
+            :: else
+            fi
+        :: word == 1 && !mask[AT(link, me)] -> /* asked back meanwhile */
+            FREE_WORD(me) = WORD(GENERATION(FREE_WORD(me)), LENT);
+            belief[me] = ABSENT
+        :: else
+        fi;
+        word = 0
+    }
+}
+
+/* A hand-over counts once: one that became a grant is as old as that grant. */
+inline take_cpu(me) {
+    atomic {
+        belief[me] == ABSENT && WHO(lender[AT(link, me)]) != NOBODY &&
+        (MUTANT == HANDOVERS_COUNT_TWICE ||
+         GENERATION(lender[AT(link, me)]) > GENERATION(successor[AT(link, me)])) ->
+        word = lender[AT(link, me)]
+    }
+    theirs = FREE_WORD(WHO(word));
+    d_step {
+        if
+        :: theirs == WORD(GENERATION(word), me) &&
+           (MUTANT == TAKER_DOES_NOT_LOOK_AGAIN || lender[AT(link, me)] == word) ->
+            belief[me] = TAKEN;
+            taken = GENERATION(word);
+            come(me)
+        :: else
+        fi;
+        word = 0;
+        theirs = 0
+    }
+}
+
+/* The lenders first: the arbiter shows the grant before it takes the lender away. */
+inline look_at_lender(me) {
+    atomic { belief[me] == TAKEN -> denied = GENERATION(lender[AT(link, me)]) != taken }
+}
+
+/* ArbiterClient::obey, with a grant that was read whole. */
+inline obey(me) {
+    if
+    :: mask[AT(link, me)] && (WHO(FREE_WORD(me)) == NOBODY ||
+                              GENERATION(FREE_WORD(me)) != GENERATION(successor[AT(link, me)])) ->
+        belief[me] = HELD;
+        come(me)
+    :: !mask[AT(link, me)] && (belief[me] == HELD || (belief[me] == TAKEN && denied)) -> belief[me] = LEAVING
+    :: !mask[AT(link, me)] && belief[me] == LENDING -> belief[me] = ABSENT
+    :: else
+    fi;
+    denied = false;
+    fenced[me] = false;
+    taken = (belief[me] == TAKEN -> taken : 0);
+    if
+    :: asked[AT(link, me)] && belief[me] != LEAVING && (MUTANT == LEFT_WHILE_TAKEN || belief[me] != TAKEN) ->
+        left[me] = true
+    :: else
+    fi
+}
+
+/* The arbiter's answer to HELLO: who says that it holds a CPU that nobody else does keeps it. */
+inline join(me, holds) {
+    if
+    :: holds && holder == NOBODY ->
+        holder = me;
+        generation = 1;
+        successor[AT(listening, me)] = WORD(1, NOBODY);
+        mask[AT(listening, me)] = true
+    :: else
+    fi;
+    joined[me] = true
+}
+
+inline look_at_new_pages(me) {
+    link = listening;
+    belief[me] = (belief[me] == LENDING -> ABSENT : belief[me])
+}
+
+#if !RESTARTS
+inline register_again(me) { false }
+#elif MUTANT == OLD_PAGES_WHILE_REGISTERING
+inline register_again(me) {
+    if
+    :: d_step {
+        link != listening && !joined[me] ->
+        join(me, belief[me] == HELD || belief[me] == TAKEN || belief[me] == LEAVING)
+       }
+    :: d_step { link != listening && joined[me] -> look_at_new_pages(me) }
+    fi
+}
+#else
+inline register_again(me) {
+    d_step {
+        link != listening ->
+        look_at_new_pages(me);
+        join(me, belief[me] != ABSENT)
+    }
+}
+#endif
+
+proctype client(byte me) {
+    byte word, theirs, taken, link;
+    bool denied;
+    {
+        do
+        :: d_step { belief[me] != TAKEN && (belief[me] != LEAVING || mask[AT(link, me)]) -> obey(me) }
+        :: look_at_lender(me); d_step { obey(me) }
+        :: release_cpu(me); d_step { obey(me) }
+        :: reclaim_cpu(me); d_step { obey(me) }
+        :: take_cpu(me)
+        :: register_again(me)
+        od
+    } unless { dead[me] }
+}
+
+/* -------- arbiter */
+
+#define GRANTS_OF(era) ((era) == 0 -> GRANTS : 1) /* the arbiter that starts later only ends and gives */
+#define RELEASED_BY(who) released[AT(me, who)]
+
+/* A new epoch: a LEFT of the last one says nothing. */
+inline forget_left(who) {
+    left[who] = left[who] && MUTANT == STALE_LEFT_COUNTS
+}
+
+inline show_grant() {
+    if
+    :: d_step {
+        was != NOBODY ->
+        mask[AT(me, was)] = false;
+        asked[AT(me, was)] = false;
+        forget_left(was);
+        was = NOBODY
+       }
+    :: was == NOBODY
+    fi;
+    if
+    :: d_step {
+        holder != NOBODY ->
+        mask[AT(me, holder)] = true;
+        asked[AT(me, holder)] = false;
+        forget_left(holder)
+       }
+    :: holder == NOBODY
+    fi
+}
+
+/* The ledger's part of the CPU going to `to`; what is shown of it follows. */
+inline move_to(to) {
+    d_step {
+        was = holder;
+        ended[1] = ended[1] || honoured[1];
+        ended[2] = ended[2] || honoured[2];
+        honoured[1] = false;
+        honoured[2] = false;
+        ended[3] = ended[3] || honoured[3];
+        honoured[3] = false;
+        holder = to;
+        named = NOBODY;
+        leaving = false;
+        word = 0;
+        if
+        :: holder != NOBODY ->
+            generation++;
+            successor[AT(me, holder)] = WORD(generation, NOBODY)
+        :: else
+        fi
+    }
+    show_grant()
+}
+
+inline close(who) {
+    lender[AT(me, who)] = (honoured[who] -> WORD(generation, NOBODY) : lender[AT(me, who)])
+}
+
+inline close_lenders() {
+    d_step { close(1); close(2); close(3) }
+}
+
+inline clear(who) {
+    lender[AT(me, who)] = (ended[who] && !honoured[who] -> 0 : lender[AT(me, who)]);
+    ended[who] = false
+}
+
+/* Those who were named for a grant that has ended see that it has. It may come late. */
+inline show_ended() {
+    d_step { ended[1] || ended[2] || ended[3] -> clear(1); clear(2); clear(3) }
+}
+
+#define HONOURED(who) (who >= 1 && who <= MOST && (MUTANT == LAST_NAME_ONLY -> named == who : honoured[who]))
+#define HANDED_OVER (GENERATION(word) == generation && HONOURED(WHO(word)))
+
+/* The CPU is whose the release word says. */
+inline follow_word() {
+    if
+    :: dead[WHO(word)] -> move_to(NOBODY)
+    :: !dead[WHO(word)] -> move_to(WHO(word))
+    fi
+}
+
+/* Against the holder, by compare-and-swap; PLAIN_TAKE has other parts. */
+inline take_word() {
+    if
+    :: RELEASED_BY(holder) == WORD(generation, LENT) -> RELEASED_BY(holder) = WORD(generation, TAKEN_BACK)
+    :: else
+    fi
+}
+
+inline end_as_read() {
+    if
+    :: HANDED_OVER -> follow_word()
+    :: !HANDED_OVER -> move_to(NOBODY)
+    fi
+}
+
+/* The grant ends: no successor takes the CPU any more, and only then it is seen whether one has. */
+#if MUTANT == ARBITER_READS_FIRST
+inline end_grant() {
+    word = RELEASED_BY(holder);
+    close_lenders();
+    d_step { take_word() }
+    end_as_read()
+}
+#else
+inline end_grant() {
+    close_lenders();
+    d_step { word = RELEASED_BY(holder); take_word() }
+    end_as_read()
+}
+#endif
+
+#if MUTANT == PLAIN_TAKE
+inline take_lent() {
+    atomic { holder != NOBODY && RELEASED_BY(holder) == WORD(generation, LENT) -> word = 1 }
+    RELEASED_BY(holder) = WORD(generation, TAKEN_BACK);
+    move_to(NOBODY)
+}
+#else
+inline take_lent() {
+    d_step {
+        holder != NOBODY && RELEASED_BY(holder) == WORD(generation, LENT) ->
+        RELEASED_BY(holder) = WORD(generation, TAKEN_BACK)
+    }
+    move_to(NOBODY)
+}
+#endif
+
+inline grant(to) {
+    d_step {
+        holder == NOBODY && !dead[to] && generation < GRANTS_OF(me) && (me == 0 || ALL_JOINED) -> word = 0
+    }
+    move_to(to)
+}
+
+/* The lender word first: who reads the name may release at once. */
+inline name(whom) {
+    d_step {
+        holder != NOBODY && whom != holder && whom != named && !dead[whom] && generation < GRANTS_OF(me) &&
+        (me == 0 || joined[whom]) ->
+        honoured[whom] = true;
+        named = whom;
+        lender[AT(me, whom)] = WORD(generation, holder)
+    }
+    successor[AT(me, holder)] = WORD(generation, whom)
+}
+
+inline name_nobody() {
+    d_step {
+        holder != NOBODY && named != NOBODY ->
+        named = NOBODY;
+        successor[AT(me, holder)] = WORD(generation, NOBODY)
+    }
+}
+
+inline ask_back() {
+    d_step {
+        holder != NOBODY && !leaving && !dead[holder] ->
+        leaving = true;
+        mask[AT(me, holder)] = false;
+        asked[AT(me, holder)] = true;
+        forget_left(holder)
+    }
+}
+
+/* A fence comes last of what is shown. */
+inline fence() {
+    d_step {
+        holder != NOBODY && leaving && fences > 0 && !dead[holder] && !ended[1] && !ended[2] && !ended[3] ->
+        fences--;
+        on[holder] = false;
+        fenced[holder] = true
+    }
+    end_grant()
+}
+
+#define IS_OVER (holder != NOBODY && ((dead[holder] && MUTANT != DEATHS_GO_UNSEEN) || (leaving && left[holder])))
+
+/* In every round it hears what was released, who died and who left; then it may decide something. */
+proctype arbiter(byte me) {
+    byte was, word;
+    byte fences = FENCES;
+    {
+        do
+        :: atomic {
+            if
+            :: holder != NOBODY -> word = RELEASED_BY(holder)
+            :: else
+            fi;
+            if
+            :: holder != NOBODY && HANDED_OVER -> goto handed_over
+            :: else -> word = 0
+            fi;
+            if
+            :: IS_OVER -> goto over
+            :: else
+            fi
+           }
+           if
+           :: show_ended()
+           :: grant(1)
+           :: grant(2)
+           :: grant(3)
+           :: name(1)
+           :: name(2)
+           :: name(3)
+           :: name_nobody()
+           :: ask_back()
+           :: take_lent()
+           :: fence()
+           :: true
+           fi
+        :: false ->
+handed_over:
+           follow_word()
+        :: false ->
+over:
+           end_grant()
+        od
+    } unless { era != me }
+}
+
+/* Who dies, and when. */
+proctype fate() {
+    byte crashes = CRASHES, restarts = RESTARTS;
+    do
+    :: d_step { crashes > 0 && !dead[1] -> crashes--; dead[1] = true; on[1] = false }
+    :: d_step { crashes > 0 && !dead[2] -> crashes--; dead[2] = true; on[2] = false }
+    :: d_step { crashes > 0 && !dead[3] -> crashes--; dead[3] = true; on[3] = false }
+#if RESTARTS
+    :: d_step {
+        restarts > 0 ->
+        restarts--;
+        era++;
+        holder = NOBODY; generation = 0; named = NOBODY; leaving = false;
+        honoured[1] = false; honoured[2] = false; honoured[3] = false;
+        ended[1] = false; ended[2] = false; ended[3] = false;
+        left[1] = false; left[2] = false; left[3] = false
+       }
+       listening = era;
+       run arbiter(era)
+#endif
+    :: true -> break
+    od
+}
+
+init {
+    atomic {
+        dead[3] = CLIENTS < 3;
+        run arbiter(0);
+        run client(1);
+        run client(2);
+        if
+        :: CLIENTS > 2 -> run client(3)
+        :: else
+        fi;
+        run fate()
+    }
+}
+
+#define FOUND (holder == NOBODY || (!dead[holder] && (on[holder] || \
+               released[AT(era, holder)] == WORD(generation, LENT))))
+
+ltl found { []<>(FOUND) }
