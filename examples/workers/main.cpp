@@ -1,8 +1,11 @@
-// A stream of work whose intensity changes: watch the pool grow and shrink with it.
+// A stream of work whose intensity changes: watch the pool grow and shrink with it. Start two of them side by
+// side, one a second late, and watch the cores move between them.
 //
-//   workers [seconds] [delay]   start the stream `delay` seconds late
+//   workers [--fixed] [seconds] [delay]   start the stream `delay` seconds late
 //
-// Prints a line each tenth of a second: the time, how many items wait, workers, demand, and their CPUs.
+// The CPUs come from the arbiter (one runs while `heddled` or anything under `heddle run` does); without one,
+// or with --fixed, the pool has all that this process may use, as every other program does. Prints a line
+// each tenth of a second: the time, how many items wait, workers, demand, and their CPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +15,9 @@
 #include <cmath>
 #include <cstring>
 #include <thread>
+#include <vector>
 
+#include "cores/arbiter_cpus.hpp"
 #include "cores/fixed_cpus.hpp"
 #include "cores/worker_pool.hpp"
 #include "heddle/error.hpp"
@@ -56,20 +61,17 @@ double intensity(Seconds time, int cpus) {
     return std::max(0.0, std::sin(time.count() * 2)) * cpus * 0.9;
 }
 
-double number(int argc, char** argv, int index, double otherwise) {
-    if (argc <= index) return otherwise;
+double number(const char* text) {
     double value = 0;
-    const char* end = argv[index] + std::strlen(argv[index]);
-    const auto [stopped, problem] = std::from_chars(argv[index], end, value);
+    const char* end = text + std::strlen(text);
+    const auto [stopped, problem] = std::from_chars(text, end, value);
     if (problem != std::errc() || stopped != end || value < 0 || value > 3600)
         throw Error(ErrorCode::kBadInput,
-                    fmt::format("'{}' is not a number of seconds from 0 to 3600", argv[index]));
+                    fmt::format("'{}' is not a number of seconds from 0 to 3600", text));
     return value;
 }
 
-void run(Seconds length, Seconds delay) {
-    const Machine machine = Machine::detect();
-    FixedCpus cpus(allowance(machine).usable);
+void run(CpuProvider& cpus, const Machine& machine, Seconds length, Seconds delay) {
     Stream stream;
     WorkerPoolOptions options;
     options.limits.idle_delay = std::chrono::milliseconds(20);
@@ -101,7 +103,24 @@ void run(Seconds length, Seconds delay) {
 
 int main(int argc, char** argv) {
     try {
-        run(Seconds(number(argc, argv, 1, 5)), Seconds(number(argc, argv, 2, 0)));
+        bool fixed = false;
+        std::vector<Seconds> times;
+        for (int i = 1; i < argc; ++i)
+            if (std::strcmp(argv[i], "--fixed") == 0)
+                fixed = true;
+            else
+                times.emplace_back(number(argv[i]));
+        const Seconds length = times.empty() ? Seconds(5) : times[0];
+        const Seconds delay = times.size() < 2 ? Seconds(0) : times[1];
+
+        const Machine machine = Machine::detect();
+        if (fixed) {
+            FixedCpus cpus(allowance(machine).usable);
+            run(cpus, machine, length, delay);
+        } else {
+            ArbiterCpus cpus(machine);
+            run(cpus, machine, length, delay);
+        }
         return 0;
     } catch (const std::exception& error) {
         fmt::print(stderr, "workers: {}\n", error.what());

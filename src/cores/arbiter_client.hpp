@@ -20,6 +20,7 @@
 
 #include "base/clock.hpp"
 #include "cores/arbiter_connection.hpp"
+#include "cores/arbiter_link.hpp"
 #include "heddle/cpu_set.hpp"
 
 namespace heddle {
@@ -35,52 +36,28 @@ struct ArbiterClientOptions {
     std::string path;  ///< where the arbiter listens; empty: as HEDDLE_ARBITER says
 };
 
-class ArbiterClient {
+class ArbiterClient final : public ArbiterLink {
   public:
-    struct Callbacks {
-        /// The process may use these from now on. Not called for what the constructor found.
-        std::function<void(const CpuSet&)> gained;
-        /// The process has to leave these, and to call released() for each soon (the arbiter fences after 10
-        /// ms).
-        std::function<void(const CpuSet&)> asked_back;
-    };
-
     /// Registers, and returns when it knows what it holds; alone where that fails, see problem(). Throws
     /// kInvalidArgument for counts that make no sense.
     ArbiterClient(ArbiterClientOptions options, Callbacks callbacks);
     /// Leaves: what it held is free.
-    ~ArbiterClient();
-    ArbiterClient(const ArbiterClient&) = delete;
-    ArbiterClient& operator=(const ArbiterClient&) = delete;
+    ~ArbiterClient() override;
 
-    /// True while an arbiter manages this process.
-    [[nodiscard]] bool managed() const noexcept;
-    /// Why it is alone, in words; "" where it is managed or was told to be alone.
-    [[nodiscard]] std::string problem() const;
+    [[nodiscard]] bool managed() const noexcept override;
+    [[nodiscard]] std::string problem() const override;
     /// The options' own CPUs, where the arbiter's policy has owners; else none.
     [[nodiscard]] CpuSet owned() const;
-    /// The CPUs that the process may use now. Those it was asked to leave are not among them.
-    [[nodiscard]] CpuSet held() const;
+    [[nodiscard]] CpuSet held() const override;
     [[nodiscard]] bool holds(int cpu) const noexcept {
         return valid(cpu) && (state(cpu) == kHeld || state(cpu) == kTaken);
     }
 
-    /// How many CPUs the process could use now, those that it holds included. `soon`: others should act on a
-    /// decrease at once, not only once it has lasted.
-    void set_demand(int cpus, bool soon = false);
-
-    enum class Lent {
-        kHandedOver,  ///< another process has it; take it back by demand
-        kLent,        ///< nobody has it yet: reclaim() may succeed
-        kNotHeld,     ///< it is not ours to lend
-    };
-    /// Lets others use a CPU; no thread of the process may run there any more. Lower the demand first, or the
-    /// arbiter makes up for it. Some 100 ns, and a system call only where somebody waits.
-    Lent lend(int cpu);
-    /// Takes back what was lent and nobody took. False: it is somebody else's now.
-    [[nodiscard]] bool reclaim(int cpu);
-    /// The CPU was asked back, and no thread of the process is on it any more.
-    void released(int cpu);
+    void set_demand(int cpus, bool soon = false) override;
+    /// Some 100 ns, and a system call only where somebody waits.
+    Lent lend(int cpu) override;
+    [[nodiscard]] bool reclaim(int cpu) override;
+    void released(int cpu) override;
 
     /// True where another process has just handed us the CPU: it is held from now on. Takes no lock and makes
     /// no system call where it fails.

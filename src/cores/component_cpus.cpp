@@ -37,6 +37,7 @@ void ComponentCpus::returned(const CpuSet& cpus) {
 
 void ComponentCpus::give_back(const CpuSet& cpus) {
     (void)component_->lend_cpu_mask(cpus);
+    if (component_->usable().count() < demand_) ask();
 }
 
 void ComponentCpus::ask() {

@@ -24,11 +24,13 @@ class CpuProvider {
     virtual void stop() = 0;
     [[nodiscard]] virtual CpuSet usable() const = 0;
 
-    /// The pool could use so many CPUs now, those that it has included.
+    /// The pool could use so many CPUs now, those that it has included. A demand that falls is told before
+    /// what is given back with it, one that rises after.
     virtual void set_demand(int cpus) = 0;
     /// These were usable, and are not any more; nobody of the pool is on them now. Once for each loss.
     virtual void returned(const CpuSet& cpus) = 0;
-    /// The pool has no use for these at present. Only where shares().
+    /// The pool has no use for these at present, and is not on them. Only where shares(). They are not usable
+    /// until the provider says so again, which it does for as many as demand asks for beyond the rest.
     virtual void give_back(const CpuSet& cpus) = 0;
     /// Others can use what this pool gives back. Otherwise it keeps unused CPUs at hand.
     [[nodiscard]] virtual bool shares() const = 0;

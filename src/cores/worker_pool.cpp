@@ -144,8 +144,9 @@ void WorkerPool::provider_changed() {
 }
 
 void WorkerPool::read_usable() {
-    // What is on its way back was decided on already.
-    server_.cpus_changed(provider_.usable() - outbox_.given_back - giving_back_, now());
+    // What is on its way back is not to be used until the provider knows: it may be told that the pool left
+    // a CPU after it said that the CPU is usable again.
+    server_.cpus_changed(provider_.usable() - outbox_.given_back - outbox_.returned - parting_, now());
 }
 
 void* WorkerPool::enter(void* worker) {
@@ -331,18 +332,22 @@ void WorkerPool::tell_provider(Lock& lock) {
     telling_ = true;
     while (!outbox_.empty()) {
         const Outbox news = std::exchange(outbox_, {});
-        giving_back_ = news.given_back;
+        parting_ = news.given_back | news.returned;
+        // Who gives back more than its demand says is given CPUs again.
+        const bool falls = news.demand >= 0 && news.demand < told_demand_;
+        if (news.demand >= 0) told_demand_ = news.demand;
         lock.unlock();
         try {
+            if (falls) provider_.set_demand(news.demand);
             if (!news.returned.empty()) provider_.returned(news.returned);
             if (!news.given_back.empty()) provider_.give_back(news.given_back);
-            if (news.demand >= 0) provider_.set_demand(news.demand);
+            if (!falls && news.demand >= 0) provider_.set_demand(news.demand);
         } catch (...) {
             fail(std::current_exception());
         }
         lock.lock();
-        if (giving_back_.empty()) continue;
-        giving_back_ = {};
+        if (parting_.empty()) continue;
+        parting_ = {};
         read_usable();
         for (auto actions = server_.take_actions(); !actions.empty(); actions = server_.take_actions())
             for (const WorkerAction& action : actions) apply(action);

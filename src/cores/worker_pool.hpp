@@ -150,7 +150,8 @@ class WorkerPool {
     mutable std::mutex mutex_;  // for all below
     LocalServer server_;
     Outbox outbox_;
-    CpuSet giving_back_;    // told to the provider right now
+    CpuSet parting_;        // given back or returned: the provider is being told right now
+    int told_demand_ = 0;   // to the provider
     bool telling_ = false;  // a thread is telling the provider; others leave it to that one
     std::vector<std::exception_ptr> failures_;
     std::vector<pthread_t> finished_;  // to be joined

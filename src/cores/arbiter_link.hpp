@@ -1,0 +1,55 @@
+// ArbiterLink: what a process needs of its arbiter to use CPUs and to share them: ArbiterClient, or a fake in
+// a test.
+//
+// Belongs to whoever made it, who gives the callbacks to its constructor. Any thread may make any call, also
+// from inside a callback. Callbacks come one at a time, without a lock, from a thread of the link's; none
+// comes once the destructor has returned. Nothing outlives the process: what it held is free when it ends.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "heddle/cpu_set.hpp"
+
+namespace heddle {
+
+class ArbiterLink {
+  public:
+    struct Callbacks {
+        /// The process may use these from now on. Not called for what the constructor found.
+        std::function<void(const CpuSet&)> gained;
+        /// The process has to leave these, and to call released() for each soon (the arbiter fences after 10
+        /// ms).
+        std::function<void(const CpuSet&)> asked_back;
+    };
+    enum class Lent {
+        kHandedOver,  ///< another process has it; take it back by demand
+        kLent,        ///< nobody has it yet: reclaim() may succeed
+        kNotHeld,     ///< it is not ours to lend
+    };
+
+    ArbiterLink() = default;
+    virtual ~ArbiterLink() = default;
+    ArbiterLink(const ArbiterLink&) = delete;
+    ArbiterLink& operator=(const ArbiterLink&) = delete;
+
+    /// True while an arbiter manages this process.
+    [[nodiscard]] virtual bool managed() const noexcept = 0;
+    /// Why it is alone, in words; "" where it is managed or was told to be alone.
+    [[nodiscard]] virtual std::string problem() const = 0;
+    /// The CPUs that the process may use now. Those it was asked to leave are not among them.
+    [[nodiscard]] virtual CpuSet held() const = 0;
+
+    /// How many CPUs the process could use now, those that it holds included. `soon`: others should act on a
+    /// decrease at once, not only once it has lasted.
+    virtual void set_demand(int cpus, bool soon = false) = 0;
+    /// Lets others use a CPU; no thread of the process may run there any more. Lower the demand first, or the
+    /// arbiter makes up for it.
+    virtual Lent lend(int cpu) = 0;
+    /// Takes back what was lent and nobody took. False: it is somebody else's now.
+    [[nodiscard]] virtual bool reclaim(int cpu) = 0;
+    /// The CPU was asked back, and no thread of the process is on it any more.
+    virtual void released(int cpu) = 0;
+};
+
+}  // namespace heddle
