@@ -206,7 +206,8 @@ void ArbiterClient::released(int cpu) {
     if (!valid(cpu)) return;
     const std::lock_guard guard(mutex_);
     Link* link = link_.load(std::memory_order_relaxed);
-    if (state(cpu) != kLeaving || link == nullptr) return;
+    if (state(cpu) != kLeaving) return;
+    if (link == nullptr) return set_state(cpu, kAbsent);
     (void)release(*link, cpu, kAbsent);
     say_left(*link);
 }
@@ -253,7 +254,8 @@ bool ArbiterClient::reclaim(int cpu) {
             return false;
         }
         // Asked back meanwhile: what we do not know yet has priority.
-        if (!link->connection.read_grant().cpus.contains(cpu)) {
+        const std::optional<ArbiterConnection::Grant> granted = link->connection.read_grant();
+        if (!granted || !granted->cpus.contains(cpu)) {
             word.store(heddle_word(heddle_word_generation(lent), HEDDLE_LENT));
             set_state(cpu, kAbsent);
             link->connection.send(HEDDLE_RELEASED);

@@ -79,7 +79,8 @@ void ArbiterClient::obey(Link& link) {
                 heddle_word_generation(grant.lender[cpu].load()) !=
                     taken_generation_[static_cast<size_t>(cpu)])
                 denied.insert(cpu);
-        const ArbiterConnection::Grant granted = link.connection.read_grant();
+        const std::optional<ArbiterConnection::Grant> granted = link.connection.read_grant();
+        if (!granted) return;
         for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu) {
             const State before = state(cpu);
             const uint64_t word = link.connection.page().release[cpu].load();
@@ -87,7 +88,7 @@ void ArbiterClient::obey(Link& link) {
             const bool released =
                 heddle_word_client(word) != HEDDLE_HELD &&
                 heddle_word_generation(word) == heddle_word_generation(grant.successor[cpu].load());
-            if (granted.cpus.contains(cpu)) {
+            if (granted->cpus.contains(cpu)) {
                 if (before == kHeld || released) continue;
                 if (before == kPassing) {
                     (void)release(link, cpu, kLent);
@@ -103,7 +104,7 @@ void ArbiterClient::obey(Link& link) {
                 left_already = true;
             }
         }
-        link.obeyed = granted.epoch;
+        link.obeyed = granted->epoch;
         say_left(link);
         watch_lenders(link);
     }
@@ -160,27 +161,50 @@ void ArbiterClient::free_retired() {
     retired_links_.clear();
 }
 
-/// The arbiter is gone: all stays as it is until there is one again.
+/// The arbiter is gone: what is held stays held until there is one again. The old pages are let go of first:
+/// what moved by them after we said what we hold would have two users.
 void ArbiterClient::reregister() {
+    {
+        const std::lock_guard guard(mutex_);
+        retired_links_.emplace_back(link_.exchange(nullptr));
+        for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+            if (state(cpu) == kTaken || state(cpu) == kPassing)
+                set_state(cpu, state(cpu) == kTaken ? kHeld : kLent);
+    }
+    changed();
     const std::string folder = path_.substr(0, path_.rfind('/'));
     const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),
                                                                IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
     while (!stopping_) {
+        CpuSet withdrawn;  // lent, and not described as held: the new arbiter's if it takes us in
         try {
-            auto opened = std::make_unique<Link>(path_, describe());
+            ClientDescription description;
             {
                 const std::lock_guard guard(mutex_);
-                // What was lent was not described as held, and is the new arbiter's.
+                description = describe();
                 for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-                    if (state(cpu) == kLent || state(cpu) == kPassing) set_state(cpu, kAbsent);
-                retired_links_.emplace_back(link_.exchange(opened.release()));
+                    if (state(cpu) == kLent) {
+                        withdrawn.insert(cpu);
+                        set_state(cpu, kAbsent);
+                    }
+            }
+            auto opened = std::make_unique<Link>(path_, description);
+            {
+                const std::lock_guard guard(mutex_);
+                // What was lent meanwhile was described as held: the grant says whose it is.
+                for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
+                    if (state(cpu) == kLent) set_state(cpu, kAbsent);
+                link_.store(opened.release());
                 problem_.clear();
             }
             obey(*link_.load());
+            if (const int demand = demand_.load(); demand != description.demand) set_demand(demand);
             return;
         } catch (const Error& error) {
             const std::lock_guard guard(mutex_);
+            for (const int cpu : withdrawn)
+                if (state(cpu) == kAbsent) set_state(cpu, kLent);
             problem_ = error.what();
         }
         // Nothing wakes us until something is made in the arbiter's folder; without inotify, a second.

@@ -16,6 +16,8 @@ namespace heddle {
 namespace {
 
 constexpr int kAnswerWithinMs = 1000;
+/// Some milliseconds: an arbiter that loses its core in the middle says CHANGED when it is done.
+constexpr int kGrantTries = 10000;
 
 /// One message of the arbiter, and the descriptors that came with it.
 struct Packet {
@@ -176,18 +178,20 @@ void ArbiterConnection::send_left(uint32_t epoch) const noexcept {
     (void)::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-ArbiterConnection::Grant ArbiterConnection::read_grant() const {
-    Grant read;
-    heddle_mask mask;
-    do {
+std::optional<ArbiterConnection::Grant> ArbiterConnection::read_grant() const {
+    for (int tries = 0; tries < kGrantTries; ++tries) {
+        Grant read;
+        heddle_mask mask;
         // The reader's half of the sequence lock of protocol.h. acquire: the epoch is read again after these.
         read.epoch = grant().epoch.load(std::memory_order_acquire);
         read.leaving = grant().leaving.load(std::memory_order_acquire) != 0;
         for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
             mask.words[i] = grant().mask[i].load(std::memory_order_acquire);
-    } while (read.epoch % 2 != 0 || grant().epoch.load(std::memory_order_relaxed) != read.epoch);
-    read.cpus = cpus_of(mask);
-    return read;
+        if (read.epoch % 2 != 0 || grant().epoch.load(std::memory_order_relaxed) != read.epoch) continue;
+        read.cpus = cpus_of(mask);
+        return read;
+    }
+    return std::nullopt;
 }
 
 }  // namespace heddle

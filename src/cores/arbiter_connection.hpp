@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/os.hpp"
@@ -79,7 +80,9 @@ class ArbiterConnection {
         bool leaving = false;  ///< it waits for send_left()
         CpuSet cpus;
     };
-    [[nodiscard]] Grant read_grant() const;
+    /// Nothing where it cannot be had whole: the arbiter died or was stopped half way through writing it, and
+    /// what it said before still stands.
+    [[nodiscard]] std::optional<Grant> read_grant() const;
 
   private:
     Descriptor socket_;

@@ -41,7 +41,7 @@ class ArbiterCpus final : public CpuProvider {
     void give_back(const CpuSet& cpus) override;
     [[nodiscard]] bool shares() const override { return true; }
 
-    /// True while an arbiter manages this process.
+    /// True while an arbiter manages this process; false also between one that died and the next.
     [[nodiscard]] bool managed() const;
     /// Why none does, in words; "" where one does, where none is wanted, or before start().
     [[nodiscard]] std::string problem() const;

@@ -33,7 +33,7 @@ class ArbiterLink {
     ArbiterLink(const ArbiterLink&) = delete;
     ArbiterLink& operator=(const ArbiterLink&) = delete;
 
-    /// True while an arbiter manages this process.
+    /// True while an arbiter manages this process; false also between one that died and the next.
     [[nodiscard]] virtual bool managed() const noexcept = 0;
     /// Why it is alone, in words; "" where it is managed or was told to be alone.
     [[nodiscard]] virtual std::string problem() const = 0;

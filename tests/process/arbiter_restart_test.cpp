@@ -1,0 +1,117 @@
+// What an ArbiterClient does around the death of its arbiter, at moments that only a scripted one can choose.
+// docs/models/handover.pml found the first case, docs/models/grant_page.pml the second.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <future>
+#include <optional>
+
+#include "cores/arbiter_client.hpp"
+#include "support/scripted_arbiter.hpp"
+#include "support/wait_until.hpp"
+
+namespace heddle {
+namespace {
+
+using namespace std::chrono_literals;
+using test::becomes_true;
+using test::ScriptedArbiter;
+using test::SharedPage;
+
+constexpr uint32_t kMe = 7, kLender = 9;
+
+class ArbiterRestart : public testing::Test {
+  protected:
+    ArbiterRestart() {
+        char folder[] = "/tmp/heddle-restart-XXXXXX";
+        folder_ = ::mkdtemp(folder);
+        path_ = folder_ + "/socket";
+    }
+    ~ArbiterRestart() override {
+        client_.reset();
+        std::filesystem::remove_all(folder_);
+    }
+    /// The client registers with an arbiter that grants it CPU 0.
+    void start(std::optional<ScriptedArbiter>& arbiter) {
+        arbiter.emplace(path_);
+        arbiter->grant->mask[0] = 1;
+        arbiter->grant->count = 1;
+        arbiter->grant->successor[0] = heddle_word(1, 0);
+        arbiter->grant->epoch = 2;
+        ArbiterClientOptions options;
+        options.name = "test";
+        options.demand = 2;
+        options.allowed = {0, 1};
+        options.path = path_;
+        auto opened =
+            std::async(std::launch::async, [&] { client_.emplace(options, ArbiterClient::Callbacks{}); });
+        heddle_hello hello;
+        ASSERT_TRUE(arbiter->receive_hello(hello) && arbiter->welcome(kMe));
+        opened.get();
+        ASSERT_TRUE(client_->holds(0));
+    }
+
+    std::string folder_, path_;
+    std::optional<ArbiterClient> client_;
+};
+
+TEST_F(ArbiterRestart, NothingMovesByOldPagesAfterTheNewArbiterWasToldWhatIsHeld) {
+    std::optional<ScriptedArbiter> old;
+    start(old);
+    SharedPage<heddle_client_page> lender;
+    old->grant->lender[1] = heddle_word(5, kLender);
+    ASSERT_TRUE(old->introduce(kLender, lender.descriptor()));
+
+    old.reset();
+    ScriptedArbiter fresh(path_);
+    heddle_hello hello;
+    ASSERT_TRUE(fresh.receive_hello(hello));
+    EXPECT_EQ(cpus_of(hello.held), CpuSet{0});
+    // Between HELLO and WELCOME. The lender does not know yet that the arbiter is gone.
+    lender->release[1] = heddle_word(5, kMe);
+    EXPECT_FALSE(client_->take(1)) << "the new arbiter thinks that this CPU is free";
+    EXPECT_EQ(client_->lend(0), ArbiterClient::Lent::kLent);
+    EXPECT_TRUE(client_->reclaim(0)) << "the new arbiter thinks that it is ours";
+
+    fresh.grant->mask[0] = 1;
+    fresh.grant->successor[0] = heddle_word(1, 0);
+    fresh.grant->epoch = 2;
+    ASSERT_TRUE(fresh.welcome(kMe));
+    EXPECT_TRUE(becomes_true([&] { return client_->managed(); }, 2s));
+    EXPECT_EQ(client_->held(), CpuSet{0});
+}
+
+TEST_F(ArbiterRestart, WhatWasLentIsTheNewArbitersOnceItWasNotNamedAsHeld) {
+    std::optional<ScriptedArbiter> old;
+    start(old);
+    ASSERT_EQ(client_->lend(0), ArbiterClient::Lent::kLent);
+    old.reset();
+    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }, 2s));
+    {
+        ScriptedArbiter fresh(path_);
+        heddle_hello hello;
+        ASSERT_TRUE(fresh.receive_hello(hello));
+        EXPECT_EQ(cpus_of(hello.held), CpuSet{});
+        EXPECT_FALSE(client_->reclaim(0)) << "it may be another's by now";
+    }  // it dies before it answers
+    EXPECT_TRUE(becomes_true([&] { return client_->reclaim(0); }, 2s)) << "nobody has it";
+}
+
+TEST_F(ArbiterRestart, AGrantThatIsNeverFinishedHoldsUpNobody) {
+    std::optional<ScriptedArbiter> arbiter;
+    start(arbiter);
+    ASSERT_EQ(client_->lend(0), ArbiterClient::Lent::kLent);
+    arbiter->grant->epoch = 3;  // it was killed half way through the next grant
+    ASSERT_TRUE(arbiter->say_changed());
+    auto reclaimed = std::async(std::launch::async, [&] { return client_->reclaim(0); });
+    const bool returned = reclaimed.wait_for(5s) == std::future_status::ready;
+    EXPECT_TRUE(returned);
+    if (!returned) arbiter->grant->epoch = 4;  // so that the test itself ends
+    EXPECT_FALSE(reclaimed.get()) << "nobody knows whether it was asked back";
+    arbiter->grant->epoch = 4;
+    ASSERT_TRUE(arbiter->say_changed());
+}
+
+}  // namespace
+}  // namespace heddle
