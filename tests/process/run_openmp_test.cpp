@@ -1,0 +1,142 @@
+// Everything that OpenMP can do gives the same results under management, whatever the grant does meanwhile;
+// all entries of libgomp that open regions are covered; and a region that runs waits politely while cores are
+// short.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "launch/libgomp_entries.h"
+#include "support/managed.hpp"
+
+namespace heddle {
+namespace {
+
+using bench::Outcome;
+using test::kPrograms;
+using test::Managed;
+using testing::HasSubstr;
+using testing::Not;
+
+class RunOpenMp : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (!std::filesystem::exists(kPrograms + "entries")) GTEST_SKIP() << "libgomp is missing";
+        if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two CPUs";
+    }
+    /// The results of `features SECONDS`, by the system alone.
+    [[nodiscard]] static std::string bare_features() {
+        return Managed::one({{kPrograms + "features", "0"}, kFeatureVariables, {}}).output;
+    }
+    static inline const std::vector<std::string> kFeatureVariables{"OMP_CANCELLATION=true",
+                                                                   "OMP_NUM_THREADS=4"};
+    Managed managed_;
+};
+
+/// The entries of the program's own libgomp that open regions on the host. Those for devices do not: their
+/// code runs elsewhere, or is called by another entry.
+std::set<std::string> entries_of_the_installed_libgomp() {
+    const Outcome listed = Managed::one(
+        {{"sh", "-c", "nm -D --defined-only $(ldd " + kPrograms + "entries | awk '/libgomp/ { print $3 }')"},
+         {},
+         {}});
+    std::set<std::string> found;
+    std::istringstream lines(listed.output);
+    for (std::string address, kind, name; lines >> address >> kind >> name;) {
+        name = name.substr(0, name.find('@'));
+        const bool opens =
+            name.find("parallel") != std::string::npos || name.find("teams") != std::string::npos;
+        if (name.starts_with("GOMP_") && opens) found.insert(name);
+    }
+    for (const char* device : {"GOMP_teams", "GOMP_teams4"}) found.erase(device);
+    return found;
+}
+
+TEST_F(RunOpenMp, EveryEntryThatOpensARegionIsCovered) {
+    const std::set<std::string> covered{
+#define ENTRY(name) #name,
+        LIBGOMP_ENTRIES(ENTRY)
+#undef ENTRY
+    };
+    const auto installed = entries_of_the_installed_libgomp();
+    EXPECT_GE(installed.size(), 10U) << "nm shows nothing";
+    for (const std::string& name : installed) EXPECT_TRUE(covered.contains(name)) << name << " is new";
+}
+
+TEST_F(RunOpenMp, EveryEntryFollowsTheGrant) {
+    const std::vector<std::string> variables{"OMP_NUM_THREADS=2", "OMP_DYNAMIC=false"};
+    const std::string bare = Managed::one({{kPrograms + "entries"}, variables, {}}).output;
+    const auto managed = [&](const char* max) {
+        return Managed::one(managed_.command({"run", "--max", max, "--", kPrograms + "entries"}, variables))
+            .output;
+    };
+    EXPECT_EQ(managed("0"), bare);
+    // Of teams, which run one after the other, there are as many as asked for.
+    std::string squeezed = bare;
+    for (size_t at; (at = squeezed.find("threads 2")) != std::string::npos;)
+        squeezed.replace(at, 9, "threads 1");
+    EXPECT_EQ(managed("1"), squeezed);
+    auto tried = entries_of_the_installed_libgomp();
+    tried.erase("GOMP_parallel_end");
+    for (const std::string& name : tried) EXPECT_THAT(bare, HasSubstr(name + " threads")) << "not tried";
+}
+
+TEST_F(RunOpenMp, ResultsAreThoseOfTheBareRun) {
+    const std::string bare = bare_features();
+    EXPECT_THAT(bare, HasSubstr("cancellation 5002\n"));
+    for (const char* max : {"0", "1"}) {
+        const Outcome outcome = Managed::one(
+            managed_.command({"run", "--max", max, "--", kPrograms + "features", "0.5"}, kFeatureVariables));
+        EXPECT_EQ(outcome.output, bare) << "--max " << max;
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    }
+}
+
+TEST_F(RunOpenMp, ResultsAreThoseOfTheBareRunWhileTheGrantChanges) {
+    const Outcome outcome = managed_.shell(
+        "export OMP_CANCELLATION=true\n"
+        "OMP_NUM_THREADS=4 $RUN ${PROGRAMS}features 3 & p=$!\n"
+        "while kill -0 $p 2> /dev/null; do $RUN ${PROGRAMS}regions 0.05 > /dev/null; sleep 0.05; done\n"
+        "wait $p");
+    EXPECT_EQ(outcome.output, bare_features());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+}
+
+/// What `waiter` printed, a wait a line.
+struct Wait {
+    int burnt_percent = 0;
+    int switches = 0;
+};
+std::vector<Wait> waits_of(const std::string& output) {
+    std::vector<Wait> waits;
+    std::istringstream lines(output);
+    std::string word;
+    for (Wait wait; lines >> word >> wait.burnt_percent >> word >> wait.switches;) waits.push_back(wait);
+    return waits;
+}
+
+TEST_F(RunOpenMp, RunningRegionWaitsPolitelyWhileCoresAreShort) {
+    // Spins for ever, unless libgomp is switched: then it sleeps, and its partner and the other program
+    // compute.
+    const Outcome outcome = managed_.shell(
+        "export OMP_WAIT_POLICY=active\n"
+        "$RUN ${PROGRAMS}waiter 4 & p=$!\n"
+        "sleep 1; OMP_WAIT_POLICY=passive $RUN ${PROGRAMS}regions 1 > /dev/null; wait $p");
+    const std::vector<Wait> waits = waits_of(outcome.output);
+    ASSERT_GT(waits.size(), 20U) << outcome.output << outcome.errors;
+    const auto spins = [](const Wait& wait) { return wait.burnt_percent > 40; };
+    const auto sleeps = [](const Wait& wait) { return wait.burnt_percent < 10 && wait.switches > 0; };
+    // Alone it spins, then it sleeps for most of a second, and at the end, alone again, it spins.
+    const auto alone = std::count_if(waits.begin(), waits.begin() + 10, spins);
+    const auto polite = std::count_if(waits.begin(), waits.end(), sleeps);
+    const auto again = std::count_if(waits.end() - 10, waits.end(), spins);
+    EXPECT_GE(alone, 7) << outcome.output;
+    EXPECT_GE(polite, 6) << outcome.output;
+    EXPECT_GE(again, 7) << outcome.output;
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,39 @@
+// oneTBB takes the CPUs that are free, and follows its grant at its next loop.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <thread>
+
+#include "support/managed.hpp"
+
+namespace heddle {
+namespace {
+
+using bench::Outcome;
+using test::kPrograms;
+using test::Managed;
+
+TEST(RunTbb, TakesFreeCpusAndShrinksAtTheNextLoop) {
+    if (!std::filesystem::exists(kPrograms + "loops")) GTEST_SKIP() << "oneTBB is missing";
+    if (std::thread::hardware_concurrency() != 2) GTEST_SKIP() << "the figures are for two CPUs";
+    const Managed managed;
+    // Its own limit is above the machine, so that its threads tell the limits apart.
+    const Outcome outcome = managed.shell(
+        "$RUN ${PROGRAMS}loops 4 6 each & p=$!\n"
+        "sleep 1; $RUN ${PROGRAMS}regions 1.2 > /dev/null; wait $p");
+    std::vector<int> most;
+    std::istringstream lines(outcome.output);
+    std::string word;
+    for (int number; lines >> word >> number;) most.push_back(number);
+    ASSERT_GT(most.size(), 25U) << outcome.output << outcome.errors;
+    // The machine is free, then shared (one CPU and one thread more), then free again.
+    const auto many = [](int threads) { return threads >= 4; };
+    const auto few = [](int threads) { return threads <= 2; };
+    EXPECT_GE(std::count_if(most.begin(), most.begin() + 7, many), 4) << outcome.output;
+    EXPECT_GE(std::count_if(most.begin() + 8, most.end() - 8, few), 5) << outcome.output;
+    EXPECT_GE(std::count_if(most.end() - 7, most.end(), many), 4) << outcome.output;
+}
+
+}  // namespace
+}  // namespace heddle
