@@ -204,7 +204,10 @@ void Server::handle(Connection& connection, Request request) {
                       says_hello ? "the client is registered already" : "the first message has to be HELLO");
     if (const auto* hello_request = std::get_if<HelloRequest>(&request))
         return hello(connection, *hello_request);
-    if (std::holds_alternative<StatusRequest>(request)) return send_status(connection);
+    if (std::holds_alternative<StatusRequest>(request)) {
+        read_pages();
+        return send_status(connection);
+    }
     if (std::holds_alternative<WatchRequest>(request)) return start_watching(connection);
     if (connection.client == ClientId{})
         return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");

@@ -32,6 +32,10 @@ void waiting_is_main(void) {
     own = true;
 }
 
+void waiting_is_ours(void) {
+    uncounted = true;
+}
+
 static void change(int by, bool soon) {
     if (own) link_change_own(by);
     link_change_demand(by, soon);

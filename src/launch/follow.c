@@ -1,13 +1,18 @@
 #define _GNU_SOURCE
 #include "follow.h"
 
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "libgomp.h"
 #include "link.h"
 #include "park.h"
+#include "real.h"
 #include "tbb.h"
 #include "threads.h"
 #include "waiting.h"
@@ -23,12 +28,36 @@ static pid_t helper;
 
 /* Of the helper thread. */
 static unsigned runnable_before;
-static bool sampled_before;
+static int announced_before;
+static unsigned looks; /* in a row, that found the same announced */
 static uint64_t parked_at_ns;
 static int sample_every_ms;
 
+/* Regions that wait for an answer: how long at most, how many, and when the next may, since waits in vain
+ * are to cost no more than a kVainShare-th of the time. */
+enum { kAnswerNs = 200000, kVainShare = 32 };
+static _Atomic unsigned awaiting;
+static _Atomic uint64_t may_wait_at_ns;
+
 unsigned follow_cpus(void) {
     return atomic_load_explicit(&bound_cpus, memory_order_relaxed);
+}
+
+unsigned follow_cpus_soon(unsigned wanted) {
+    REAL(syscall) /* our own wrapper would take the wait for one of the program's */
+    const uint64_t start = link_now_ns();
+    unsigned cpus = atomic_load(&bound_cpus);
+    if (cpus >= wanted || start < atomic_load_explicit(&may_wait_at_ns, memory_order_relaxed)) return cpus;
+    atomic_fetch_add(&awaiting, 1);
+    uint64_t now = start;
+    while ((cpus = atomic_load(&bound_cpus)) < wanted && now - start < kAnswerNs) {
+        const struct timespec rest = {.tv_nsec = (long)(kAnswerNs - (now - start))};
+        real(SYS_futex, &bound_cpus, FUTEX_WAIT_PRIVATE, cpus, &rest, NULL, 0);
+        now = link_now_ns();
+    }
+    atomic_fetch_sub(&awaiting, 1);
+    if (cpus < wanted) atomic_store(&may_wait_at_ns, now + (now - start) * kVainShare);
+    return cpus;
 }
 
 static bool has_all(const struct link_grant* grant) {
@@ -53,12 +82,14 @@ static void obey(const struct link_grant* grant) {
     }
     /* A program always runs somewhere: without any CPU it stays where it is until it gets one. */
     if (grant->count > 0) {
-        atomic_store_explicit(&bound_cpus, grant->count, memory_order_relaxed);
         if (!CPU_EQUAL(&bound, &grant->cpus) && link_mode() != HEDDLE_MODE_THREADS)
             threads_bind(helper, &grant->cpus);
         HEDDLE_FAILPOINT(follow_has_bound);
         bound = grant->cpus;
     }
+    atomic_store(&bound_cpus, grant->count);
+    if (atomic_load(&awaiting) > 0)
+        syscall(SYS_futex, &bound_cpus, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     park_end();
     if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
     limit_tbb(grant);
@@ -78,14 +109,17 @@ static void sample(const struct link_grant* grant) {
     const uint64_t start = link_now_ns();
     const int announced = link_announced();
     const unsigned runnable = threads_runnable(helper, start);
-    /* Who pauses for less than two looks has not stopped. */
+    /* The first look sees what ran before the program announced this; the second is the first that counts.
+     * Who pauses for less than two looks has not stopped. */
+    looks = looks > 0 && announced == announced_before ? looks + 1 : 1;
     const unsigned lasting = runnable > runnable_before ? runnable : runnable_before;
-    const bool first = !sampled_before;
     runnable_before = runnable;
-    sampled_before = true;
-    if (first) return;
-    link_observe(announced, demand_observed(lasting, announced > 0 ? (unsigned)announced : 0, grant->count));
-    limit_tbb(grant);
+    announced_before = announced;
+    if (looks >= 3) {
+        const unsigned wanted = announced > 0 ? (unsigned)announced : 0;
+        link_observe(announced, demand_observed(lasting, wanted, grant->count));
+        limit_tbb(grant);
+    }
     const int cost_ms = (int)((link_now_ns() - start) * kSampleShare / 1000000);
     sample_every_ms = cost_ms > kSampleEveryMs ? cost_ms : kSampleEveryMs;
 }
@@ -110,15 +144,13 @@ static void follow_arbiter(void) {
         const enum link_news news = link_wait(grant.contended ? sample_every_ms : -1);
         if (news == LINK_GONE) return park_end();
         if (news == LINK_CHANGED) {
-            const bool calm = !grant.contended;
             struct link_grant now;
             if (!link_read_grant(&now)) continue;
+            if (!grant.contended) sample_every_ms = kSampleEveryMs;
+            /* A region that runs already cannot use what came now. */
+            if (!grant.contended || now.count > grant.count) looks = 0;
             grant = now;
             obey(&grant);
-            if (calm) {
-                sample_every_ms = kSampleEveryMs;
-                sampled_before = false;
-            }
             continue;
         }
         if (grant.parked)
@@ -128,9 +160,23 @@ static void follow_arbiter(void) {
     }
 }
 
+/* Short turns, so that the helper runs soon after the arbiter wakes it, though the program computes on every
+ * CPU. A kernel before 6.12 ignores the wish. */
+static void prefer_short_turns(void) {
+    const struct { /* sched_attr of linux/sched/types.h, which does not go with <sched.h> */
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns, deadline_ns, period_ns;
+    } attributes = {.size = sizeof attributes, .nice = getpriority(PRIO_PROCESS, 0), .runtime_ns = 100000};
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 static void* follow(void* unused) {
     (void)unused;
     helper = (pid_t)syscall(SYS_gettid);
+    prefer_short_turns();
     sample_every_ms = kSampleEveryMs;
     do {
         follow_arbiter();

@@ -14,7 +14,10 @@
 bool follow_start(void);
 void follow_forget_in_child(void);
 
-/* How many CPUs the threads of this process are bound to now; 0 while none was granted yet. */
+/* How many CPUs are granted and the threads of this process are bound to; 0 while there are none. */
 unsigned follow_cpus(void);
+/* The same, for a region that has just asked for more: what is free already comes within 0.1 ms, and a team
+ * that has begun does not grow. Waits a little, unless the last wait was in vain and not long ago. */
+unsigned follow_cpus_soon(unsigned wanted);
 
 #endif

@@ -181,6 +181,7 @@ struct parking {
 
 static void sleep_until_released(void* data) {
     const struct parking* parking = data;
+    waiting_is_ours();
     while (atomic_load(&parked_word) == parking->word)
         syscall(SYS_futex, &parked_word, FUTEX_WAIT_PRIVATE, parking->word, NULL, NULL, 0);
 }

@@ -337,10 +337,10 @@ static uint32_t demand_to_show(int announced) {
     return announced > 0 ? (uint32_t)announced : 0;
 }
 
-static void show_demand(int announced, bool soon) {
+static bool show_demand(int announced, bool soon) {
     const heddle_grant_page* grant = atomic_load_explicit(&self.grant, memory_order_acquire);
     heddle_client_page* page = atomic_load_explicit(&self.page, memory_order_acquire);
-    if (grant == NULL || page == NULL) return;
+    if (grant == NULL || page == NULL) return false;
     const uint32_t shown = demand_to_show(announced);
     atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
     const int own = atomic_load_explicit(&self.own, memory_order_relaxed);
@@ -352,13 +352,14 @@ static void show_demand(int announced, bool soon) {
     atomic_store(&page->demand, shown);
     HEDDLE_FAILPOINT(link_showed_demand);
     const bool lacks = shown > atomic_load_explicit(&grant->count, memory_order_relaxed);
-    if (atomic_load(&grant->contended) == 0 && !lacks) return;
+    if (atomic_load(&grant->contended) == 0 && !lacks) return false;
     const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
     if (shown > noticed || (soon && shown < noticed)) send_demand();
+    return shown > noticed;
 }
 
-void link_change_demand(int change, bool soon) {
-    show_demand(atomic_fetch_add(&self.announced, change) + change, soon);
+bool link_change_demand(int change, bool soon) {
+    return show_demand(atomic_fetch_add(&self.announced, change) + change, soon);
 }
 
 void link_change_own(int change) {

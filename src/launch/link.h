@@ -52,8 +52,8 @@ void link_send_left(uint32_t epoch);
 /* The demand: how many CPUs this process could use now, as it announces itself by its calls. `change` is
  * added; `soon` says that somebody should act on it at once even though it is a decrease (a long sleep
  * begins). An increase that the arbiter has not taken into account is told at once while somebody waits, and
- * where it is more than the process holds. */
-void link_change_demand(int change, bool soon);
+ * where it is more than the process holds: then true. */
+bool link_change_demand(int change, bool soon);
 int link_announced(void);
 /* Counts the program's own threads, those of no runtime that follows its grant, as they begin and end and
  * wait. Where there are several, they may wait for each other by spinning, and are announced as a gang. */

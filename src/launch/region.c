@@ -22,9 +22,9 @@ unsigned region_begin(unsigned wanted, bool may_change) {
     process_join();
     if (!link_managed()) return wanted;
     demand = (int)wanted - 1;
-    link_change_demand(demand, false);
+    const bool asked = link_change_demand(demand, false);
     if (!may_change || link_mode() == HEDDLE_MODE_MASK) return wanted;
-    const unsigned cpus = follow_cpus();
+    const unsigned cpus = asked ? follow_cpus_soon(wanted) : follow_cpus();
     return cpus == 0 ? 1 : wanted < cpus ? wanted : cpus;
 }
 

@@ -13,6 +13,8 @@ void waiting_end(bool counted);
 void waiting_forget_in_child(void);
 /* The calling thread is the program's first. */
 void waiting_is_main(void);
+/* The calling thread, which a runtime began for our sake, is never counted. */
+void waiting_is_ours(void);
 
 /* Starts a detached thread of ours: not one of the program's, so it does not count as demand. */
 bool waiting_start_uncounted(void* (*run)(void*), void* argument);

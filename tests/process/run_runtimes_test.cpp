@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "support/managed.hpp"
@@ -67,6 +68,19 @@ TEST_P(OpenMp, TwoProgramsShareTheMachine) {
     const std::vector<bench::Command> both(2, managed_.run_command({kPrograms + GetParam(), "1"}));
     for (const Outcome& outcome : bench::run_together(both, std::chrono::seconds(60)))
         EXPECT_THAT(outcome.output, HasSubstr("team 1")) << outcome.output;
+}
+
+// The team that makes libgomp wait politely sleeps, and is none of the program's threads.
+TEST_P(OpenMp, PoliteWaitingLeavesTheDemandAlone) {
+    const Outcome outcome = managed_.shell(std::string("program=${PROGRAMS}") + GetParam() + R"(
+        OMP_NUM_THREADS=2 $HEDDLE run --max 1 -- $program 0.3 serial >$FOLDER/out &
+        until grep -q serial $FOLDER/out; do sleep 0.01; kill -0 $! || exit 1; done
+        sleep 0.1
+        $HEDDLE status --json
+        wait)");
+    const auto status = nlohmann::json::parse(outcome.output);
+    ASSERT_EQ(status["clients"].size(), 1U);
+    EXPECT_EQ(status["clients"][0]["demand"], 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtimes, OpenMp, testing::Values("regions", "regions_libomp"),

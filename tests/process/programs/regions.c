@@ -1,7 +1,8 @@
 // regions: parallel regions for a while, and then what was seen: "max M procs P team N N ..." with the sizes
 // of teams that occurred. Built against libgomp and against libomp.
 //
-// regions SECONDS [clause N | set N | fork | nested]
+// regions SECONDS [clause N | set N | fork | serial]: with serial, a second on one thread follows, which
+// begins with the word "serial".
 #define _GNU_SOURCE
 #include <omp.h>
 #include <stdio.h>
@@ -61,6 +62,11 @@ int main(int count, char** words) {
     }
     const int most = omp_get_max_threads();
     while (now() < end) ++seen[region(strcmp(what, "clause") == 0 ? number : 0)];
+    if (strcmp(what, "serial") == 0) {
+        puts("serial");
+        fflush(stdout);
+        work(1);
+    }
     printf("max %d then %d procs %d team", most, omp_get_max_threads(), omp_get_num_procs());
     for (int i = 0; i <= kMostThreads; ++i)
         if (seen[i] > 0) printf(" %d", i);
