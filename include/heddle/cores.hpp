@@ -6,6 +6,15 @@
 // only construction, moving and destruction are for one thread. After fork(2) the child must not use the
 // parent's components: it has no threads behind them. Nothing outlives the process.
 //
+// The components of a process lend to each other first. Where an arbiter listens when the first one attaches
+// (heddled; not with HEDDLE_ARBITER=off, nor under `heddle run`, which speaks for the process), what they all
+// leave idle goes to other programs, and what they all ask for comes from those, as far as the arbiter's
+// policy gives it. A component then may use of its own CPUs what the process holds. CPUs that come later are
+// announced by the callbacks. One that another program gets is announced by disable_cpu, whoever owns it: the
+// component leaves it, and says so by return_cpu, within 10 ms, or the arbiter binds the process's threads
+// to the CPUs that are left to it. A request for CPUs that other programs have answers kNoted. CPUs that
+// nobody owns are for all to borrow. When the arbiter dies, the process keeps what it holds.
+//
 // Callbacks tell what changed. They run outside of all locks, in the order in which it was decided, and never
 // two at a time for one component; usually in the thread whose call caused them, which may belong to another
 // component. A callback may call any component, its own included, and may destroy its own: what such a call
@@ -42,9 +51,9 @@ enum class Outcome : uint8_t {
 
 class HEDDLE_API Component {
   public:
-    /// Attaches to this process's sharing as the owner of `owned`, which it may use from now on. An empty set
-    /// makes a component that only borrows. Throws kPermission where a CPU has an owner already or is not in
-    /// the machine, kLimit where there are too many components.
+    /// Attaches to this process's sharing as the owner of `owned`, which it may use from now on, as far as
+    /// the process holds them. An empty set makes a component that only borrows. Throws kPermission where a
+    /// CPU has an owner already or is not in the machine, kLimit where there are too many components.
     Component(std::string_view name, const CpuSet& owned);
     /// The same in an exchange other than the process's own, which must outlive the component.
     Component(Exchange& exchange, std::string_view name, const CpuSet& owned);
@@ -69,7 +78,8 @@ class HEDDLE_API Component {
     Outcome lend_cpu_mask(const CpuSet& cpus);
 
     /// Takes its own CPUs back. kNoted: the component may start at once, while whoever is there was told to
-    /// leave; check_cpu() tells when it has.
+    /// leave; check_cpu() tells when it has. Where another program has the CPU it is asked for, and
+    /// enable_cpu tells when to start.
     Outcome reclaim();
     Outcome reclaim_cpu(int cpu);
     Outcome reclaim_cpus(int count);
@@ -88,7 +98,8 @@ class HEDDLE_API Component {
     Outcome borrow_cpus(int count);
     Outcome borrow_cpu_mask(const CpuSet& cpus);
 
-    /// Leaves borrowed CPUs whose owner wants them back. kNoUpdate where there are none.
+    /// Leaves borrowed CPUs whose owner wants them back, and any that other programs get. kNoUpdate where
+    /// there are none.
     Outcome return_all();
     Outcome return_cpu(int cpu);
     Outcome return_cpus(int count);

@@ -157,6 +157,12 @@ CpuSet ArbiterClient::held() const {
     return cpus;
 }
 
+bool ArbiterClient::others_wait() const noexcept {
+    const Reader reader(*this);
+    const Link* link = reader.link();
+    return link != nullptr && link->connection.grant().contended.load(std::memory_order_relaxed) != 0;
+}
+
 ClientDescription ArbiterClient::describe() const {
     ClientDescription description{options_.name,   demand_.load(),   options_.min, options_.max,
                                   options_.weight, options_.allowed, {},           options_.owned};

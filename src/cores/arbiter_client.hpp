@@ -5,8 +5,8 @@
 // lock; it sleeps while nothing changes. Without an arbiter (none listens, or HEDDLE_ARBITER=off) the process
 // holds all CPUs that it may run on, and every call works on that. When the arbiter dies, the process keeps
 // what it holds, and registers again as soon as there is one. A forked child registers as a client of its
-// own, holding nothing that its parent holds. Nothing outlives the process: what it held is free when it
-// ends.
+// own, where the options say so, holding nothing that its parent holds. Nothing outlives the process: what it
+// held is free when it ends.
 #pragma once
 
 #include <array>
@@ -33,7 +33,8 @@ struct ArbiterClientOptions {
     /// The process's own CPUs, under a policy with owners: it lends what it does not need, and always wins
     /// them back. No other client may own them. Overridden by HEDDLE_OWN.
     CpuSet owned;
-    std::string path;  ///< where the arbiter listens; empty: as HEDDLE_ARBITER says
+    bool in_children = true;  ///< a forked child is a client, too; else it holds nothing
+    std::string path;         ///< where the arbiter listens; empty: as HEDDLE_ARBITER says
 };
 
 class ArbiterClient final : public ArbiterLink {
@@ -49,7 +50,8 @@ class ArbiterClient final : public ArbiterLink {
     /// The options' own CPUs, where the arbiter's policy has owners; else none.
     [[nodiscard]] CpuSet owned() const;
     [[nodiscard]] CpuSet held() const override;
-    [[nodiscard]] bool holds(int cpu) const noexcept {
+    [[nodiscard]] bool others_wait() const noexcept override;
+    [[nodiscard]] bool holds(int cpu) const noexcept override {
         return valid(cpu) && (state(cpu) == kHeld || state(cpu) == kTaken);
     }
 

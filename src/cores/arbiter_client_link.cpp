@@ -236,7 +236,7 @@ void ArbiterClient::after_fork_in_child() {
     retired_links_.clear();
     readers_ = 0;
     for (auto& is : states_) is.store(kAbsent);
-    start();
+    if (options_.in_children) start();
 }
 
 }  // namespace heddle

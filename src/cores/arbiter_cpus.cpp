@@ -6,6 +6,7 @@ namespace heddle {
 
 ArbiterCpus::ArbiterCpus(Machine machine, ArbiterClientOptions options)
     : ArbiterCpus(machine, [machine, options](ArbiterLink::Callbacks callbacks) mutable {
+          options.in_children = false;  // a pool is not for use there
           if (options.allowed.empty()) options.allowed = allowance(machine).usable;
           return std::make_unique<ArbiterClient>(options, std::move(callbacks));
       }) {}

@@ -39,6 +39,9 @@ class ArbiterLink {
     [[nodiscard]] virtual std::string problem() const = 0;
     /// The CPUs that the process may use now. Those it was asked to leave are not among them.
     [[nodiscard]] virtual CpuSet held() const = 0;
+    [[nodiscard]] virtual bool holds(int cpu) const noexcept = 0;
+    /// Some process wants more CPUs than it has: what we do not need should be lent at once.
+    [[nodiscard]] virtual bool others_wait() const noexcept = 0;
 
     /// How many CPUs the process could use now, those that it holds included. `soon`: others should act on a
     /// decrease at once, not only once it has lasted.

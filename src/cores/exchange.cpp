@@ -33,15 +33,11 @@ void announce(std::span<const Action> actions, const Callbacks& callbacks, const
 
 }  // namespace
 
-Exchange& Exchange::process() {
-    static Exchange& exchange = *new Exchange(Machine::detect());
-    return exchange;
-}
-
 Exchange::Exchange(Machine machine, const LedgerLimits& limits)
     : ledger_(std::move(machine), limits), by_slot_(Ledger::kMaxMembers) {}
 
 MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
+    const Report report(*this);
     Actions actions;
     std::unique_ptr<Plan> plan;
     MemberId member;
@@ -53,7 +49,7 @@ MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
             spare_.push_back(seats_.back().get());
         }
         member = ledger_.attach(name, owned, actions);
-        publish_free_count();
+        publish_counts();
         plan = fill_inboxes(actions);  // the new member has no seat yet, and is not told
         Seat* seat = spare_.back();
         spare_.pop_back();
@@ -66,6 +62,7 @@ MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
 }
 
 Outcome Exchange::detach(MemberId member) {
+    const Report report(*this);
     Actions actions;
     std::unique_ptr<Plan> plan;
     std::unique_ptr<const Callbacks>
@@ -78,7 +75,7 @@ Outcome Exchange::detach(MemberId member) {
         Seat* seat = seat_of(member);
         if (seat == nullptr || ledger_.detach(member, actions) != Outcome::kSuccess)
             return Outcome::kPermission;
-        publish_free_count();
+        publish_counts();
         by_slot_[Ledger::slot(member)].store(nullptr, std::memory_order_relaxed);
         seat->open.store(0, std::memory_order_relaxed);
         seat->member = kNobody;
@@ -105,6 +102,21 @@ Outcome Exchange::set_enabled(MemberId member, bool enabled) {
             seat->open.store(enabled ? member.value : 0, std::memory_order_relaxed);
         return outcome;
     });
+}
+
+void Exchange::set_watcher(ExchangeWatcher* watcher) {
+    const std::lock_guard guard(lock_);
+    watcher_ = watcher;
+    publish_counts();
+}
+
+CpuSet Exchange::take_idle() {
+    Actions none;  // nobody uses them
+    const std::lock_guard guard(lock_);
+    const CpuSet idle = ledger_.free_cpus();
+    ledger_.take_away(idle, none);
+    publish_counts();
+    return idle;
 }
 
 bool Exchange::nothing_to_borrow(MemberId member) const noexcept {

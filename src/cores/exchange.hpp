@@ -42,9 +42,18 @@ struct Callbacks {
     [[nodiscard]] bool need_mask() const { return set_num_threads || set_active_mask || add_active_mask; }
 };
 
+/// Who hears that a ledger which is shared with other processes has changed (outside.hpp).
+class ExchangeWatcher {
+  public:
+    virtual ~ExchangeWatcher() = default;
+    /// In the thread whose call changed it, without the lock, after the callbacks that this call ran.
+    virtual void changed() noexcept = 0;
+};
+
 class Exchange {
   public:
-    /// This process's, on Machine::detect(); made at the first use and never destroyed.
+    /// This process's, on Machine::detect(); made at the first use and never destroyed. Where an arbiter
+    /// listens then, the process shares its machine with others (outside.hpp).
     [[nodiscard]] static Exchange& process();
 
     explicit Exchange(Machine machine, const LedgerLimits& limits = {});
@@ -65,6 +74,15 @@ class Exchange {
     Outcome borrow_cpu(MemberId member, int cpu);
     Outcome borrow_cpus(MemberId member, int count);
     Outcome borrow_cpu_mask(MemberId member, const CpuSet& cpus);
+    /// From now on the watcher hears of changes; null: nobody. No call may be under way.
+    void set_watcher(ExchangeWatcher* watcher);
+    /// What components use or could use, and how often one has left a CPU that is away; without the lock.
+    [[nodiscard]] int demand() const noexcept { return demand_.load(std::memory_order_acquire); }
+    [[nodiscard]] uint32_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
+    [[nodiscard]] int free_count() const noexcept { return free_count_.load(std::memory_order_acquire); }
+    /// Takes away those of them that nobody uses or wants, and gives them. Runs no callback.
+    [[nodiscard]] CpuSet take_idle();
+
     /// Runs `question(const Ledger&)` under the lock.
     template <class Question>
     auto ask(Question&& question) const;
@@ -115,9 +133,23 @@ class Exchange {
         const Callbacks* callbacks = nullptr;
     };
 
+    /// At the end of a call tells the watcher, whatever the callbacks did.
+    class Report {
+      public:
+        explicit Report(const Exchange& exchange) : watcher_(exchange.watcher_) {}
+        ~Report() {
+            if (watcher_ != nullptr) watcher_->changed();
+        }
+        Report(const Report&) = delete;
+        Report& operator=(const Report&) = delete;
+
+      private:
+        ExchangeWatcher* watcher_;
+    };
+
     [[nodiscard]] Seat* seat_of(MemberId member) const noexcept;
     [[nodiscard]] bool nothing_to_borrow(MemberId member) const noexcept;
-    void publish_free_count() noexcept;
+    void publish_counts() noexcept;
     /// `edit` changes a copy of what is set; it runs under the lock.
     Outcome edit_callbacks(MemberId member, const std::function<void(Callbacks&)>& edit);
     [[nodiscard]] Direct claim(const Action& action) noexcept;
@@ -142,10 +174,18 @@ class Exchange {
     // Written under lock_, read without it. Read as 0, no CPU was free at that moment, and a borrow may fail
     // as if it had happened then; release and acquire so that a thread told of a lend sees it.
     std::atomic<int> free_count_{0};
+    // Only where there is a watcher. Written under lock_ (release), read by the watcher without it (acquire):
+    // whoever changed something reads what it changed, or something newer.
+    std::atomic<int> demand_{0};
+    std::atomic<uint32_t> departures_{0};
+    ExchangeWatcher* watcher_ = nullptr;  // changes only while there is no call
 };
 
-inline void Exchange::publish_free_count() noexcept {
+inline void Exchange::publish_counts() noexcept {
     free_count_.store(ledger_.free_count(), std::memory_order_release);
+    if (watcher_ == nullptr) return;
+    demand_.store(ledger_.demand(), std::memory_order_release);
+    departures_.store(ledger_.departures(), std::memory_order_release);
 }
 
 inline Exchange::Seat* Exchange::seat_of(MemberId member) const noexcept {
@@ -184,6 +224,7 @@ inline void Exchange::carry_out(const Direct& direct, const Action& action) {
 
 template <class Decide>
 Outcome Exchange::call(Decide&& decide) {
+    const Report report(*this);
     Actions actions;
     Direct direct;
     std::unique_ptr<Plan> plan;
@@ -191,7 +232,7 @@ Outcome Exchange::call(Decide&& decide) {
     {
         const std::lock_guard guard(lock_);
         outcome = decide(ledger_, actions);
-        publish_free_count();
+        publish_counts();
         if (actions.size() == 1) direct = claim(actions.all()[0]);
         if (direct.seat == nullptr && !actions.empty()) plan = fill_inboxes(actions);
     }

@@ -55,8 +55,7 @@ MemberId Ledger::attach(std::string_view name, const CpuSet& owned, Actions& act
     const auto number = static_cast<uint32_t>(place - members_.begin());
     *place = Member{.id = {uses * kMaxMembers + number}, .uses = uses, .name = std::string(name)};
     for (const int cpu : owned) {
-        const MemberId guest = at(cpu).guest == kNobody ? place->id : at(cpu).guest;
-        change(cpu, place->id, guest, CpuState::kBusy, actions);
+        change(cpu, place->id, guest_for(at(cpu), place->id), CpuState::kBusy, actions);
     }
     return place->id;
 }
@@ -72,7 +71,7 @@ Outcome Ledger::detach(MemberId id, Actions& actions) {
         if (!mine && c.guest != id) continue;
         const MemberId owner = mine ? kNobody : c.owner;
         const CpuState state =
-            !mine ? c.state : (limits_.lend_after_exit ? CpuState::kLent : CpuState::kDisabled);
+            !mine ? c.state : (limits_.lend_after_exit || shared_ ? CpuState::kLent : CpuState::kDisabled);
         if (c.guest == id)
             vacate(cpu, owner, state, actions);
         else
@@ -101,7 +100,7 @@ Outcome Ledger::disable(MemberId id, Actions& actions) {
     for (const int cpu : machine_.cpus()) {
         const Cpu& c = at(cpu);
         if (c.owner == id)
-            change(cpu, id, c.guest == kNobody ? id : c.guest, CpuState::kBusy, actions);
+            change(cpu, id, guest_for(c, id), CpuState::kBusy, actions);
         else if (c.guest == id)
             vacate(cpu, c.owner, c.state, actions);
     }
@@ -187,10 +186,10 @@ void Ledger::lend_one(Member& member, int cpu, Actions& actions) {
 Outcome Ledger::reclaim_one(Member& member, int cpu, Actions& actions) {
     const Cpu& c = at(cpu);
     if (c.owner != member.id) return Outcome::kPermission;
-    if (c.guest == member.id) return Outcome::kNoUpdate;
+    if (c.guest == member.id && c.here) return Outcome::kNoUpdate;
     if (c.state == CpuState::kBusy) return Outcome::kNoted;
     if (room(member) == 0) return Outcome::kNoUpdate;
-    if (c.guest == kNobody) {
+    if (c.guest == kNobody && c.here) {
         change(cpu, member.id, member.id, CpuState::kBusy, actions);
         return Outcome::kSuccess;
     }
@@ -206,18 +205,21 @@ Outcome Ledger::acquire_one(Member& member, int cpu, Actions& actions) {
 
 Outcome Ledger::queue_one(Member& member, int cpu) {
     Cpu& c = at(cpu);
-    if (room(member) == 0 || user(cpu) == member.id) return Outcome::kNoUpdate;
+    if (room(member) == 0 || user_of(c) == member.id) return Outcome::kNoUpdate;
     const auto end = c.queue.begin() + c.waiting;
     if (std::find(c.queue.begin(), end, member.id) != end) return Outcome::kNoted;
     if (c.waiting == limits_.requests_per_cpu) return Outcome::kTooManyRequests;
+    wanted_ -= wanted(c);
     c.queue[c.waiting++] = member.id;
+    wanted_ += wanted(c);
     ++member.requests;
     return Outcome::kNoted;
 }
 
 Outcome Ledger::borrow_one(Member& member, int cpu, Actions& actions) {
     const Cpu& c = at(cpu);
-    if (c.state != CpuState::kLent || c.guest != kNobody || room(member) == 0) return Outcome::kNoUpdate;
+    if (c.state != CpuState::kLent || c.guest != kNobody || !c.here || room(member) == 0)
+        return Outcome::kNoUpdate;
     change(cpu, c.owner, member.id, c.owner == member.id ? CpuState::kBusy : CpuState::kLent, actions);
     return Outcome::kSuccess;
 }
@@ -225,12 +227,13 @@ Outcome Ledger::borrow_one(Member& member, int cpu, Actions& actions) {
 Outcome Ledger::return_one(Member& member, int cpu, Actions& actions) {
     const Cpu& c = at(cpu);
     if (c.guest != member.id) return Outcome::kPermission;
-    if (c.owner == member.id || c.state == CpuState::kLent) return Outcome::kNoUpdate;
+    if (c.here && (c.owner == member.id || c.state == CpuState::kLent)) return Outcome::kNoUpdate;
     vacate(cpu, c.owner, c.state, actions);
     return Outcome::kSuccess;
 }
 
 void Ledger::vacate(int cpu, MemberId owner, CpuState state, Actions& actions) {
+    if (!at(cpu).here) return change(cpu, owner, kNobody, state, actions);
     if (state == CpuState::kBusy) return change(cpu, owner, owner, state, actions);
     // The next guest is never the owner: lending a CPU withdraws the owner's requests for it, and whoever
     // asks for CPUs has its own first.
@@ -247,6 +250,7 @@ MemberId Ledger::next_guest(int cpu) {
     for (auto petition = petitions_.begin(); petition != petitions_.end(); ++petition) {
         if (!petition->allowed.contains(cpu)) continue;
         const MemberId first = petition->member;
+        --petitioned_;
         if (--petition->wanted == 0) {
             --at(first).petitions;
             petitions_.erase(petition);
@@ -256,14 +260,18 @@ MemberId Ledger::next_guest(int cpu) {
     return kNobody;
 }
 
-void Ledger::change(int cpu, MemberId owner, MemberId guest, CpuState state, Actions& actions) {
+void Ledger::change(int cpu, MemberId owner, MemberId guest, CpuState state, bool here, Actions& actions) {
     Cpu& c = at(cpu);
-    const MemberId before = user_of(c.owner, c.guest, c.state);
-    const MemberId after = user_of(owner, guest, state);
-    set_free(cpu, state == CpuState::kLent && guest == kNobody);
+    const MemberId before = user_of(c);
+    const MemberId after = user_of(owner, guest, state, here);
+    set_free(cpu, here && state == CpuState::kLent && guest == kNobody);
+    if (!here && c.guest != kNobody && guest == kNobody) ++departures_;
+    wanted_ -= wanted(c);
     c.owner = owner;
     c.guest = guest;
     c.state = state;
+    c.here = here;
+    wanted_ += wanted(c);
     if (before == after) return;
     if (before != kNobody) {
         Member& member = at(before);
@@ -291,8 +299,10 @@ void Ledger::leave_queue(Member& member, Cpu& cpu) {
     const auto end = cpu.queue.begin() + cpu.waiting;
     const auto place = std::find(cpu.queue.begin(), end, member.id);
     if (place == end) return;
+    wanted_ -= wanted(cpu);
     std::copy(place + 1, end, place);
     --cpu.waiting;
+    wanted_ += wanted(cpu);
     --member.requests;
 }
 
@@ -302,7 +312,9 @@ void Ledger::withdraw(Member& member, int cpu) {
     std::erase_if(petitions_, [&](Petition& petition) {
         if (petition.member != member.id || !petition.allowed.contains(cpu)) return false;
         petition.allowed.erase(cpu);
+        petitioned_ -= petition.wanted;
         petition.wanted = std::min(petition.wanted, petition.allowed.count());
+        petitioned_ += petition.wanted;
         if (petition.wanted > 0) return false;
         --member.petitions;
         return true;
@@ -312,11 +324,15 @@ void Ledger::withdraw(Member& member, int cpu) {
 void Ledger::drop_requests(Member& member) {
     for (size_t cpu = 0; member.requests > 0 && cpu < cpus_.size(); ++cpu) leave_queue(member, cpus_[cpu]);
     if (member.petitions == 0) return;
-    std::erase_if(petitions_, [&](const Petition& petition) { return petition.member == member.id; });
+    std::erase_if(petitions_, [&](const Petition& petition) {
+        if (petition.member == member.id) petitioned_ -= petition.wanted;
+        return petition.member == member.id;
+    });
     member.petitions = 0;
 }
 
-MemberId Ledger::user_of(MemberId owner, MemberId guest, CpuState state) noexcept {
+MemberId Ledger::user_of(MemberId owner, MemberId guest, CpuState state, bool here) noexcept {
+    if (!here) return kNobody;
     switch (state) {
         case CpuState::kBusy:
             return owner;

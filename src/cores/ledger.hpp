@@ -13,6 +13,10 @@
 // From these follows the one member that may use a CPU: the owner of a busy one, the guest of a lent one. The
 // actions of a call are exactly the changes of that user, each announced once.
 //
+// A ledger may be shared(): then other processes use the same machine, and each CPU is either here or away.
+// One that is away nobody here may use, whatever its state; its guest has still to leave. The state is what
+// becomes of it when it is brought back. CPUs that nobody owns are lent to all.
+//
 // Two invariants keep requests honest, and check() verifies them: no request waits for a CPU that is free,
 // and no member waits that is disabled or at its maximum.
 #pragma once
@@ -97,6 +101,13 @@ class Ledger {
     [[nodiscard]] Outcome return_cpus(MemberId member, int count, Actions& actions);
     [[nodiscard]] Outcome return_cpu_mask(MemberId member, const CpuSet& cpus, Actions& actions);
 
+    /// From now on CPUs come and go, and those of `here` are here. Once for a ledger.
+    void share(const CpuSet& here, Actions& actions);
+    /// Others use these from now on, or will when their guests have left: each returns or lends its CPU.
+    void take_away(const CpuSet& cpus, Actions& actions);
+    /// These are here again: their owners' that want them, of who waits for them, or free.
+    void bring_back(const CpuSet& cpus, Actions& actions);
+
     // Questions about a CPU. One outside the machine is disabled and nobody's.
     [[nodiscard]] bool exists(int cpu) const noexcept;
     [[nodiscard]] MemberId owner(int cpu) const noexcept;
@@ -104,6 +115,7 @@ class Ledger {
     [[nodiscard]] CpuState state(int cpu) const noexcept;
     /// The one member that may use it, or kNobody.
     [[nodiscard]] MemberId user(int cpu) const noexcept;
+    [[nodiscard]] bool here(int cpu) const noexcept { return exists(cpu) && at(cpu).here; }
     /// Who waits for this very CPU, in order.
     [[nodiscard]] std::vector<MemberId> requests(int cpu) const;
     /// kSuccess: the member may use it and is alone there; kNoted: a guest has still to leave; kPermission:
@@ -127,6 +139,17 @@ class Ledger {
     [[nodiscard]] CpuSet free_cpus() const;
     /// While this is 0 every borrow fails, which a caller may know without the lock.
     [[nodiscard]] int free_count() const noexcept { return free_count_; }
+    /// CPUs that are away and that nobody is on.
+    [[nodiscard]] CpuSet vacated() const;
+    /// CPUs that are away and that somebody wants: their owners, or who waits for this very one.
+    [[nodiscard]] CpuSet missed() const;
+    /// How many CPUs the members use or could use now: those in use, those that owners want back, and what
+    /// waiting requests ask for.
+    [[nodiscard]] int demand() const noexcept;
+    /// Of these, what petitions still ask for.
+    [[nodiscard]] int petitioned() const noexcept { return petitioned_; }
+    /// Grows whenever a guest has left a CPU that is away.
+    [[nodiscard]] uint32_t departures() const noexcept { return departures_; }
     [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
 
     /// The first broken invariant in words, or "".
@@ -137,6 +160,7 @@ class Ledger {
         MemberId owner, guest;
         CpuState state = CpuState::kDisabled;
         bool exists = false;
+        bool here = true;
         uint8_t waiting = 0;
         std::array<MemberId, kMaxRequestsPerCpu> queue{};
     };
@@ -157,7 +181,14 @@ class Ledger {
         CpuSet allowed;
     };
 
-    [[nodiscard]] static MemberId user_of(MemberId owner, MemberId guest, CpuState state) noexcept;
+    [[nodiscard]] static MemberId user_of(MemberId owner, MemberId guest, CpuState state, bool here) noexcept;
+    [[nodiscard]] static MemberId user_of(const Cpu& cpu) noexcept {
+        return user_of(cpu.owner, cpu.guest, cpu.state, cpu.here);
+    }
+    /// Its part of demand(): 0 or 1.
+    [[nodiscard]] static int wanted(const Cpu& cpu) noexcept;
+    /// Who is on a CPU that its owner may use: nobody yet while it is away.
+    [[nodiscard]] static MemberId guest_for(const Cpu& cpu, MemberId owner) noexcept;
     [[nodiscard]] Member* find(MemberId id) noexcept;
     [[nodiscard]] const Member* find(MemberId id) const noexcept;
     [[nodiscard]] Member& at(MemberId id) noexcept;
@@ -166,7 +197,10 @@ class Ledger {
     [[nodiscard]] static int room(const Member& member) noexcept;
 
     /// The only place where a CPU changes hands: keeps the counts, the free set, and says what changed.
-    void change(int cpu, MemberId owner, MemberId guest, CpuState state, Actions& actions);
+    void change(int cpu, MemberId owner, MemberId guest, CpuState state, Actions& actions) {
+        change(cpu, owner, guest, state, at(cpu).here, actions);
+    }
+    void change(int cpu, MemberId owner, MemberId guest, CpuState state, bool here, Actions& actions);
     void set_free(int cpu, bool free) noexcept;
     /// The guest has left, and the CPU goes to the owner, who waits for it, or nobody.
     void vacate(int cpu, MemberId owner, CpuState state, Actions& actions);
@@ -184,6 +218,7 @@ class Ledger {
 
     void lend_excess(Member& member, int keep, Actions& actions);
     [[nodiscard]] Outcome take_own(Member& member, const CpuSet& from, int& count, Actions& actions);
+    [[nodiscard]] Outcome miss_own(Member& member, const CpuSet& from, int& count, Actions& actions);
     [[nodiscard]] Outcome take_free(Member& member, const CpuSet& from, int& count, Actions& actions);
     [[nodiscard]] Outcome petition(Member& member, int count, const CpuSet& allowed);
     [[nodiscard]] CpuSet choose(const Member& member, const CpuSet& from, int count) const;
@@ -197,6 +232,10 @@ class Ledger {
     std::vector<Petition> petitions_;  // oldest first
     std::vector<uint64_t> free_;       // a bit a CPU: lent and without a guest
     int free_count_ = 0;
+    bool shared_ = false;
+    int wanted_ = 0;      // the sum of wanted() of all CPUs
+    int petitioned_ = 0;  // the sum of what petitions want
+    uint32_t departures_ = 0;
 };
 
 }  // namespace heddle

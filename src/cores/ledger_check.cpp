@@ -39,7 +39,7 @@ CpuState Ledger::state(int cpu) const noexcept {
 }
 
 MemberId Ledger::user(int cpu) const noexcept {
-    return user_of(owner(cpu), guest(cpu), state(cpu));
+    return exists(cpu) ? user_of(at(cpu)) : kNobody;
 }
 
 std::vector<MemberId> Ledger::requests(int cpu) const {
@@ -96,20 +96,21 @@ std::string Ledger::check() const {
         int usable = 0, requests = 0, petitions = 0;
     };
     std::map<MemberId, Count> counts;
-    int free = 0;
+    int free = 0, want = 0, petitioned = 0;
     for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
         const Cpu& c = at(cpu);
         const auto wrong = [&](const char* what) { return fmt::format("CPU {}: {}", cpu, what); };
-        const bool is_free = c.state == CpuState::kLent && c.guest == kNobody;
+        const bool is_free = c.here && c.state == CpuState::kLent && c.guest == kNobody;
         if (!c.exists && (c.owner != kNobody || c.guest != kNobody || c.state != CpuState::kDisabled))
             return wrong("is not in the machine but in use");
         if (c.owner != kNobody && find(c.owner) == nullptr) return wrong("its owner is not attached");
         if (c.guest != kNobody && find(c.guest) == nullptr) return wrong("its guest is not attached");
         if (c.state == CpuState::kBusy && c.owner == kNobody) return wrong("is busy without an owner");
-        if (c.state == CpuState::kBusy && c.guest == kNobody) return wrong("is busy with nobody on it");
+        if (c.state == CpuState::kBusy && c.guest == kNobody && c.here)
+            return wrong("is busy with nobody on it");
         if (c.state == CpuState::kDisabled && c.owner != kNobody)
             return wrong("is disabled in spite of an owner");
-        if (c.state == CpuState::kLent && c.owner == kNobody && !limits_.lend_after_exit)
+        if (c.state == CpuState::kLent && c.owner == kNobody && !limits_.lend_after_exit && !shared_)
             return wrong("is lent by nobody");
         if (c.state == CpuState::kLent && c.guest != kNobody && c.guest == c.owner)
             return wrong("is lent to its owner");
@@ -120,7 +121,10 @@ std::string Ledger::check() const {
         if (((free_[static_cast<size_t>(cpu) / 64] >> (cpu % 64)) & 1) != (is_free ? 1U : 0U))
             return wrong("the free set is wrong about it");
         free += is_free ? 1 : 0;
-        if (const MemberId user = user_of(c.owner, c.guest, c.state); user != kNobody) ++counts[user].usable;
+        want += wanted(c);
+        if (!c.here && !shared_) return wrong("is away from a ledger that is not shared");
+        if (c.exists && shared_ && c.state == CpuState::kDisabled) return wrong("is for nobody");
+        if (const MemberId user = user_of(c); user != kNobody) ++counts[user].usable;
 
         if (is_free && c.waiting > 0) return wrong("is free while a request waits for it");
         if (c.waiting > limits_.requests_per_cpu) return wrong("has too many requests");
@@ -133,6 +137,7 @@ std::string Ledger::check() const {
     }
     if (free != free_count_) return fmt::format("{} CPUs are free, not {}", free, free_count_);
 
+    if (want != wanted_) return fmt::format("{} CPUs are wanted, not {}", want, wanted_);
     const CpuSet idle = free_cpus();
     if (petitions_.size() > static_cast<size_t>(limits_.petitions)) return "too many petitions";
     for (const Petition& petition : petitions_) {
@@ -142,10 +147,13 @@ std::string Ledger::check() const {
                                petition.wanted, petition.allowed.count());
         if (petition.allowed.intersects(idle))
             return fmt::format("a petition of '{}' waits while a CPU is free", name(petition.member));
+        petitioned += petition.wanted;
         if (petition.allowed.intersects(lent(petition.member)))
             return fmt::format("'{}' petitions for what it lends", name(petition.member));
         ++counts[petition.member].petitions;
     }
+    if (petitioned != petitioned_)
+        return fmt::format("petitions want {} CPUs, not {}", petitioned, petitioned_);
     for (const Member& member : members_) {
         if (member.id == kNobody) continue;
         const Count count = counts[member.id];

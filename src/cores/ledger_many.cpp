@@ -74,7 +74,7 @@ void Ledger::lend_excess(Member& member, int keep, Actions& actions) {
     if (member.usable <= keep) return;
     const MemberId id = member.id;
     const CpuSet mine =
-        cpus_where([id](const Cpu& c) { return c.owner == id && c.state == CpuState::kBusy; });
+        cpus_where([id](const Cpu& c) { return c.owner == id && c.state == CpuState::kBusy && c.here; });
     const CpuSet borrowed = usable(id) - mine;
     const CpuSet kept_mine = mine.count() <= keep ? mine : machine_.nearest({}, mine, keep);
     const int rest = keep - kept_mine.count();
@@ -93,7 +93,8 @@ Outcome Ledger::reclaim_cpus(MemberId id, int count, Actions& actions) {
     if (member == nullptr) return Outcome::kPermission;
     if (!member->enabled) return Outcome::kDisabled;
     if (count < 0) return Outcome::kPermission;
-    return take_own(*member, machine_.cpus(), count, actions);
+    const Outcome outcome = take_own(*member, machine_.cpus(), count, actions);
+    return combine(outcome, miss_own(*member, machine_.cpus(), count, actions));
 }
 
 Outcome Ledger::reclaim_cpu_mask(MemberId id, const CpuSet& cpus, Actions& actions) {
@@ -112,12 +113,25 @@ Outcome Ledger::take_own(Member& member, const CpuSet& from, int& count, Actions
     const MemberId id = member.id;
     for (const bool idle : {true, false}) {
         const CpuSet lent = cpus_where([id, idle](const Cpu& c) {
-            return c.owner == id && c.state == CpuState::kLent && (c.guest == kNobody) == idle;
+            return c.owner == id && c.state == CpuState::kLent && c.here && (c.guest == kNobody) == idle;
         });
         const CpuSet chosen = choose(member, lent & from, std::min(count, room(member)));
         for (const int cpu : chosen) outcome = combine(outcome, reclaim_one(member, cpu, actions));
         count -= chosen.count();
     }
+    return outcome;
+}
+
+/// Wants up to `count` of the member's lent CPUs back that are away, and counts them down.
+Outcome Ledger::miss_own(Member& member, const CpuSet& from, int& count, Actions& actions) {
+    if (!shared_) return Outcome::kNoUpdate;
+    const MemberId id = member.id;
+    const CpuSet lent =
+        cpus_where([id](const Cpu& c) { return c.owner == id && c.state == CpuState::kLent && !c.here; });
+    Outcome outcome = Outcome::kNoUpdate;
+    const CpuSet chosen = choose(member, lent & from, std::min(count, room(member)));
+    for (const int cpu : chosen) outcome = combine(outcome, reclaim_one(member, cpu, actions));
+    count -= chosen.count();
     return outcome;
 }
 
@@ -155,6 +169,7 @@ Outcome Ledger::acquire_cpus_in(MemberId id, int count, const CpuSet& allowed, A
     int wanted = std::min({count, room(*member), (allowed - usable(id)).count()});
     Outcome outcome = take_own(*member, allowed, wanted, actions);
     outcome = combine(outcome, take_free(*member, allowed, wanted, actions));
+    outcome = combine(outcome, miss_own(*member, allowed, wanted, actions));
     return wanted > 0 ? combine(outcome, petition(*member, wanted, allowed)) : outcome;
 }
 
@@ -167,6 +182,7 @@ Outcome Ledger::acquire_cpu_mask(MemberId id, const CpuSet& cpus, Actions& actio
     int count = INT32_MAX;
     Outcome outcome = take_own(*member, cpus, count, actions);
     outcome = combine(outcome, take_free(*member, cpus, count, actions));
+    outcome = combine(outcome, miss_own(*member, cpus, count, actions));
     for (const int cpu : cpus)
         if (at(cpu).owner != id) outcome = combine(outcome, queue_one(*member, cpu));
     return outcome;
@@ -175,11 +191,14 @@ Outcome Ledger::acquire_cpu_mask(MemberId id, const CpuSet& cpus, Actions& actio
 Outcome Ledger::petition(Member& member, int count, const CpuSet& allowed) {
     for (Petition& petition : petitions_) {
         if (petition.member != member.id || petition.allowed != allowed) continue;
+        petitioned_ -= petition.wanted;
         petition.wanted = std::min(petition.wanted + count, allowed.count());
+        petitioned_ += petition.wanted;
         return Outcome::kNoted;
     }
     if (petitions_.size() == static_cast<size_t>(limits_.petitions)) return Outcome::kTooManyRequests;
     petitions_.push_back({member.id, count, allowed});
+    petitioned_ += count;
     ++member.petitions;
     return Outcome::kNoted;
 }
@@ -234,7 +253,7 @@ Outcome Ledger::return_cpu_mask(MemberId id, const CpuSet& cpus, Actions& action
 
 CpuSet Ledger::usable(MemberId id) const {
     if (find(id) == nullptr) return {};
-    return cpus_where([id](const Cpu& c) { return user_of(c.owner, c.guest, c.state) == id; });
+    return cpus_where([id](const Cpu& c) { return user_of(c) == id; });
 }
 
 CpuSet Ledger::owned(MemberId id) const {
@@ -249,12 +268,12 @@ CpuSet Ledger::lent(MemberId id) const {
 
 CpuSet Ledger::to_return(MemberId id) const {
     if (find(id) == nullptr) return {};
-    return cpus_where(
-        [id](const Cpu& c) { return c.guest == id && user_of(c.owner, c.guest, c.state) != id; });
+    return cpus_where([id](const Cpu& c) { return c.guest == id && user_of(c) != id; });
 }
 
 CpuSet Ledger::free_cpus() const {
-    return cpus_where([](const Cpu& c) { return c.state == CpuState::kLent && c.guest == kNobody; });
+    return cpus_where(
+        [](const Cpu& c) { return c.state == CpuState::kLent && c.guest == kNobody && c.here; });
 }
 
 }  // namespace heddle

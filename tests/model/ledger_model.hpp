@@ -24,6 +24,7 @@ class LedgerModel {
         Name owner = 0, guest = 0;
         State state = kDisabled;
         std::list<Name> queue;
+        bool here = true;
         friend bool operator==(const Cpu&, const Cpu&) = default;
     };
     struct Petition {
@@ -47,7 +48,7 @@ class LedgerModel {
         for (const int cpu : owned) {
             cpus_[cpu].owner = me;
             cpus_[cpu].state = kBusy;
-            if (cpus_[cpu].guest == 0) cpus_[cpu].guest = me;
+            if (cpus_[cpu].guest == 0 && cpus_[cpu].here) cpus_[cpu].guest = me;
         }
         finish();
         return true;
@@ -59,7 +60,7 @@ class LedgerModel {
         for (auto& [cpu, c] : cpus_) {
             if (c.owner == me) {
                 c.owner = 0;
-                c.state = keep_ ? kLent : kDisabled;
+                c.state = keep_ || shared_ ? kLent : kDisabled;
             }
             if (c.guest == me) leave(cpu);
         }
@@ -85,7 +86,7 @@ class LedgerModel {
         for (auto& [cpu, c] : cpus_) {
             if (c.owner == me) {
                 c.state = kBusy;
-                if (c.guest == 0) c.guest = me;
+                if (c.guest == 0 && c.here) c.guest = me;
             } else if (c.guest == me) {
                 leave(cpu);
             }
@@ -135,7 +136,8 @@ class LedgerModel {
     Outcome reclaim_n(Name me, int n) {
         if (const auto no = refused(me)) return *no;
         if (n < 0) return Outcome::kPermission;
-        const Outcome outcome = take_own(me, all(), n);
+        Outcome outcome = take_own(me, all(), n);
+        outcome = worse(outcome, miss_own(me, all(), n));
         finish();
         return outcome;
     }
@@ -159,6 +161,7 @@ class LedgerModel {
         int n = kMany;
         Outcome outcome = take_own(me, cpus, n);
         outcome = worse(outcome, take_free(me, cpus, n));
+        outcome = worse(outcome, miss_own(me, cpus, n));
         for (const int cpu : cpus)
             if (cpus_[cpu].owner != me) outcome = worse(outcome, enqueue(me, cpu));
         finish();
@@ -176,6 +179,7 @@ class LedgerModel {
         n = std::min({n, missing, room(me)});
         Outcome outcome = take_own(me, allowed, n);
         outcome = worse(outcome, take_free(me, allowed, n));
+        outcome = worse(outcome, miss_own(me, allowed, n));
         if (n > 0) outcome = worse(outcome, ask(me, n, allowed));
         finish();
         return outcome;
@@ -225,6 +229,49 @@ class LedgerModel {
         return outcome;
     }
 
+    void share(const Cpus& here) {
+        begin();
+        shared_ = true;
+        for (auto& [cpu, c] : cpus_) {
+            if (c.state != kDisabled) continue;
+            c.state = kLent;
+            if (c.guest == 0) leave(cpu);
+        }
+        for (auto& [cpu, c] : cpus_) c.here = here.count(cpu) > 0;
+        finish();
+    }
+    void take_away(const Cpus& cpus) {
+        begin();
+        for (const int cpu : cpus)
+            if (cpus_.count(cpu)) cpus_[cpu].here = false;
+        finish();
+    }
+    void bring_back(const Cpus& cpus) {
+        begin();
+        for (const int cpu : cpus) {
+            if (!cpus_.count(cpu) || cpus_[cpu].here) continue;
+            Cpu& c = cpus_[cpu];
+            const bool may = c.guest == c.owner || !members_[c.owner].enabled || room(c.owner) > 0;
+            c.here = true;
+            if (c.state == kBusy && may) {
+                if (c.guest == 0) c.guest = c.owner;
+            } else {
+                c.state = kLent;
+                if (c.guest == 0) leave(cpu);
+            }
+            tidy();
+        }
+        finish();
+    }
+    /// CPUs that the members use or could use now.
+    [[nodiscard]] int demand() const {
+        int sum = 0;
+        for (const auto& [cpu, c] : cpus_)
+            sum += c.state == kBusy || (c.here ? c.guest != 0 : !c.queue.empty()) ? 1 : 0;
+        for (const Petition& petition : petitions_) sum += petition.wanted;
+        return std::min(sum, static_cast<int>(cpus_.size()));
+    }
+
     static constexpr int kMany = 1 << 30;
     [[nodiscard]] const std::map<int, Cpu>& cpus() const { return cpus_; }
     [[nodiscard]] int petitioned(Name me) const {
@@ -247,6 +294,7 @@ class LedgerModel {
     };
 
     static Name user(const Cpu& c) {
+        if (!c.here) return 0;
         if (c.state == kBusy) return c.owner;
         if (c.state == kLent) return c.guest;
         return 0;
@@ -343,8 +391,8 @@ class LedgerModel {
     /// The guest leaves; if nobody has the CPU then, the first who waits for it gets it.
     void leave(int cpu) {
         Cpu& c = cpus_[cpu];
-        c.guest = c.state == kBusy ? c.owner : 0;
-        if (c.state != kLent) return;
+        c.guest = c.state == kBusy && c.here ? c.owner : 0;
+        if (c.state != kLent || !c.here) return;
         if (!c.queue.empty()) {
             c.guest = c.queue.front();
             c.queue.pop_front();
@@ -368,17 +416,17 @@ class LedgerModel {
     Outcome reclaim_one(Name me, int cpu) {
         Cpu& c = cpus_[cpu];
         if (c.owner != me) return Outcome::kPermission;
-        if (c.guest == me) return Outcome::kNoUpdate;
+        if (c.guest == me && c.here) return Outcome::kNoUpdate;
         if (c.state == kBusy) return Outcome::kNoted;
         if (room(me) == 0) return Outcome::kNoUpdate;
         c.state = kBusy;
-        if (c.guest != 0) return Outcome::kNoted;
+        if (c.guest != 0 || !c.here) return Outcome::kNoted;
         c.guest = me;
         return Outcome::kSuccess;
     }
     Outcome take_one(Name me, int cpu) {
         Cpu& c = cpus_[cpu];
-        if (c.state != kLent || c.guest != 0 || room(me) == 0) return Outcome::kNoUpdate;
+        if (c.state != kLent || c.guest != 0 || !c.here || room(me) == 0) return Outcome::kNoUpdate;
         c.guest = me;
         if (c.owner == me) c.state = kBusy;
         return Outcome::kSuccess;
@@ -402,12 +450,26 @@ class LedgerModel {
             Cpus candidates;
             for (const int cpu : from) {
                 const Cpu& c = cpus_[cpu];
-                if (c.owner == me && c.state == kLent && (c.guest == 0) == idle) candidates.insert(cpu);
+                if (c.owner == me && c.state == kLent && c.here && (c.guest == 0) == idle)
+                    candidates.insert(cpu);
             }
             for (const int cpu : near(me, candidates, std::min(n, room(me)))) {
                 outcome = worse(outcome, reclaim_one(me, cpu));
                 --n;
             }
+        }
+        return outcome;
+    }
+    Outcome miss_own(Name me, const Cpus& from, int& n) {
+        Outcome outcome = Outcome::kNoUpdate;
+        Cpus candidates;
+        for (const int cpu : from) {
+            const Cpu& c = cpus_[cpu];
+            if (c.owner == me && c.state == kLent && !c.here) candidates.insert(cpu);
+        }
+        for (const int cpu : near(me, candidates, std::min(n, room(me)))) {
+            outcome = worse(outcome, reclaim_one(me, cpu));
+            --n;
         }
         return outcome;
     }
@@ -417,7 +479,8 @@ class LedgerModel {
             Cpus candidates;
             for (const int cpu : from) {
                 const Cpu& c = cpus_[cpu];
-                if (c.state == kLent && c.guest == 0 && (c.owner == me) == own) candidates.insert(cpu);
+                if (c.state == kLent && c.guest == 0 && c.here && (c.owner == me) == own)
+                    candidates.insert(cpu);
             }
             for (const int cpu : near(me, candidates, std::min(n, room(me)))) {
                 outcome = worse(outcome, take_one(me, cpu));
@@ -445,6 +508,7 @@ class LedgerModel {
     Machine machine_;
     size_t queue_, petitions_max_;
     bool keep_;
+    bool shared_ = false;
     std::map<int, Cpu> cpus_;
     std::map<Name, Member> members_;
     std::list<Petition> petitions_;

@@ -22,6 +22,7 @@ struct Setting {
     int members;
     int calls;
     LedgerLimits limits;
+    bool shared = false;  // CPUs come and go
 };
 
 class History {
@@ -33,7 +34,9 @@ class History {
           ledger_(machine_, setting.limits),
           model_(machine_, static_cast<size_t>(setting.limits.requests_per_cpu),
                  static_cast<size_t>(setting.limits.petitions), setting.limits.lend_after_exit) {
+        if (setting.shared && below(2) == 0) share();
         for (int i = 0; i < setting.members; ++i) attach();
+        if (setting.shared && !shared_) share();
     }
 
     void run() {
@@ -71,6 +74,30 @@ class History {
         compare(actions);
     }
 
+    void share() {
+        const CpuSet here = some_cpus(6) & machine_.cpus();
+        log_ = "share " + here.to_list();
+        shared_ = true;
+        Actions actions;
+        ledger_.share(here, actions);
+        model_.share(to_model(here));
+        compare(actions);
+    }
+    void come_or_go() {
+        const CpuSet some = some_cpus(4);
+        Actions actions;
+        if (below(2) == 0) {
+            log_ = "take away " + some.to_list();
+            ledger_.take_away(some, actions);
+            model_.take_away(to_model(some));
+        } else {
+            log_ = "bring back " + some.to_list();
+            ledger_.bring_back(some, actions);
+            model_.bring_back(to_model(some));
+        }
+        compare(actions);
+    }
+
     MemberId try_attach(const CpuSet& owned, Actions& actions) {
         try {
             return ledger_.attach(std::to_string(next_name_), owned, actions);
@@ -80,6 +107,7 @@ class History {
     }
 
     void step() {
+        if (shared_ && below(5) == 0) return come_or_go();
         if (ids_.empty() || (ids_.size() < static_cast<size_t>(setting_.members) && below(8) == 0))
             return attach();
         const size_t who = static_cast<size_t>(below(static_cast<int>(ids_.size())));
@@ -156,10 +184,13 @@ class History {
             LedgerModel::Cpu found{name_of(ledger_.owner(cpu)),
                                    name_of(ledger_.guest(cpu)),
                                    static_cast<LedgerModel::State>(ledger_.state(cpu)),
-                                   {}};
+                                   {},
+                                   ledger_.here(cpu)};
             for (const MemberId member : ledger_.requests(cpu)) found.queue.push_back(name_of(member));
             EXPECT_TRUE(found == expected) << "CPU " << cpu << " after " << log_;
         }
+        const int demand = shared_ ? ledger_.demand() : model_.demand();  // of others it means nothing
+        EXPECT_EQ(demand, model_.demand()) << log_;
         for (const auto& [name, id] : ids_)
             EXPECT_EQ(ledger_.petitioned(id), model_.petitioned(name)) << log_;
     }
@@ -184,6 +215,7 @@ class History {
     Machine machine_;
     Ledger ledger_;
     LedgerModel model_;
+    bool shared_ = false;
     int next_name_ = 1;
     std::vector<std::pair<int, MemberId>> ids_;
     std::map<MemberId, int> names_;
@@ -218,6 +250,14 @@ TEST(LedgerModel, FullQueues) {
 
 TEST(LedgerModel, CpusThatStayLentAfterTheirOwner) {
     run_all({"numa:2 core:2 pu:1", 4, 500, {.lend_after_exit = true}}, 1, 80);
+}
+
+TEST(LedgerModel, CpusThatComeAndGo) {
+    run_all({"core:2 pu:1", 2, 500, {}, true}, 1, 60);
+    run_all({"numa:2 core:2 pu:1", 3, 500, {}, true}, 1000, 300);
+    run_all({"numa:2 core:2 pu:2", 5, 500, {}, true}, 2000, 160);
+    run_all({"core:3 pu:1", 6, 500, {.requests_per_cpu = 1, .petitions = 1}, true}, 3000, 40);
+    run_all({"numa:2 core:64 pu:2", 24, 500, {}, true}, 4000, 20);
 }
 
 TEST(LedgerModel, A256CpuMachine) {

@@ -14,7 +14,9 @@
 #include <thread>
 
 #include "cores/arbiter_cpus.hpp"
+#include "cores/component_cpus.hpp"
 #include "cores/observer.hpp"
+#include "cores/outside.hpp"
 #include "cores/worker_pool.hpp"
 #include "support/activity.hpp"
 #include "support/daemon.hpp"
@@ -62,16 +64,26 @@ class Items : public WorkSource {
     int id_;
 };
 
+struct Kind {
+    const char* name;
+    const char* topology;  // "": the real machine
+    bool component;        // the pool is a component of its process, and the process shares its ledger
+};
+
+Machine machine_of(const Kind& kind) {
+    return *kind.topology == '\0' ? Machine::detect() : Machine::synthetic(kind.topology);
+}
+
 /// A process with a pool that does what it is told.
 class PoolProcess {
   public:
-    PoolProcess(const std::string& arbiter, const std::string& topology, Shared& shared, size_t side) {
+    PoolProcess(const std::string& arbiter, const Kind& kind, Shared& shared, size_t side) {
         if (::pipe2(pipe_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
         pid_ = ::fork();
         if (pid_ != 0) return;
         ::close(pipe_[1]);
         try {
-            serve(arbiter, topology, shared, side);
+            serve(arbiter, kind, shared, side);
         } catch (...) {
             ::_exit(1);
         }
@@ -94,12 +106,22 @@ class PoolProcess {
     }
 
   private:
-    void serve(const std::string& arbiter, const std::string& topology, Shared& shared, size_t side) const {
-        const Machine machine = topology.empty() ? Machine::detect() : Machine::synthetic(topology);
+    void serve(const std::string& arbiter, const Kind& kind, Shared& shared, size_t side) const {
+        const Machine machine = machine_of(kind);
         ArbiterClientOptions options;
         options.path = arbiter;
         options.name = "pool" + std::to_string(side);
-        ArbiterCpus cpus(machine, options);
+        if (kind.component) {
+            Exchange exchange(machine);
+            const Outside outside(exchange, options);
+            ComponentCpus cpus(exchange, "pool", {});
+            obey(machine, cpus, shared, side);
+        } else {
+            ArbiterCpus cpus(machine, options);
+            obey(machine, cpus, shared, side);
+        }
+    }
+    void obey(const Machine& machine, CpuProvider& cpus, Shared& shared, size_t side) const {
         Items items(shared, side);
         WorkerPool pool(machine, cpus, items);
         for (char what = 0; ::read(pipe_[0], &what, 1) == 1 && what != kEnd;) {
@@ -113,14 +135,13 @@ class PoolProcess {
     pid_t pid_ = -1;
 };
 
-class PoolsTest : public testing::TestWithParam<std::string> {
+class PoolsTest : public testing::TestWithParam<Kind> {
   protected:
-    PoolsTest() : daemon_({.topology = GetParam(), .arguments = {"--verbose"}, .variables = {}}) {
+    PoolsTest() : daemon_({.topology = GetParam().topology, .arguments = {"--verbose"}, .variables = {}}) {
         void* memory =
             ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         shared_ = new (memory) Shared;
-        const Machine machine = GetParam().empty() ? Machine::detect() : Machine::synthetic(GetParam());
-        cpus_ = allowance(machine).usable.count();
+        cpus_ = allowance(machine_of(GetParam())).usable.count();
     }
     ~PoolsTest() override {
         processes_ = {};
@@ -232,8 +253,12 @@ TEST_P(PoolsTest, NobodyWakesUpWhileNothingChanges) {
     EXPECT_EQ(before[0].threads, 2) << "the one that was forked, and the one that hears the arbiter";
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, PoolsTest, testing::Values("core:4 pu:1", ""),
-                         [](const auto& machine) { return machine.param.empty() ? "Real" : "Synthetic"; });
+constexpr Kind kKinds[] = {{"Synthetic", "core:4 pu:1", false},
+                           {"Real", "", false},
+                           {"SyntheticComponents", "core:4 pu:1", true},
+                           {"RealComponents", "", true}};
+INSTANTIATE_TEST_SUITE_P(Machines, PoolsTest, testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return kind.param.name; });
 
 }  // namespace
 }  // namespace heddle::test

@@ -5,6 +5,7 @@
 // its links.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,9 @@ class FakeArbiter {
         takers_ = cpus;
     }
 
+    void set_others_wait(bool wait) { others_wait_ = wait; }
+    void set_managed(bool managed) { managed_ = managed; }
+
     [[nodiscard]] CpuSet in(State state) const {
         const std::lock_guard guard(mutex_);
         CpuSet cpus;
@@ -98,9 +102,14 @@ class FakeArbiter {
             const std::lock_guard one_at_a_time(fake_.callbacks_mutex_);
             fake_.callbacks_ = {};
         }
-        [[nodiscard]] bool managed() const noexcept override { return true; }
+        [[nodiscard]] bool managed() const noexcept override { return fake_.managed_; }
         [[nodiscard]] std::string problem() const override { return ""; }
         [[nodiscard]] CpuSet held() const override { return fake_.in(State::kHeld); }
+        [[nodiscard]] bool holds(int cpu) const noexcept override {
+            const std::lock_guard guard(fake_.mutex_);
+            return fake_.state_of(cpu) == State::kHeld;
+        }
+        [[nodiscard]] bool others_wait() const noexcept override { return fake_.others_wait_; }
         void set_demand(int cpus, bool) override {
             const std::lock_guard guard(fake_.mutex_);
             fake_.demand_ = cpus;
@@ -136,6 +145,7 @@ class FakeArbiter {
         return place == states_.end() ? State::kAway : place->second;
     }
 
+    std::atomic<bool> others_wait_ = false, managed_ = true;
     std::mutex callbacks_mutex_;  // one callback at a time
     ArbiterLink::Callbacks callbacks_;
     mutable std::mutex mutex_;  // for all below

@@ -1,0 +1,149 @@
+#include "cores/outside.hpp"
+
+#include <utility>
+
+namespace heddle {
+
+Outside::Outside(Exchange& exchange, ArbiterClientOptions options)
+    : Outside(exchange, [&](ArbiterLink::Callbacks callbacks) {
+          options.demand = 0;
+          options.in_children = false;
+          if (options.allowed.empty())
+              options.allowed = allowance(exchange.ask([](const Ledger& l) { return l.machine(); })).usable;
+          return std::make_unique<ArbiterClient>(options, std::move(callbacks));
+      }) {}
+
+Outside::Outside(Exchange& exchange, const Connect& connect) : exchange_(exchange) {
+    link_ = connect(
+        {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); }});
+    if (!link_->managed()) {
+        problem_ = link_->problem();
+        link_.reset();
+        return;
+    }
+    const CpuSet here = link_->held();
+    exchange_.set_watcher(this);
+    exchange_.call([&](Ledger& ledger, Actions& actions) {
+        ledger.share(here, actions);
+        return Outcome::kSuccess;
+    });
+    ready_.store(true, std::memory_order_release);
+    ready_.notify_all();
+    settle();
+}
+
+Outside::~Outside() {
+    if (link_ == nullptr) return;
+    link_.get_deleter()(link_.get());  // its callbacks, which use it, have ended then
+    (void)link_.release();
+    exchange_.set_watcher(nullptr);
+    exchange_.call([](Ledger& ledger, Actions& actions) {
+        ledger.take_away(ledger.machine().cpus(), actions);
+        return Outcome::kSuccess;
+    });
+}
+
+void Outside::gained(const CpuSet& cpus) {
+    ready_.wait(false, std::memory_order_acquire);
+    {
+        const std::lock_guard guard(mutex_);
+        lent_ -= cpus;
+        leaving_ -= cpus;
+    }
+    try {
+        bring(cpus);
+    } catch (...) {  // out of a component's callback; nobody's call caused it
+    }
+}
+
+void Outside::asked_back(const CpuSet& cpus) {
+    ready_.wait(false, std::memory_order_acquire);
+    {
+        const std::lock_guard guard(mutex_);
+        lent_ -= cpus;
+        leaving_ |= cpus;
+    }
+    try {
+        exchange_.call([&](Ledger& ledger, Actions& actions) {
+            ledger.take_away(cpus, actions);
+            return Outcome::kSuccess;
+        });
+    } catch (...) {  // as above
+    }
+    try {
+        settle();    // also where nobody was on them
+    } catch (...) {  // no memory, or a callback threw
+    }
+}
+
+/// Called by every call on the Exchange: a few loads while nothing has changed that matters outside.
+void Outside::changed() noexcept {
+    if (!ready_.load(std::memory_order_relaxed)) return;
+    const bool same = exchange_.demand() == told_demand_.load(std::memory_order_relaxed) &&
+                      exchange_.departures() == heard_departures_.load(std::memory_order_relaxed) &&
+                      (exchange_.free_count() == 0 || !link_->others_wait());
+    if (same) return;
+    try {
+        settle();
+    } catch (...) {  // no memory, or a callback threw: the next change settles it
+    }
+}
+
+void Outside::settle() {
+    CpuSet back;
+    {
+        const std::lock_guard guard(mutex_);
+        // Before the books are read: what changes after that is settled by whoever changes it.
+        heard_departures_.store(exchange_.departures(), std::memory_order_relaxed);
+        const int demand = exchange_.demand();
+        if (told_demand_.exchange(demand, std::memory_order_relaxed) != demand) link_->set_demand(demand);
+        if (!leaving_.empty()) {
+            const CpuSet left =
+                leaving_ & exchange_.ask([](const Ledger& ledger) { return ledger.vacated(); });
+            leaving_ -= left;
+            for (const int cpu : left) link_->released(cpu);
+        }
+        if (!lent_.empty()) back = take_back();
+        if (back.empty() && exchange_.free_count() > 0 && link_->others_wait()) lend_idle();
+    }
+    if (!back.empty()) bring(back);
+}
+
+/// Under mutex_: what somebody here asks for, and no other process has taken.
+CpuSet Outside::take_back() {
+    CpuSet missed;
+    int petitioned = 0;
+    exchange_.ask([&](const Ledger& ledger) {
+        missed = ledger.missed() & lent_;
+        petitioned = ledger.petitioned();
+        return 0;
+    });
+    CpuSet back;
+    const auto take = [&](int cpu) {
+        lent_.erase(cpu);
+        if (link_->reclaim(cpu)) back.insert(cpu);
+    };
+    for (const int cpu : missed) take(cpu);
+    const int wanted = petitioned + back.count();
+    while (back.count() < wanted && !lent_.empty()) take(lent_.first());
+    return back;
+}
+
+/// Under mutex_. One that is not held any more is about to be asked back.
+void Outside::lend_idle() {
+    for (const int cpu : exchange_.take_idle())
+        if (link_->lend(cpu) == ArbiterLink::Lent::kLent) lent_.insert(cpu);
+}
+
+void Outside::bring(const CpuSet& cpus) {
+    exchange_.call([&](Ledger& ledger, Actions& actions) {
+        // Looked at under the ledger's lock: one that is asked back from here on is taken away after this.
+        CpuSet held;
+        for (const int cpu : cpus)
+            if (link_->holds(cpu)) held.insert(cpu);
+        ledger.bring_back(held, actions);
+        return Outcome::kSuccess;
+    });
+}
+
+}  // namespace heddle
