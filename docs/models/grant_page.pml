@@ -5,7 +5,7 @@
  * two words of different grants obeys a torn one (the assertion). The arbiter may die after any store and
  * leave the page as it is; whoever reads it then must come to an end all the same, obeying what it knew
  * before: the claim `ends`. Each access is a step, in program order: that the orders in the code keep it so
- * is what the explorer of tests/model/explored shows.
+ * is what the explorer of tests/explored shows.
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -178,16 +178,16 @@ void ArbiterConnection::send_left(uint32_t epoch) const noexcept {
     (void)::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-std::optional<ArbiterConnection::Grant> ArbiterConnection::read_grant() const {
+std::optional<ArbiterConnection::Grant> ArbiterConnection::read_grant(const heddle_grant_page& page) {
     for (int tries = 0; tries < kGrantTries; ++tries) {
         Grant read;
         heddle_mask mask;
         // The reader's half of the sequence lock of protocol.h. acquire: the epoch is read again after these.
-        read.epoch = grant().epoch.load(std::memory_order_acquire);
-        read.leaving = grant().leaving.load(std::memory_order_acquire) != 0;
+        read.epoch = page.epoch.load(std::memory_order_acquire);
+        read.leaving = page.leaving.load(std::memory_order_acquire) != 0;
         for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
-            mask.words[i] = grant().mask[i].load(std::memory_order_acquire);
-        if (read.epoch % 2 != 0 || grant().epoch.load(std::memory_order_relaxed) != read.epoch) continue;
+            mask.words[i] = page.mask[i].load(std::memory_order_acquire);
+        if (read.epoch % 2 != 0 || page.epoch.load(std::memory_order_relaxed) != read.epoch) continue;
         read.cpus = cpus_of(mask);
         return read;
     }

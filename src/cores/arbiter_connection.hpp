@@ -82,7 +82,8 @@ class ArbiterConnection {
     };
     /// Nothing where it cannot be had whole: the arbiter died or was stopped half way through writing it, and
     /// what it said before still stands.
-    [[nodiscard]] std::optional<Grant> read_grant() const;
+    [[nodiscard]] std::optional<Grant> read_grant() const { return read_grant(grant()); }
+    [[nodiscard]] static std::optional<Grant> read_grant(const heddle_grant_page& page);
 
   private:
     Descriptor socket_;

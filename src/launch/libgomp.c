@@ -32,7 +32,7 @@ struct library {
     bool is_libomp;   /* it has libgomp's entries too; libomp.c manages it */
     const void* base; /* any address inside, for libgomp_contains */
     const void* end;
-    _Atomic bool parked;
+    _Atomic uint32_t parked_for; /* the `parked_word` that a team was last parked for */
 };
 
 /* A loaded object that calls libgomp, by its address range, and the libgomp that its calls belong to. */
@@ -167,10 +167,9 @@ bool libgomp_contains(const void* address) {
 #define CALLER() caller_at(__builtin_return_address(0))
 #define REAL(library, name, type) ((type)(library)->entries[kEntry_##name])
 
-/* Waiting is to be polite now: also in a libgomp that opens its first region later. */
-static _Atomic bool polite;
-
-/* The parked team. Its threads sleep on `parked_word` until it leaves the value they were parked with. */
+/* Odd: waiting is to be polite now, also in a libgomp that opens its first region later. The helper thread
+ * writes. The threads of a parked team sleep on it until it leaves the value they were parked for: a region
+ * that begins as politeness ends may park a team too late, for a value that is over, and that team ends. */
 static _Atomic uint32_t parked_word;
 
 struct parking {
@@ -194,16 +193,19 @@ static void* park(void* data) {
     return NULL; /* libgomp ends the pool of a thread that ends, and stops counting it */
 }
 
-static void park_team(struct library* library) {
-    if (library->is_libomp || atomic_exchange(&library->parked, true)) return;
+static void park_team(struct library* library, uint32_t word) {
+    uint32_t last = atomic_load(&library->parked_for);
+    if (library->is_libomp || (int32_t)(word - last) <= 0 ||
+        !atomic_compare_exchange_strong(&library->parked_for, &last, word))
+        return;
     struct parking* parking = malloc(sizeof *parking);
     /* libgomp counts the team's threads and the parked ones but one; above its CPUs it spins shortly. So many
      * are enough for the smallest team that has anybody to wait for. */
     const int enough = library->num_procs() < 2 ? 2 : library->num_procs();
-    if (parking != NULL) *parking = (struct parking){library, (unsigned)enough, atomic_load(&parked_word)};
+    if (parking != NULL) *parking = (struct parking){library, (unsigned)enough, word};
     if (parking != NULL && waiting_start_uncounted(park, parking)) return;
     free(parking);
-    atomic_store(&library->parked, false);
+    atomic_compare_exchange_strong(&library->parked_for, &word, last);
 }
 
 /* Chooses the threads of a region that begins. `asked` is the region's own number, 0 for none. */
@@ -217,7 +219,8 @@ static unsigned enter_region(const struct caller* caller, unsigned asked) {
     const int limit = library->thread_limit();
     const unsigned threads =
         region_begin((unsigned)(wanted < limit ? wanted : limit), asked == 0 && !caller->has_thread_data);
-    if (atomic_load_explicit(&polite, memory_order_relaxed)) park_team(library);
+    const uint32_t word = atomic_load_explicit(&parked_word, memory_order_relaxed);
+    if (word % 2 != 0) park_team(library, word);
     return asked != 0 || (int)threads == wanted ? asked : threads;
 }
 
@@ -319,19 +322,13 @@ HEDDLE_EXPORT void omp_set_num_threads(int threads) {
 }
 
 void libgomp_wait_politely(bool politely) {
-    atomic_store(&polite, politely);
-    const unsigned count = atomic_load(&library_count);
-    bool release = false;
-    for (unsigned i = 0; i < count; ++i) {
-        if (politely) park_team(&libraries[i]);
-        release |= !politely && atomic_load(&libraries[i].parked);
-    }
-    if (!release) return;
-    atomic_fetch_add(&parked_word, 1);
-    syscall(SYS_futex, &parked_word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    for (unsigned i = 0; i < count; ++i) atomic_store(&libraries[i].parked, false);
+    uint32_t word = atomic_load(&parked_word);
+    const bool changes = politely != (word % 2 != 0);
+    if (changes) word = atomic_fetch_add(&parked_word, 1) + 1;
+    if (changes && !politely) syscall(SYS_futex, &parked_word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    for (unsigned i = 0; politely && i < atomic_load(&library_count); ++i) park_team(&libraries[i], word);
 }
 
 void libgomp_forget_in_child(void) {
-    for (unsigned i = 0; i < atomic_load(&library_count); ++i) libraries[i].parked = false;
+    for (unsigned i = 0; i < atomic_load(&library_count); ++i) atomic_store(&libraries[i].parked_for, 0);
 }

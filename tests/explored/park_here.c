@@ -1,0 +1,24 @@
+/* launch/park.c with its handler in reach. No thread is running, so none gets a signal: the scenario calls
+ * the handler as the kernel would. */
+#include "launch/park.c"
+
+void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data) {
+    (void)except;
+    (void)visit;
+    (void)data;
+}
+bool threads_is_runnable(pid_t thread) {
+    (void)thread;
+    return false;
+}
+
+void park_handler(void);
+void park_prepare(void);
+void park_handler(void) {
+    sleep_until_end(SIGURG);
+}
+/* Installs the handler, and sleeps by the call that the explorer sees. */
+void park_prepare(void) {
+    (void)prepare();
+    system_call = syscall;
+}

@@ -1,0 +1,260 @@
+// What code compiled with -fsanitize=thread calls, leading to the Explorer in place of ThreadSanitizer. While
+// nothing is explored, each does what it stands for. The system's own calls come here by the linker's --wrap.
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdlib>
+#include <new>
+
+#include "support/explorer.hpp"
+
+using heddle::test::Explorer;
+
+namespace {
+
+uintptr_t place(const volatile void* address) {
+    return reinterpret_cast<uintptr_t>(address);
+}
+
+void plain(const volatile void* address, unsigned size, bool write) {
+    if (Explorer* explorer = Explorer::current()) explorer->plain(place(address), size, write);
+}
+
+uint64_t replaced(uint64_t, uint64_t by) {
+    return by;
+}
+uint64_t sum(uint64_t a, uint64_t b) {
+    return a + b;
+}
+uint64_t difference(uint64_t a, uint64_t b) {
+    return a - b;
+}
+uint64_t both(uint64_t a, uint64_t b) {
+    return a & b;
+}
+uint64_t either(uint64_t a, uint64_t b) {
+    return a | b;
+}
+uint64_t differing(uint64_t a, uint64_t b) {
+    return a ^ b;
+}
+
+}  // namespace
+
+// NOLINTBEGIN: these names are the compiler's.
+extern "C" {
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+#define HEDDLE_PLAIN(size)                             \
+    void __tsan_read##size(void* address) {            \
+        plain(address, size, false);                   \
+    }                                                  \
+    void __tsan_write##size(void* address) {           \
+        plain(address, size, true);                    \
+    }                                                  \
+    void __tsan_unaligned_read##size(void* address) {  \
+        plain(address, size, false);                   \
+    }                                                  \
+    void __tsan_unaligned_write##size(void* address) { \
+        plain(address, size, true);                    \
+    }
+HEDDLE_PLAIN(1)
+HEDDLE_PLAIN(2)
+HEDDLE_PLAIN(4)
+HEDDLE_PLAIN(8)
+HEDDLE_PLAIN(16)
+void __tsan_read_range(void* address, unsigned long size) {
+    plain(address, static_cast<unsigned>(size), false);
+}
+void __tsan_write_range(void* address, unsigned long size) {
+    plain(address, static_cast<unsigned>(size), true);
+}
+
+#define HEDDLE_MODIFY(bits, name, change, builtin)                                                         \
+    uint##bits##_t __tsan_atomic##bits##_##name(volatile uint##bits##_t* a, uint##bits##_t v, int order) { \
+        if (Explorer* explorer = Explorer::current())                                                      \
+            return static_cast<uint##bits##_t>(explorer->modify(place(a), bits / 8, order, change, v));    \
+        return builtin(a, v, __ATOMIC_SEQ_CST);                                                            \
+    }
+#define HEDDLE_ATOMIC(bits)                                                                                  \
+    uint##bits##_t __tsan_atomic##bits##_load(const volatile uint##bits##_t* a, int order) {                 \
+        if (Explorer* explorer = Explorer::current())                                                        \
+            return static_cast<uint##bits##_t>(explorer->load(place(a), bits / 8, order));                   \
+        return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                         \
+    }                                                                                                        \
+    void __tsan_atomic##bits##_store(volatile uint##bits##_t* a, uint##bits##_t v, int order) {              \
+        if (Explorer* explorer = Explorer::current()) return explorer->store(place(a), bits / 8, v, order);  \
+        __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                            \
+    }                                                                                                        \
+    HEDDLE_MODIFY(bits, exchange, replaced, __atomic_exchange_n)                                             \
+    HEDDLE_MODIFY(bits, fetch_add, sum, __atomic_fetch_add)                                                  \
+    HEDDLE_MODIFY(bits, fetch_sub, difference, __atomic_fetch_sub)                                           \
+    HEDDLE_MODIFY(bits, fetch_and, both, __atomic_fetch_and)                                                 \
+    HEDDLE_MODIFY(bits, fetch_or, either, __atomic_fetch_or)                                                 \
+    HEDDLE_MODIFY(bits, fetch_xor, differing, __atomic_fetch_xor)                                            \
+    bool __tsan_atomic##bits##_compare_exchange_strong(volatile uint##bits##_t* a, uint##bits##_t* expected, \
+                                                       uint##bits##_t v, int order, int failure) {           \
+        Explorer* explorer = Explorer::current();                                                            \
+        if (explorer == nullptr)                                                                             \
+            return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
+        uint64_t found = *expected;                                                                          \
+        const bool same = explorer->compare_exchange(place(a), bits / 8, found, v, order, failure);          \
+        *expected = static_cast<uint##bits##_t>(found);                                                      \
+        return same;                                                                                         \
+    }                                                                                                        \
+    bool __tsan_atomic##bits##_compare_exchange_weak(volatile uint##bits##_t* a, uint##bits##_t* expected,   \
+                                                     uint##bits##_t v, int order, int failure) {             \
+        return __tsan_atomic##bits##_compare_exchange_strong(a, expected, v, order, failure);                \
+    }                                                                                                        \
+    uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                                               \
+        volatile uint##bits##_t* a, uint##bits##_t expected, uint##bits##_t v, int order, int failure) {     \
+        __tsan_atomic##bits##_compare_exchange_strong(a, &expected, v, order, failure);                      \
+        return expected;                                                                                     \
+    }
+HEDDLE_ATOMIC(8)
+HEDDLE_ATOMIC(16)
+HEDDLE_ATOMIC(32)
+HEDDLE_ATOMIC(64)
+
+void __tsan_atomic_thread_fence(int order) {
+    if (Explorer* explorer = Explorer::current()) return explorer->fence(order);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+void __tsan_atomic_signal_fence(int) {}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+    va_list arguments;
+    va_start(arguments, number);
+    long a[6];
+    for (long& argument : a) argument = va_arg(arguments, long);
+    va_end(arguments);
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr || number != SYS_futex)
+        return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    const auto value = static_cast<uint32_t>(a[2]);
+    const auto word = static_cast<uintptr_t>(a[0]);
+    const long operation = a[1] & FUTEX_CMD_MASK;
+    if (operation == FUTEX_WAKE) {
+        explorer->wake(word, static_cast<int>(value));
+        return 0;
+    }
+    if (explorer->sleep(word, &value, a[3] != 0)) return 0;
+    errno = EAGAIN;
+    return -1;
+}
+
+pthread_t __real_pthread_self();
+pthread_t __wrap_pthread_self() {
+    Explorer* explorer = Explorer::current();
+    return explorer == nullptr || explorer->self() == 0 ? __real_pthread_self()
+                                                        : static_cast<pthread_t>(explorer->self());
+}
+int __real_sched_yield();
+int __wrap_sched_yield() {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_sched_yield();
+    explorer->yield();
+    return 0;
+}
+int __real_nanosleep(const timespec* time, timespec* rest);
+int __wrap_nanosleep(const timespec* time, timespec* rest) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_nanosleep(time, rest);
+    explorer->yield();
+    return 0;
+}
+int __real_pthread_mutex_lock(pthread_mutex_t* mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_pthread_mutex_lock(mutex);
+    explorer->lock(place(mutex));
+    return 0;
+}
+int __real_pthread_mutex_unlock(pthread_mutex_t* mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_pthread_mutex_unlock(mutex);
+    explorer->unlock(place(mutex));
+    return 0;
+}
+int __real_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                          void* argument);
+int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                          void* argument) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_pthread_create(thread, attributes, body, argument);
+    *thread = static_cast<pthread_t>(explorer->thread([=] { body(argument); }));
+    return 0;
+}
+int __real_pthread_join(pthread_t thread, void** result);
+int __wrap_pthread_join(pthread_t thread, void** result) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_pthread_join(thread, result);
+    explorer->join(static_cast<int>(thread));
+    return 0;
+}
+
+// std::condition_variable is in the C++ library, out of the linker's reach below these.
+void __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
+                                                                      std::unique_lock<std::mutex>& lock);
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
+                                                                      std::unique_lock<std::mutex>& lock) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr)
+        return __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(self, lock);
+    explorer->unlock(place(lock.mutex()));
+    (void)explorer->sleep_at_once(place(self), false);
+    explorer->lock(place(lock.mutex()));
+}
+int __real_pthread_cond_clockwait(pthread_cond_t* self, pthread_mutex_t* mutex, clockid_t clock,
+                                  const timespec* until);
+int __wrap_pthread_cond_clockwait(pthread_cond_t* self, pthread_mutex_t* mutex, clockid_t clock,
+                                  const timespec* until) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_pthread_cond_clockwait(self, mutex, clock, until);
+    explorer->unlock(place(mutex));
+    const bool woken = explorer->sleep_at_once(place(self), true);
+    explorer->lock(place(mutex));
+    return woken ? 0 : ETIMEDOUT;
+}
+void __real__ZNSt18condition_variable10notify_oneEv(std::condition_variable* self);
+void __wrap__ZNSt18condition_variable10notify_oneEv(std::condition_variable* self) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real__ZNSt18condition_variable10notify_oneEv(self);
+    explorer->wake(place(self), 1);
+}
+void __real__ZNSt18condition_variable10notify_allEv(std::condition_variable* self);
+void __wrap__ZNSt18condition_variable10notify_allEv(std::condition_variable* self) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real__ZNSt18condition_variable10notify_allEv(self);
+    explorer->wake(place(self), INT32_MAX);
+}
+
+}  // extern "C"
+// NOLINTEND
+
+// Memory that is given anew carries no accesses of its last owner.
+void* operator new(size_t size) {
+    void* memory = std::malloc(size);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (Explorer* explorer = Explorer::current()) explorer->forget(place(memory), size);
+    return memory;
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+    std::free(memory);
+}
