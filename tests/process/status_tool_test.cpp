@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/daemon.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 #include "support/wire_client.hpp"
 #include "trace/reader.hpp"
@@ -109,6 +110,36 @@ TEST_F(StatusTool, RecordsWhatACommandCausesAndKeepsItsExitCode) {
     EXPECT_EQ(joined, 1);
     EXPECT_EQ(left, 1);
     EXPECT_EQ(moves, 8) << "four CPUs given and given back";
+}
+
+// The status inside the recorded time, the trace, and the status around it hold each other's accounts.
+TEST_F(StatusTool, AccountsOfStatusAndTraceAgree) {
+    const WireClient a = client("weaver", 4);
+    const auto used = [](const json& status) { return status["core_seconds"]["used"].get<double>(); };
+    const std::string status = tool("status --json");
+    const std::string folder = daemon_.folder();
+    const json before = json::parse(output_of(status));
+    output_of("export F=" + folder + "; " + tool("trace record --out $F/run.jsonl -- sh -c \"") + status +
+              " >$F/a; sleep 0.3; " + status + " >$F/b\"");
+    const json after = json::parse(output_of(status));
+    const json inner_before = json::parse(std::ifstream(folder + "/a"));
+    const json inner_after = json::parse(std::ifstream(folder + "/b"));
+    const json sum = json::parse(output_of(tool("trace summary --json " + folder + "/run.jsonl")));
+    EXPECT_GE(sum["used_s"].get<double>(), used(inner_after) - used(inner_before));
+    EXPECT_LE(sum["used_s"].get<double>(), used(after) - used(before));
+    EXPECT_EQ(sum["clients"][0]["pid"], after["clients"][0]["pid"]);
+}
+
+TEST(Record, StartsTheArbiterBeforeTheCommand) {
+    const TemporaryFolder folder;
+    const std::string heddle =
+        "env -u HEDDLE_ARBITER XDG_RUNTIME_DIR=" + folder.path() + " " HEDDLE_BUILD_DIR "/bin/heddle ";
+    const std::string record = heddle + "trace record -o " + folder.path() + "/run.jsonl -- ";
+    EXPECT_EQ(output_of(record + heddle + "run --require -- echo woven"), "woven\n");
+    const json sum = json::parse(output_of(heddle + "trace summary --json " + folder.path() + "/run.jsonl"));
+    EXPECT_EQ(sum["clients"].size(), 1U);
+    const json status = json::parse(output_of(heddle + "status --json"));
+    EXPECT_EQ(::kill(status["arbiter"]["pid"].get<pid_t>(), SIGTERM), 0);
 }
 
 }  // namespace

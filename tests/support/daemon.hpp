@@ -3,10 +3,8 @@
 // Owned by one thread of a test. It may be killed and started again on the same socket.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "support/child.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace heddle::test {
 
@@ -18,16 +16,8 @@ class Daemon {
         std::vector<std::string> variables;
     };
 
-    explicit Daemon(Options options) : options_(std::move(options)) {
-        char pattern[] = "/tmp/heddle-test-XXXXXX";
-        folder_ = ::mkdtemp(pattern);
-        start();
-    }
-    ~Daemon() {
-        child_.end();
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
-    }
+    explicit Daemon(Options options) : options_(std::move(options)) { start(); }
+    ~Daemon() { child_.end(); }
     Daemon(const Daemon&) = delete;
     Daemon& operator=(const Daemon&) = delete;
 
@@ -40,7 +30,7 @@ class Daemon {
         words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
         std::vector<std::string> variables = options_.variables;
         if (!options_.topology.empty()) variables.push_back("HEDDLE_TOPOLOGY=" + options_.topology);
-        child_ = Child(words, variables, ready[1], folder_ + "/log");
+        child_ = Child(words, variables, ready[1], folder() + "/log");
         ::close(ready[1]);
         char byte = 0;
         const bool serves = ::read(ready[0], &byte, 1) == 1;
@@ -50,17 +40,17 @@ class Daemon {
     }
     void set_variables(std::vector<std::string> variables) { options_.variables = std::move(variables); }
 
-    [[nodiscard]] std::string path() const { return folder_ + "/arbiter.sock"; }
-    [[nodiscard]] const std::string& folder() const { return folder_; }
+    [[nodiscard]] std::string path() const { return folder() + "/arbiter.sock"; }
+    [[nodiscard]] const std::string& folder() const { return folder_.path(); }
     [[nodiscard]] Child& process() { return child_; }
     [[nodiscard]] std::string said() const {
-        std::ifstream file(folder_ + "/log");
+        std::ifstream file(folder() + "/log");
         return {std::istreambuf_iterator<char>(file), {}};
     }
 
   private:
     Options options_;
-    std::string folder_;
+    TemporaryFolder folder_;
     Child child_;
 };
 

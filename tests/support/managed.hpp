@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/process.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace heddle::test {
 
@@ -27,23 +28,17 @@ inline const std::string kPrograms = HEDDLE_BUILD_DIR "/tests/programs/";
 
 class Managed {
   public:
-    explicit Managed(const std::string& topology = {}) {
-        std::string pattern = (std::filesystem::temp_directory_path() / "heddle-run-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder for a socket");
-        folder_ = pattern;
-        start(topology);
-    }
+    explicit Managed(const std::string& topology = {}) { start(topology); }
     ~Managed() {
         ::kill(daemon_, SIGCONT);
         ::kill(daemon_, SIGKILL);
         ::waitpid(daemon_, nullptr, 0);
-        std::filesystem::remove_all(folder_);
     }
     Managed(const Managed&) = delete;
     Managed& operator=(const Managed&) = delete;
 
-    [[nodiscard]] std::string socket() const { return (folder_ / "arbiter").string(); }
-    [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+    [[nodiscard]] std::string socket() const { return folder_.path() + "/arbiter"; }
+    [[nodiscard]] std::filesystem::path folder() const { return folder_.path(); }
     [[nodiscard]] pid_t daemon() const { return daemon_; }
 
     /// The words after `heddle`, with this arbiter.
@@ -60,7 +55,7 @@ class Managed {
     [[nodiscard]] bench::Command shell_command(const std::string& script) const {
         return {{"sh", "-c", script},
                 {"HEDDLE_ARBITER=" + socket(), "RUN=" + kHeddle + " run --", "PROGRAMS=" + kPrograms,
-                 "HEDDLE=" + kHeddle, "FOLDER=" + folder_.string()},
+                 "HEDDLE=" + kHeddle, "FOLDER=" + folder_.path()},
                 {}};
     }
     [[nodiscard]] bench::Outcome run(std::vector<std::string> program) const {
@@ -85,7 +80,7 @@ class Managed {
             std::this_thread::sleep_for(5ms);
     }
 
-    std::filesystem::path folder_;
+    TemporaryFolder folder_;
     pid_t daemon_ = -1;
 };
 
