@@ -1,10 +1,15 @@
-# Flags that every target of heddle is built with.
-function(heddle_target target)
+# Flags of what runs inside other people's programs: a sanitizer would have to be in the program itself.
+function(heddle_guest target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
   if(HEDDLE_DEVELOPER)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
+endfunction()
+
+# Flags of every other target of heddle.
+function(heddle_target target)
+  heddle_guest(${target})
   if(HEDDLE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${HEDDLE_SANITIZE})

@@ -159,10 +159,9 @@ class WireClient {
         Grant grant;
         while (true) {
             grant.epoch = grant_->epoch.load(std::memory_order_acquire);
-            grant.count = grant_->count.load(std::memory_order_relaxed);
+            grant.count = grant_->count.load(std::memory_order_acquire);
             for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
-                grant.mask.words[i] = grant_->mask[i].load(std::memory_order_relaxed);
-            std::atomic_thread_fence(std::memory_order_acquire);
+                grant.mask.words[i] = grant_->mask[i].load(std::memory_order_acquire);
             if (grant.epoch % 2 == 0 && grant_->epoch.load(std::memory_order_relaxed) == grant.epoch)
                 return grant;
         }
