@@ -3,11 +3,13 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "affinity.h"
 #include "base/failpoint.h"
 #include "libgomp.h"
 #include "link.h"
@@ -175,6 +177,7 @@ static void prefer_short_turns(void) {
 
 static void* follow(void* unused) {
     (void)unused;
+    affinity_set(0, link_allowed());
     helper = (pid_t)syscall(SYS_gettid);
     prefer_short_turns();
     sample_every_ms = kSampleEveryMs;
@@ -184,11 +187,27 @@ static void* follow(void* unused) {
     return NULL;
 }
 
+/* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake
+ * an idle CPU, now and again to be ended: a tenth of a millisecond for a program that ends soon. */
+static bool start_here(void) {
+    REAL(syscall) /* ours would tell the program's own mask */
+    const int cpu = sched_getcpu();
+    cpu_set_t before, here;
+    CPU_ZERO(&before);
+    const bool known = cpu >= 0 && real(SYS_sched_getaffinity, 0, sizeof before, &before) > 0;
+    CPU_ZERO(&here);
+    if (known) CPU_SET((size_t)cpu, &here);
+    if (known) affinity_set(0, &here);
+    const bool started = waiting_start_uncounted(follow, NULL);
+    if (known) affinity_set(0, &before);
+    return started;
+}
+
 bool follow_start(void) {
     bound = *link_allowed();
     struct link_grant grant;
     if (link_read_grant(&grant)) obey(&grant);
-    return waiting_start_uncounted(follow, NULL);
+    return start_here();
 }
 
 void follow_forget_in_child(void) {

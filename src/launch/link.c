@@ -2,7 +2,6 @@
 #include "link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,23 +13,29 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cpu_list.h"
 #include "base/failpoint.h"
+#include "hello.h"
 
-enum { kAnswerDeadlineMs = 250, kRetryMs = 100, kGrantTries = 10000, kHighDescriptor = 512 };
+enum { kRetryMs = 100, kGrantTries = 10000 };
 #define NOTHING_OBSERVED UINT64_MAX
 
-/* `managed` and the page pointers are written before threads exist or under `opening`, and read everywhere;
- * the pages of an arbiter that died stay mapped, so that a reader never faults. */
-static struct {
-    _Atomic int socket;
+/* The arbiter's pages, written before threads exist or by the helper thread, and read everywhere; those of an
+ * arbiter that died stay mapped, so that a reader never faults. A forked child has none of them mapped, so
+ * the pointers stand in memory that the kernel empties in it, also where the C library knows nothing of the
+ * fork: such a child is unmanaged from its first instruction. */
+struct pages {
     _Atomic(const heddle_grant_page*) grant;
     _Atomic(heddle_client_page*) page;
+};
+static struct pages no_pages;
+static struct pages* pages = &no_pages; /* set once, before threads exist */
+
+static struct {
+    _Atomic int socket;
     ino_t socket_identity;
     /* What the program announced, and what was observed instead while just that was announced: two halves of
      * one word, the announced one above; the page shows the one that holds. */
@@ -55,7 +60,7 @@ static long wait_readable(struct pollfd* ready, int timeout_ms) {
 }
 
 bool link_managed(void) {
-    return atomic_load_explicit(&self.grant, memory_order_acquire) != NULL;
+    return atomic_load_explicit(&pages->grant, memory_order_acquire) != NULL;
 }
 
 const cpu_set_t* link_allowed(void) {
@@ -88,63 +93,14 @@ static void fill_header(heddle_header* header, enum heddle_message_type type, si
     header->bytes = (uint32_t)bytes;
 }
 
-static uint32_t number_from(const char* name, uint32_t otherwise) {
-    const char* text = getenv(name);
-    if (text == NULL || *text == '\0') return otherwise;
-    char* end = NULL;
-    const unsigned long value = strtoul(text, &end, 10);
-    return *end == '\0' && value <= HEDDLE_MAX_CPUS ? (uint32_t)value : otherwise;
-}
-
-static void mask_from(heddle_mask* mask, const cpu_set_t* cpus) {
-    for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-        if (CPU_ISSET(cpu, cpus)) mask->words[cpu / 64] |= (uint64_t)1 << (cpu % 64);
-}
-
-static void fill_hello(heddle_hello* hello) {
-    memset(hello, 0, sizeof *hello);
-    fill_header(&hello->header, HEDDLE_HELLO, sizeof *hello);
-    hello->kind = HEDDLE_KIND_PROGRAM;
-    hello->mode = self.mode;
-    const int demand = atomic_load(&self.announced);
-    hello->demand = demand > 0 ? (uint32_t)demand : 0;
-    hello->min_cpus = number_from("HEDDLE_MIN", 0);
-    hello->max_cpus = number_from("HEDDLE_MAX", 0);
-    hello->weight = number_from("HEDDLE_WEIGHT", 1);
-    if (hello->weight == 0) hello->weight = 1;
-    mask_from(&hello->allowed, &self.allowed);
-    const char* own = getenv("HEDDLE_OWN");
-    if (own != NULL && !heddle_read_cpu_list(own, hello->owned.words, HEDDLE_MAX_CPUS))
-        memset(&hello->owned, 0, sizeof hello->owned);
-    const char* name = getenv("HEDDLE_NAME");
-    if (name == NULL || *name == '\0') name = program_invocation_short_name;
-    snprintf(hello->name, sizeof hello->name, "%s", name);
-    const heddle_grant_page* before = atomic_load(&self.grant);
-    if (before != NULL) {
-        struct link_grant held;
-        if (link_read_grant(&held)) mask_from(&hello->held, &held.cpus);
-    }
-}
-
-static int connect_to(const char* path) {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0) return -1;
-    /* An arbiter that is stopped and whose backlog is full must not hold the program up. */
-    const struct timeval deadline = {.tv_usec = kAnswerDeadlineMs * 1000};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    if (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
-        const int failure = errno;
-        close(fd);
-        errno = failure;
-        return -1;
-    }
-    /* Out of the way of programs that expect their first descriptors to be 3, 4, ... */
-    const int high = fcntl(fd, F_DUPFD_CLOEXEC, kHighDescriptor);
-    if (high < 0) return fd;
-    close(fd);
-    return high;
+static int say_hello(int fd) {
+    struct hello hello = {.name = program_invocation_short_name,
+                          .mode = self.mode,
+                          .demand = atomic_load(&self.announced),
+                          .allowed = &self.allowed};
+    struct link_grant held;
+    if (link_read_grant(&held)) hello.held = &held.cpus;
+    return hello_send(fd, &hello);
 }
 
 /* Receives the answer to HELLO with its two descriptors. Returns 0 or an errno. */
@@ -164,6 +120,7 @@ static int receive_welcome(int fd, int descriptors[2]) {
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     const ssize_t got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return ECONNRESET;
     if (got < (ssize_t)sizeof message.header || message.header.magic != HEDDLE_PROTOCOL_MAGIC) return EPROTO;
     if (message.header.type == HEDDLE_REFUSED && got == sizeof message.refused) {
         message.refused.text[sizeof message.refused.text - 1] = '\0';
@@ -178,54 +135,80 @@ static int receive_welcome(int fd, int descriptors[2]) {
     return 0;
 }
 
-static int register_with(const char* path) {
-    const int fd = connect_to(path);
-    if (fd < 0) return errno;
-    HEDDLE_FAILPOINT(link_connected);
-    heddle_hello hello;
-    fill_hello(&hello);
+/* False where the arbiter's pages cannot be had; none of them is left mapped then. */
+static bool map_pages(const int descriptors[2]) {
+    if (pages == &no_pages) {
+        void* memory = mmap(NULL, sizeof *pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) return false;
+        madvise(memory, sizeof *pages, MADV_WIPEONFORK);
+        pages = memory;
+    }
+    const heddle_grant_page* grant = mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ, MAP_SHARED, descriptors[0], 0);
+    heddle_client_page* page =
+        mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors[1], 0);
+    if (grant == MAP_FAILED || page == MAP_FAILED || grant->magic != HEDDLE_PROTOCOL_MAGIC) {
+        if (grant != MAP_FAILED) munmap((void*)(size_t)grant, HEDDLE_PAGE_BYTES);
+        if (page != MAP_FAILED) munmap(page, HEDDLE_PAGE_BYTES);
+        return false;
+    }
+    madvise(page, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
+    madvise((void*)(size_t)grant, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
+    atomic_store_explicit(&pages->page, page, memory_order_release);
+    atomic_store_explicit(&pages->grant, grant, memory_order_release);
+    return true;
+}
+
+/* Takes the answer to HELLO, and the socket where that is a welcome. Returns 0 or an errno. */
+static int be_welcomed(int fd) {
     int descriptors[2];
-    int failure = send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello ? 0 : errno;
-    HEDDLE_FAILPOINT(link_said_hello);
-    if (failure == 0) failure = receive_welcome(fd, descriptors);
+    int failure = receive_welcome(fd, descriptors);
+    if (failure == 0) {
+        HEDDLE_FAILPOINT(link_was_welcomed);
+        if (!map_pages(descriptors)) failure = EPROTO;
+        close(descriptors[0]);
+        close(descriptors[1]);
+    }
     if (failure != 0) {
         close(fd);
         return failure;
     }
-    HEDDLE_FAILPOINT(link_was_welcomed);
-    const heddle_grant_page* grant = mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ, MAP_SHARED, descriptors[0], 0);
-    heddle_client_page* page =
-        mmap(NULL, HEDDLE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors[1], 0);
-    close(descriptors[0]);
-    close(descriptors[1]);
-    if (grant == MAP_FAILED || page == MAP_FAILED || grant->magic != HEDDLE_PROTOCOL_MAGIC) {
-        close(fd);
-        return EPROTO;
-    }
-    /* A forked child must not write into its parent's page. */
-    madvise(page, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
     struct stat status;
     if (fstat(fd, &status) == 0) self.socket_identity = status.st_ino;
     atomic_store(&self.socket, fd);
-    atomic_store_explicit(&self.page, page, memory_order_release);
-    atomic_store_explicit(&self.grant, grant, memory_order_release);
     HEDDLE_FAILPOINT(link_registered);
     link_change_demand(0, false);
     return 0;
 }
 
+static int register_with(const char* path) {
+    const int fd = hello_connect(path);
+    if (fd < 0) return errno;
+    HEDDLE_FAILPOINT(link_connected);
+    const int failure = say_hello(fd);
+    HEDDLE_FAILPOINT(link_said_hello);
+    if (failure == 0) return be_welcomed(fd);
+    close(fd);
+    return failure;
+}
+
 int link_open(void) {
-    const char* mode = getenv("HEDDLE_MODE");
-    if (mode != NULL && strcmp(mode, "threads") == 0) self.mode = HEDDLE_MODE_THREADS;
-    if (mode != NULL && strcmp(mode, "mask") == 0) self.mode = HEDDLE_MODE_MASK;
+    const char* path = getenv("HEDDLE_ARBITER");
+    if (path == NULL || *path != '/' || strlen(path) >= sizeof self.path) return ENOENT;
+    memcpy(self.path, path, strlen(path) + 1);
+    self.mode = hello_mode();
+    cpu_set_t allowed;
+    const int handed_over = hello_take_over(&allowed);
+    if (handed_over >= 0) {
+        self.allowed = allowed;
+        self.allowed_known = true;
+        const int failure = be_welcomed(handed_over);
+        if (failure != ECONNRESET) return failure; /* else the arbiter has died since */
+    }
     if (!self.allowed_known) {
         CPU_ZERO(&self.allowed);
         if (sched_getaffinity(0, sizeof self.allowed, &self.allowed) != 0) return errno;
         self.allowed_known = true;
     }
-    const char* path = getenv("HEDDLE_ARBITER");
-    if (path == NULL || *path != '/' || strlen(path) >= sizeof self.path) return ENOENT;
-    memcpy(self.path, path, strlen(path) + 1);
     return register_with(self.path);
 }
 
@@ -233,8 +216,8 @@ void link_forget_in_child(void) {
     const int fd = own_socket();
     atomic_store(&self.socket, -1);
     if (fd >= 0) syscall(SYS_close, fd);
-    atomic_store(&self.grant, NULL);
-    atomic_store(&self.page, NULL);
+    atomic_store(&pages->grant, NULL);
+    atomic_store(&pages->page, NULL);
     atomic_store(&self.announced, 1);
     atomic_store(&self.own, 1);
     atomic_store(&self.observed, NOTHING_OBSERVED);
@@ -286,7 +269,7 @@ bool link_reopen(void) {
 }
 
 bool link_read_grant(struct link_grant* grant) {
-    const heddle_grant_page* page = atomic_load_explicit(&self.grant, memory_order_acquire);
+    const heddle_grant_page* page = atomic_load_explicit(&pages->grant, memory_order_acquire);
     for (int tries = 0; page != NULL && tries < kGrantTries; ++tries) {
         const uint32_t before = atomic_load_explicit(&page->epoch, memory_order_acquire);
         grant->epoch = before;
@@ -308,7 +291,7 @@ bool link_read_grant(struct link_grant* grant) {
 }
 
 bool link_contended(void) {
-    const heddle_grant_page* page = atomic_load_explicit(&self.grant, memory_order_acquire);
+    const heddle_grant_page* page = atomic_load_explicit(&pages->grant, memory_order_acquire);
     return page != NULL && atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
 }
 
@@ -338,8 +321,8 @@ static uint32_t demand_to_show(int announced) {
 }
 
 static bool show_demand(int announced, bool soon) {
-    const heddle_grant_page* grant = atomic_load_explicit(&self.grant, memory_order_acquire);
-    heddle_client_page* page = atomic_load_explicit(&self.page, memory_order_acquire);
+    const heddle_grant_page* grant = atomic_load_explicit(&pages->grant, memory_order_acquire);
+    heddle_client_page* page = atomic_load_explicit(&pages->page, memory_order_acquire);
     if (grant == NULL || page == NULL) return false;
     const uint32_t shown = demand_to_show(announced);
     atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);

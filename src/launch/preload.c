@@ -29,7 +29,6 @@
 static _Atomic bool is_child;
 
 static void forget_in_child(void) {
-    if (!link_managed()) return;
     affinity_widen();
     link_forget_in_child();
     follow_forget_in_child();

@@ -1,7 +1,17 @@
 // heddle run keeps what a process is: exit code, signals, streams, descriptors, children.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "base/os.hpp"
+#include "cores/protocol.h"
 #include "support/managed.hpp"
 
 namespace heddle {
@@ -56,6 +66,117 @@ TEST(RunProcess, WithoutAnArbiterTheProgramRunsWithOneLine) {
         {{test::kHeddle, "run", "--require", "--", "echo", "there"}, {"HEDDLE_ARBITER=off"}, {}});
     EXPECT_EQ(required.exit_code, 69);
     EXPECT_EQ(required.output, "");
+    const Outcome nobody = Managed::one({{test::kHeddle, "run", "--require", "--", "echo", "there"},
+                                         {"HEDDLE_ARBITER=/nonexistent/socket"},
+                                         {}});
+    EXPECT_EQ(nobody.exit_code, 69);
+    EXPECT_EQ(nobody.output, "");
+    EXPECT_EQ(std::ranges::count(nobody.errors, '\n'), 1) << nobody.errors;
+}
+
+/// Takes programs in and gives each the answer of a test in place of an arbiter's.
+class OddArbiter {
+  public:
+    explicit OddArbiter(std::string path) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof address.sun_path - 1);
+        listening_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+        if (::bind(listening_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+            ::listen(listening_.get(), 8) != 0)
+            ADD_FAILURE() << "cannot listen at " << path;
+    }
+    /// Answers the next program's HELLO while `program` runs.
+    Outcome answer(const bench::Command& program, const std::function<void(int socket)>& answer) {
+        std::jthread arbiter([&] {
+            const Descriptor socket(::accept(listening_.get(), nullptr, nullptr));
+            heddle_hello hello;
+            if (::recv(socket.get(), &hello, sizeof hello, 0) == sizeof hello) answer(socket.get());
+            // Kept until the program is gone.
+            (void)!::recv(socket.get(), &hello, sizeof hello, 0);
+        });
+        return Managed::one(program);
+    }
+
+  private:
+    Descriptor listening_;
+};
+
+bench::Command under(const std::string& path, std::vector<std::string> words) {
+    words.insert(words.begin(), {test::kHeddle, "run"});
+    return {std::move(words), {"HEDDLE_ARBITER=" + path}, {}};
+}
+
+void refuse(int socket) {
+    heddle_refused refused{};
+    refused.header = {HEDDLE_PROTOCOL_MAGIC, HEDDLE_PROTOCOL_VERSION, HEDDLE_REFUSED, sizeof refused, 0};
+    refused.code = HEDDLE_REFUSED_FULL;
+    std::string("there are too many clients").copy(refused.text, sizeof refused.text);
+    (void)!::send(socket, &refused, sizeof refused, MSG_NOSIGNAL);
+}
+
+/// Pages without anything in them.
+void welcome_with_empty_pages(int socket) {
+    heddle_welcome welcome{};
+    welcome.header = {HEDDLE_PROTOCOL_MAGIC, HEDDLE_PROTOCOL_VERSION, HEDDLE_WELCOME, sizeof welcome, 0};
+    Os os;
+    std::vector<int> pages(2);
+    for (int& page : pages) {
+        page = ::memfd_create("empty", MFD_CLOEXEC);
+        if (::ftruncate(page, HEDDLE_PAGE_BYTES) != 0) ADD_FAILURE() << "no memory";
+    }
+    (void)os.send(socket, &welcome, sizeof welcome, pages);
+    for (const int page : pages) ::close(page);
+}
+
+TEST(RunProcess, RefusedProgramRunsUnmanagedAndSaysSo) {
+    const Managed managed;
+    const std::string path = managed.folder() / "odd";
+    OddArbiter odd(path);
+    const Outcome runs = odd.answer(under(path, {"--", "echo", "there"}), refuse);
+    EXPECT_EQ(runs.output, "there\n");
+    EXPECT_THAT(runs.errors, HasSubstr("there are too many clients"));
+    const Outcome required = odd.answer(under(path, {"--require", "--", "echo", "there"}), refuse);
+    EXPECT_EQ(required.exit_code, 69);
+    EXPECT_EQ(required.output, "");
+    EXPECT_THAT(required.errors, HasSubstr("there are too many clients"));
+}
+
+TEST(RunProcess, FailedRegistrationLeavesNothingMapped) {
+    const Managed managed;
+    const std::string path = managed.folder() / "odd";
+    OddArbiter odd(path);
+    const Outcome outcome =
+        odd.answer(under(path, {"--", kPrograms + "plain", "link"}), welcome_with_empty_pages);
+    EXPECT_EQ(outcome.output, "program pages 0 sockets 0\n");
+    EXPECT_THAT(outcome.errors, HasSubstr("runs unmanaged"));
+}
+
+TEST(RunProcess, ArbiterThatDiesWhileTheProgramIsLoadedCostsOneLine) {
+    const Managed managed;
+    const std::string path = managed.folder() / "odd";
+    std::optional<OddArbiter> odd(path);
+    const Outcome outcome =
+        odd->answer(under(path, {"--", "echo", "there"}), [](int socket) { ::shutdown(socket, SHUT_RDWR); });
+    EXPECT_EQ(outcome.output, "there\n");
+    EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+}
+
+TEST(RunProcess, ScriptWithoutAFirstLineIsTheShells) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "printf 'echo \"$1\" $#; exit 5\\n' > $FOLDER/script; chmod +x $FOLDER/script; $RUN $FOLDER/script "
+        "'a b'");
+    EXPECT_EQ(outcome.output, "a b 1\n") << outcome.errors;
+    EXPECT_EQ(outcome.exit_code, 5);
+}
+
+TEST(RunProcess, ScriptOfAStaticInterpreterRunsUnmanagedAndSaysSo) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "printf '#! %s exit\\n' ${PROGRAMS}static_plain > $FOLDER/script; chmod +x $FOLDER/script; $RUN "
+        "$FOLDER/script; echo $?");
+    EXPECT_THAT(outcome.errors, HasSubstr("runs unmanaged: it is linked statically"));
 }
 
 TEST(RunProcess, StaticProgramRunsUnmanagedAndSaysSo) {
@@ -75,6 +196,24 @@ TEST(RunProcess, SetuidProgramRunsUnmanagedAndSaysSo) {
     EXPECT_THAT(outcome.errors, HasSubstr("runs unmanaged: it is setuid or setgid"));
 }
 
+TEST(RunProcess, DeepbindObjectRunsUnmanagedAndSaysSo) {
+    if (!std::filesystem::exists(kPrograms + "wheels")) GTEST_SKIP() << "libgomp is missing";
+    const Managed managed;
+    const auto wheels = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"run", "--max", "1", "--", kPrograms + "wheels"});
+        return Managed::one(managed.command(words, {"OMP_DYNAMIC=false"}));
+    };
+    const Outcome deep = wheels({kPrograms + ".", "deepbind"});
+    EXPECT_EQ(deep.output, "numbers 3 2 3 teams 3 2 3\n");
+    EXPECT_THAT(
+        deep.errors,
+        HasSubstr("heddle: one.so was loaded with RTLD_DEEPBIND: its OpenMP regions run unmanaged\n"));
+    // The loader still sees who asks: these are found by the program's own search path alone.
+    const Outcome found = wheels({""});
+    EXPECT_EQ(found.output, "numbers 3 2 3 teams 1 1 1\n");
+    EXPECT_EQ(found.errors, "");
+}
+
 TEST(RunProcess, StoppedArbiterDelaysAProgramShortly) {
     const Managed managed;
     ::kill(managed.daemon(), SIGSTOP);
@@ -86,11 +225,30 @@ TEST(RunProcess, StoppedArbiterDelaysAProgramShortly) {
 
 TEST(RunProcess, ProgramMayCloseAllDescriptors) {
     const Managed managed;
-    for (const char* how : {"close", "close-raw"}) {
-        const Outcome outcome = managed.run({kPrograms + "plain", how});
+    // "none" closes nothing and puts its own in the place of what is there.
+    for (const char* how : {"one", "raw", "from", "range", "none"}) {
+        const Outcome outcome = managed.run({kPrograms + "plain", "close", how});
         EXPECT_EQ(outcome.exit_code, 0) << how;
         EXPECT_EQ(outcome.output, "intact\n") << how << ": " << outcome.errors;
     }
+}
+
+TEST(RunProcess, NothingOfTheArbiterOutlivesAnExec) {
+    const Managed managed;
+    EXPECT_THAT(managed.shell("$RUN ${PROGRAMS}plain link").output, "program pages 2 sockets 1\n");
+    EXPECT_EQ(managed.shell("$RUN env -u LD_PRELOAD ${PROGRAMS}plain link").output,
+              "program pages 0 sockets 0\n");
+    EXPECT_EQ(managed.shell("$RUN env").output.find("HEDDLE_LINK"), std::string::npos);
+}
+
+TEST(RunProcess, ForkedChildHasNothingOfItsParents) {
+    const Managed managed;
+    EXPECT_EQ(managed.run({kPrograms + "plain", "fork"}).output,
+              "parent pages 2 sockets 1\nchild pages 0 sockets 0\n");
+    // A child that the C library knows nothing of keeps the socket open, and must not touch anything else.
+    const Outcome raw = managed.run({kPrograms + "plain", "fork", "raw"});
+    EXPECT_THAT(raw.output, HasSubstr("child pages 0")) << raw.errors;
+    EXPECT_EQ(raw.exit_code, 0) << raw.output;
 }
 
 TEST(RunProcess, DaemonsAndChildrenLiveOn) {
@@ -117,6 +275,15 @@ TEST(RunProcess, RunsUnderMpirun) {
         "'echo "
         "rank $OMPI_COMM_WORLD_RANK' | sort");
     EXPECT_EQ(outcome.output, "rank 0\nrank 1\n") << outcome.errors;
+    // Each rank is a client, and gets its part of the machine.
+    if (!std::filesystem::exists(kPrograms + "regions") || std::thread::hardware_concurrency() < 2) return;
+    const std::string mpirun =
+        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none -n "
+        "2 ";
+    const Outcome regions = managed.shell(mpirun + "$RUN ${PROGRAMS}regions 1");
+    EXPECT_EQ(std::ranges::count(regions.output, '\n'), 2) << regions.output << regions.errors;
+    EXPECT_THAT(regions.output, testing::ContainsRegex("team 1.*\n.*team 1")) << regions.errors;
+    EXPECT_EQ(managed.shell(mpirun + "$RUN ${PROGRAMS}plain exit 3").exit_code, 3);
 }
 
 }  // namespace

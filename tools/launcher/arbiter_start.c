@@ -9,30 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kReadyWithinMs = 2000, kConnectWithinMs = 250 };
+#include "launch/hello.h"
+
+enum { kReadyWithinMs = 2000 };
 /* An arbiter that nobody uses ends after so long; the next `heddle run` starts another. */
 #define IDLE_EXIT_SECONDS "60"
-
-bool arbiter_listens(const char* path) {
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0) return false;
-    /* One that is stopped, with a full backlog, counts as none. */
-    const struct timeval deadline = {.tv_usec = kConnectWithinMs * 1000};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    const bool connected = connect(fd, (const struct sockaddr*)&address, sizeof address) == 0;
-    const int why = errno;
-    close(fd);
-    errno = why;
-    return connected;
-}
 
 /* In the grandchild: not a child of the program that we become, not of its session, and without its
  * descriptors. */
@@ -44,7 +29,7 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     dup2(null, 1);
     dup2(null, 2);
     dup2(ready, 3);
-    close_range(4, ~0u, 0);
+    syscall(SYS_close_range, 4, ~0u, 0);
     unsetenv("LD_PRELOAD");
     /* The arbiter is everybody's: it must not inherit the affinity of whoever happened to start it. */
     cpu_set_t all;
@@ -75,20 +60,22 @@ static bool start(const char* daemon, const char* path) {
     return started;
 }
 
-bool arbiter_ensure(const char* path, const char* daemon, char problem[HEDDLE_PROBLEM_BYTES]) {
-    if (arbiter_listens(path)) return true;
+int arbiter_ensure(const char* path, const char* daemon, char problem[HEDDLE_PROBLEM_BYTES]) {
+    int socket = hello_connect(path);
+    if (socket >= 0) return socket;
     char lock_path[HEDDLE_SOCKET_PATH_BYTES + sizeof ".start"];
     snprintf(lock_path, sizeof lock_path, "%s.start", path);
     const int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock < 0) {
         snprintf(problem, HEDDLE_PROBLEM_BYTES, "cannot make %s: %s", lock_path, strerror(errno));
-        return false;
+        return -1;
     }
     while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {
     }
-    const bool listens = arbiter_listens(path) || start(daemon, path);
-    if (!listens)
+    socket = hello_connect(path);
+    if (socket < 0 && start(daemon, path)) socket = hello_connect(path);
+    if (socket < 0)
         snprintf(problem, HEDDLE_PROBLEM_BYTES, "%s did not start; run it by hand to see why", daemon);
     close(lock);
-    return listens;
+    return socket;
 }

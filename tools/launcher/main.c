@@ -1,20 +1,25 @@
 /* heddle, the command itself: a static C program, because `heddle run` must cost next to nothing. It starts
  * programs; every other subcommand is heddle-tool's, which it becomes.
  *
- * `heddle run` connects to the arbiter or starts one, puts libheddle-launch.so before the program's libraries
- * and becomes the program: same process, so exit code, signals and terminal are the program's own.
+ * `heddle run` connects to the arbiter or starts one, registers, puts libheddle-launch.so before the
+ * program's libraries and becomes the program: same process, so exit code, signals and terminal are the
+ * program's own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "arbiter_start.h"
 #include "cores/arbiter_path.h"
+#include "launch/hello.h"
 #include "program_check.h"
 #include "run_options.h"
 
@@ -42,8 +47,10 @@ static bool find_part(const char* const* places, char path[PATH_MAX]) {
     return false;
 }
 
-/* Makes sure that an arbiter listens and names its socket to the program. Returns NULL, or why there is none.
- */
+/* Our connection to the arbiter, closed on exec until it is handed over; -1 without one. */
+static int arbiter = -1;
+
+/* Connects to the arbiter and names its socket to the program. Returns NULL, or why there is none. */
 static const char* find_arbiter(void) {
     static char problem[HEDDLE_PROBLEM_BYTES];
     static const char* const daemons[] = {"heddled", "../sbin/heddled", NULL};
@@ -57,17 +64,42 @@ static const char* find_arbiter(void) {
             return problem;
         case HEDDLE_ARBITER_USER:
             if (!find_part(daemons, daemon)) return "heddled is not installed beside heddle";
-            if (!arbiter_ensure(path, daemon, problem)) return problem;
+            arbiter = arbiter_ensure(path, daemon, problem);
+            if (arbiter < 0) return problem;
             break;
         case HEDDLE_ARBITER_EXPLICIT:
         case HEDDLE_ARBITER_SYSTEM:
-            if (!arbiter_listens(path)) {
+            arbiter = hello_connect(path);
+            if (arbiter < 0) {
                 snprintf(problem, sizeof problem, "nothing listens at %s: %s", path, strerror(errno));
                 return problem;
             }
     }
     setenv("HEDDLE_ARBITER", path, 1);
     return NULL;
+}
+
+/* Registers this process as the program that it becomes. The answer comes while the program is loaded. */
+static bool register_program(const char* name) {
+    const char* slash = strrchr(name, '/');
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+    const struct hello hello = {
+        .name = slash == NULL ? name : slash + 1, .mode = hello_mode(), .demand = 1, .allowed = &allowed};
+    return hello_send(arbiter, &hello) == 0 && hello_hand_over(arbiter, &allowed);
+}
+
+/* Looks at the arbiter's answer and leaves it to the program. NULL where it is a welcome. */
+static const char* refusal(void) {
+    struct pollfd ready = {.fd = arbiter, .events = POLLIN};
+    if (poll(&ready, 1, kAnswerDeadlineMs) != 1) return "the arbiter does not answer";
+    static heddle_refused answer;
+    const ssize_t got = recv(arbiter, &answer, sizeof answer, MSG_PEEK);
+    if (got < (ssize_t)sizeof answer.header) return "the arbiter hung up";
+    if (answer.header.type != HEDDLE_REFUSED) return NULL;
+    answer.text[sizeof answer.text - 1] = '\0';
+    return answer.text;
 }
 
 static bool preload(void) {
@@ -85,25 +117,52 @@ static bool preload(void) {
     return set;
 }
 
+/* As execvp(3) of the C library that programs are used to: what has no first line of its own is a script of
+ * the shell. Returns where that fails. */
+static void become(const char* path, char** words) {
+    execv(path, words);
+    if (errno != ENOEXEC) return;
+    int count = 0;
+    while (words[count] != NULL) ++count;
+    char** shell = calloc((size_t)count + 2, sizeof *shell);
+    if (shell == NULL) return;
+    memcpy(shell + 1, words, (size_t)count * sizeof *shell);
+    shell[0] = "sh";
+    shell[1] = (char*)(size_t)path;
+    execv("/bin/sh", shell);
+    free(shell);
+    errno = ENOEXEC;
+}
+
 static int run(int count, char** words) {
+    hello_discard(); /* of another program that became this one */
     int command = 0;
     bool require = false;
     const int ended = run_options(count, words, &command, &require);
     if (ended != RUN_OPTIONS_OK) return ended;
     char** program = words + command;
+    char path[PATH_MAX];
+    if (!program_find(program[0], path)) {
+        fprintf(stderr, "heddle run: cannot run %s: %s\n", program[0], strerror(ENOENT));
+        return kNotFound;
+    }
 
-    const char* unmanaged = find_arbiter();
-    if (unmanaged != NULL && require) {
-        fprintf(stderr, "heddle run: %s, and --require was given\n", unmanaged);
+    const char* absent = find_arbiter();
+    const char* unmanaged = absent != NULL ? absent : program_unmanageable(path);
+    if (unmanaged == NULL && !preload()) unmanaged = "libheddle-launch.so is not installed beside heddle";
+    if (unmanaged == NULL && !register_program(program[0])) unmanaged = strerror(errno);
+    if (unmanaged == NULL && require) unmanaged = absent = refusal();
+    if (absent != NULL && require) {
+        fprintf(stderr, "heddle run: %s, and --require was given\n", absent);
         return kServiceAbsent;
     }
-    if (unmanaged == NULL) unmanaged = program_unmanageable(program[0]);
-    if (unmanaged == NULL && !preload()) unmanaged = "libheddle-launch.so is not installed beside heddle";
     if (unmanaged != NULL) {
         fprintf(stderr, "heddle run: %s runs unmanaged: %s\n", program[0], unmanaged);
         setenv("HEDDLE_ARBITER", "off", 1);
+        hello_discard();
+        if (arbiter >= 0) close(arbiter);
     }
-    execvp(program[0], program);
+    become(path, program);
     const int why = errno;
     fprintf(stderr, "heddle run: cannot run %s: %s\n", program[0], strerror(why));
     return why == ENOENT ? kNotFound : kCannotExecute;

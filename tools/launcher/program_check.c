@@ -3,38 +3,48 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-/* Opens what execvp(3) would run. */
-static int open_program(const char* name) {
-    if (strchr(name, '/') != NULL) return open(name, O_RDONLY | O_CLOEXEC);
+/* Scripts whose interpreters are scripts: as far as the kernel follows them. */
+enum { kMostInterpreters = 5, kFirstBytes = 256 };
+
+static const char kUsualFolders[] = "/usr/local/bin:/bin:/usr/bin";
+
+bool program_find(const char* name, char path[PATH_MAX]) {
+    if (strchr(name, '/') != NULL) return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
     const char* folders = getenv("PATH");
-    while (folders != NULL && *folders != '\0') {
+    if (folders == NULL) folders = kUsualFolders;
+    while (true) {
         const size_t length = strcspn(folders, ":");
-        char path[PATH_MAX];
-        const int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, folders, name);
-        if (length > 0 && written > 0 && written < (int)sizeof path && access(path, X_OK) == 0)
-            return open(path, O_RDONLY | O_CLOEXEC);
-        folders += length + (folders[length] == ':' ? 1 : 0);
+        const int written = length == 0 ? snprintf(path, PATH_MAX, "./%s", name)
+                                        : snprintf(path, PATH_MAX, "%.*s/%s", (int)length, folders, name);
+        struct stat status;
+        if (written > 0 && written < PATH_MAX && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+            access(path, X_OK) == 0)
+            return true;
+        if (folders[length] == '\0') return false;
+        folders += length + 1;
     }
-    return -1;
 }
 
-/* A 64-bit ELF executable without a program interpreter loads no libraries. */
-static bool is_static(int fd) {
-    Elf64_Ehdr header;
-    if (pread(fd, &header, sizeof header, 0) != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        return false;
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr)) return false;
-    for (Elf64_Half i = 0; i < header.e_phnum; ++i) {
+/* The interpreter in a script's first line. */
+static bool names_interpreter(const char* first, char path[PATH_MAX]) {
+    if (strncmp(first, "#!", 2) != 0) return false;
+    first += 2 + strspn(first + 2, " \t");
+    return snprintf(path, PATH_MAX, "%.*s", (int)strcspn(first, " \t\n"), first) < PATH_MAX;
+}
+
+/* A program without a program interpreter loads no libraries. */
+static bool is_static(int fd, const Elf64_Ehdr* header) {
+    if (header->e_phentsize != sizeof(Elf64_Phdr)) return false;
+    for (Elf64_Half i = 0; i < header->e_phnum; ++i) {
         Elf64_Phdr segment;
-        if (pread(fd, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) !=
+        if (pread(fd, &segment, sizeof segment, (off_t)(header->e_phoff + i * sizeof segment)) !=
             sizeof segment)
             return false;
         if (segment.p_type == PT_INTERP) return false;
@@ -42,20 +52,53 @@ static bool is_static(int fd) {
     return true;
 }
 
-const char* program_unmanageable(const char* name) {
-    const int fd = open_program(name);
-    if (fd < 0) return NULL;
+/* The kernel tells such a program to load no libraries that its user chose. */
+static bool gets_rights(int fd) {
     struct stat status;
+    if (fstat(fd, &status) != 0) return false;
+    const bool changes_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid();
+    const bool changes_group = (status.st_mode & S_ISGID) != 0 && status.st_gid != getegid();
+    return changes_user || changes_group ||
+           (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
+/* `interpreter` is what a script names; empty otherwise. */
+static const char* reason_of(int fd, char interpreter[PATH_MAX]) {
+    union {
+        char text[kFirstBytes + 1];
+        Elf64_Ehdr header;
+    } first;
+    *interpreter = '\0';
+    const ssize_t got = pread(fd, &first, kFirstBytes, 0);
+    if (got <= 0) return NULL;
+    first.text[got] = '\0';
+    if (names_interpreter(first.text, interpreter)) return NULL;
+    if (got < (ssize_t)sizeof first.header || memcmp(first.header.e_ident, ELFMAG, SELFMAG) != 0) return NULL;
+    if (gets_rights(fd))
+        return "it is setuid or setgid or has capabilities, and the system loads no library into it";
+    const Elf64_Half machine =
+#if defined __x86_64__
+        EM_X86_64;
+#elif defined __aarch64__
+        EM_AARCH64;
+#else
+        first.header.e_machine;
+#endif
+    if (first.header.e_ident[EI_CLASS] != ELFCLASS64 || first.header.e_machine != machine)
+        return "it is no program of this system's own kind, such as a 32-bit one";
+    return is_static(fd, &first.header) ? "it is linked statically" : NULL;
+}
+
+const char* program_unmanageable(const char* path) {
+    char next[PATH_MAX], interpreter[PATH_MAX];
     const char* reason = NULL;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        const bool changes_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid();
-        const bool changes_group = (status.st_mode & S_ISGID) != 0 && status.st_gid != getegid();
-        if (changes_user || changes_group) {
-            reason = "it is setuid or setgid, and the system loads no library into it";
-        } else if (is_static(fd)) {
-            reason = "it is linked statically";
-        }
+    for (int i = 0; i < kMostInterpreters && reason == NULL && *path != '\0'; ++i) {
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) break;
+        reason = reason_of(fd, interpreter);
+        close(fd);
+        memcpy(next, interpreter, sizeof next);
+        path = next;
     }
-    close(fd);
     return reason;
 }

@@ -1,9 +1,16 @@
-/* Which programs cannot be managed, told before they run. */
+/* What execvp(3) would run, and whether it can be managed: told before it runs. */
 #ifndef HEDDLE_LAUNCHER_PROGRAM_CHECK_H
 #define HEDDLE_LAUNCHER_PROGRAM_CHECK_H
 
-/* NULL where libraries can be loaded into the program, or a reason why not: it is static, or setuid or
- * setgid. A program that is not found, or a script, has no such reason. */
-const char* program_unmanageable(const char* name);
+#include <limits.h>
+#include <stdbool.h>
+
+/* The file that `name` stands for, by PATH where it has no slash. False where there is none. */
+bool program_find(const char* name, char path[PATH_MAX]);
+
+/* NULL where libraries can be loaded into the program, or a reason why not: it is static, of another kind
+ * than this system's own programs, or runs with rights that its user lacks. Of a script it is the interpreter
+ * that counts. A file that cannot be read has no such reason. */
+const char* program_unmanageable(const char* path);
 
 #endif

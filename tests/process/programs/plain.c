@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -45,12 +46,12 @@ static int count_interrupts(void) {
 }
 
 // Closes what it does not know, and opens its own: none of it may get lost or read by somebody else.
-static int close_all(bool by_system_call) {
+static int close_all(const char* how) {
+    if (strcmp(how, "from") == 0) closefrom(3);
+    if (strcmp(how, "range") == 0) close_range(3, ~0u, 0);
     for (int fd = 3; fd < 1024; ++fd) {
-        if (by_system_call)
-            syscall(SYS_close, fd);
-        else
-            close(fd);
+        if (strcmp(how, "raw") == 0) syscall(SYS_close, fd);
+        if (strcmp(how, "one") == 0) close(fd);
     }
     int pair[2];
     if (pipe(pair) != 0) return 1;
@@ -76,6 +77,38 @@ static int become_daemon(const char* path) {
     if (file == NULL) return 1;
     fputs("done\n", file);
     return fclose(file);
+}
+
+// What of the arbiter is in this process: its pages mapped, its socket open.
+static void print_link(const char* who) {
+    int pages = 0, sockets = 0;
+    char line[512];
+    FILE* maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) pages += strstr(line, "memfd:") != NULL;
+    if (maps != NULL) fclose(maps);
+    for (int fd = 3; fd < 1024; ++fd) {
+        struct stat status;
+        sockets += fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+    }
+    printf("%s pages %d sockets %d\n", who, pages, sockets);
+    fflush(stdout);
+}
+
+// A child that does what children do before they exec: `raw` by the system call, past the C library's fork.
+static int fork_child(bool raw) {
+    print_link("parent");
+    const pid_t child = raw ? (pid_t)syscall(SYS_fork) : fork();
+    if (child == 0) {
+        char byte;
+        const int null = open("/dev/null", O_RDONLY);
+        const bool works = read(null, &byte, 1) == 0 && usleep(2000) == 0;
+        print_link("child");
+        _exit(works ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) printf("child died of signal %d\n", WTERMSIG(status));
+    return WEXITSTATUS(status);
 }
 
 static int spawn(void) {
@@ -104,8 +137,9 @@ int main(int count, char** words) {
     if (strcmp(what, "exit") == 0) return atoi(detail);
     if (strcmp(what, "raise") == 0) return raise(atoi(detail));
     if (strcmp(what, "interrupts") == 0) return count_interrupts();
-    if (strcmp(what, "close") == 0) return close_all(false);
-    if (strcmp(what, "close-raw") == 0) return close_all(true);
+    if (strcmp(what, "close") == 0) return close_all(detail);
+    if (strcmp(what, "fork") == 0) return fork_child(strcmp(detail, "raw") == 0);
+    if (strcmp(what, "link") == 0) return print_link("program"), 0;
     if (strcmp(what, "daemon") == 0) return become_daemon(detail);
     if (strcmp(what, "vfork") == 0) return spawn_by_vfork();
     if (strcmp(what, "spawn") == 0) return spawn();

@@ -1,17 +1,19 @@
 // wheels: two objects loaded with RTLD_LOCAL, each with a libgomp of its own, as Python's wheels bring them.
 // Each opens regions; the numbers that they set tell the two copies apart.
 //
-// wheels FOLDER [deepbind]: FOLDER holds one.so and two.so.
+// wheels FOLDER [deepbind]: FOLDER holds one.so and two.so; "" leaves it to the program's own search path.
+// After deepbind it stays for a moment, so that somebody can look at it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int (*team_function)(int threads, int* number);
 
 static team_function load(const char* folder, const char* name, int flags) {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s%s%s", folder, *folder == '\0' ? "" : "/", name);
     void* object = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
     if (object == NULL) {
         fprintf(stderr, "wheels: %s\n", dlerror());
@@ -32,5 +34,6 @@ int main(int count, char** words) {
     int numbers[3];
     const int first = one(3, &numbers[0]), second = two(2, &numbers[1]), third = one(0, &numbers[2]);
     printf("numbers %d %d %d teams %d %d %d\n", numbers[0], numbers[1], numbers[2], first, second, third);
+    if (flags != 0) usleep(300000);
     return 0;
 }

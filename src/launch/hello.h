@@ -1,0 +1,44 @@
+/* The first words of a program to its arbiter: connect, and say who it is.
+ *
+ * `heddle run` says them for the program that it becomes and hands the socket over, so that the answer is
+ * there before the program's own code runs. The library in the program says them for a forked child, and to
+ * an arbiter that came back. Without state; any thread may call these. A socket that was handed over ends
+ * with the process, so that an arbiter never keeps a program that could not start.
+ */
+#ifndef HEDDLE_LAUNCH_HELLO_H
+#define HEDDLE_LAUNCH_HELLO_H
+
+#include <sched.h>
+#include <stdbool.h>
+
+#include "cores/protocol.h"
+
+enum { kAnswerDeadlineMs = 250 };
+
+/* What a program says of itself; the rest is in HEDDLE_MIN, HEDDLE_MAX, HEDDLE_WEIGHT, HEDDLE_OWN and
+ * HEDDLE_NAME. */
+struct hello {
+    const char* name; /* without HEDDLE_NAME */
+    enum heddle_client_mode mode;
+    int demand;
+    const cpu_set_t* allowed;
+    const cpu_set_t* held; /* under an arbiter that died, or NULL */
+};
+
+/* HEDDLE_MODE. */
+enum heddle_client_mode hello_mode(void);
+/* A connected socket with a high number, closed on exec; -1 and errno where nobody listens, or who listens is
+ * stopped and has a full backlog. */
+int hello_connect(const char* path);
+/* Returns 0 or an errno. */
+int hello_send(int socket, const struct hello* hello);
+
+/* Keeps the socket over the coming exec and tells the program of it. False without memory. */
+bool hello_hand_over(int socket, const cpu_set_t* allowed);
+/* The socket that was handed over to this process, and to no other one with the same environment; -1 without
+ * one. Closed on exec from now on. */
+int hello_take_over(cpu_set_t* allowed);
+/* Forgets one that is not for us. */
+void hello_discard(void);
+
+#endif
