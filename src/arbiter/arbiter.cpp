@@ -34,9 +34,12 @@ Arbiter::~Arbiter() = default;
 Arbiter::Arbiter(Arbiter&&) noexcept = default;
 
 Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) {
-    if (clients_.size() >= static_cast<size_t>(limits_.clients)) return Refusal::kFull;
-    const auto same_user =
-        std::ranges::count_if(clients_, [&](const auto& c) { return c->user == registration.user; });
+    Client* before = find(registration.returns);
+    if (before != nullptr && !before->away) before = nullptr;
+    const auto others = std::ranges::count_if(clients_, [&](const auto& c) { return c.get() != before; });
+    if (others >= limits_.clients) return Refusal::kFull;
+    const auto same_user = std::ranges::count_if(
+        clients_, [&](const auto& c) { return c->user == registration.user && c.get() != before; });
     if (same_user >= limits_.clients_per_user) return Refusal::kUserFull;
     const CpuSet allowed =
         registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
@@ -45,29 +48,14 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     if (const Refusal refusal = refusal_of_owned(owned, registration.user); refusal != Refusal::kNone)
         return refusal;
 
-    auto client = std::make_unique<Client>();
-    client->id = id = ClientId{++last_id_};
-    Actions ignored;
-    client->member = ledger_.attach(registration.name, {}, ignored);
-    client->name = registration.name;
-    client->pid = registration.pid;
-    client->user = registration.user;
-    client->demand = std::max(registration.demand, 0);
-    client->min = registration.min;
-    client->max = registration.max;
-    client->weight = std::clamp(registration.weight, 1, 1000);
-    client->allowed = allowed;
-    client->usable = (allowed & cpus_).count();
-    client->peak = client->demand;
-    client->peak_at = client->accounted_at = now;
-    account(now);
-    client->owned = owned;
+    if (before != nullptr) remove(*before, false, now);
+    Client& joined = enter(registration, now);
+    id = joined.id;
+    joined.owned = owned;
     for (const int cpu : owned) {
         owners_[static_cast<size_t>(cpu)] = id;
         count_lent(cpu, holder(cpu), 1);
     }
-    Client& joined = *clients_.emplace_back(std::move(client));
-    say({Event::Kind::kJoined, id, -1, registration.pid, registration.name});
     if (!registration.held.empty()) {
         if (now - started_ < limits_.recovery_ends)
             recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
@@ -77,21 +65,56 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     return Refusal::kNone;
 }
 
+std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
+    const CpuSet keeps = registration.held & free_;
+    if (clients_.size() >= static_cast<size_t>(limits_.clients) || keeps.empty()) return std::nullopt;
+    Client& restored = enter(registration, now);
+    restored.away = true;
+    restored.demand = restored.peak = 0;
+    grant(restored, keeps, now);
+    rebalance(now);
+    return restored.id;
+}
+
+Arbiter::Client& Arbiter::enter(const Registration& registration, Time now) {
+    auto client = std::make_unique<Client>();
+    client->id = ClientId{++last_id_};
+    Actions ignored;
+    client->member = ledger_.attach(registration.name, {}, ignored);
+    client->name = registration.name;
+    client->pid = registration.pid;
+    client->user = registration.user;
+    client->demand = std::max(registration.demand, 0);
+    client->min = registration.min;
+    client->max = registration.max;
+    client->weight = std::clamp(registration.weight, 1, 1000);
+    client->allowed = registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
+    client->usable = (client->allowed & cpus_).count();
+    client->peak = client->demand;
+    client->peak_at = client->accounted_at = now;
+    account(now);
+    say({Event::Kind::kJoined, client->id, -1, registration.pid, registration.name});
+    return *clients_.emplace_back(std::move(client));
+}
+
 void Arbiter::leave(ClientId id, bool died, Time now) {
-    const auto place = std::ranges::find(clients_, id, [](const auto& c) { return c->id; });
-    if (place == clients_.end()) return;
-    Client& client = **place;
+    Client* client = find(id);
+    if (client == nullptr) return;
+    remove(*client, died, now);
+    rebalance(now);
+}
+
+void Arbiter::remove(Client& client, bool died, Time now) {
     vacate(client, client.granted | client.leaving_cpus(), now);
     Actions ignored;
     must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");
-    say({Event::Kind::kLeft, id, -1, died ? 1U : 0U, {}});
+    say({Event::Kind::kLeft, client.id, -1, died ? 1U : 0U, {}});
     for (const int cpu : client.owned) {
         count_lent(cpu, holder(cpu), -1);
         owners_[static_cast<size_t>(cpu)] = ClientId{0};
     }
     core_time_.used += client.cpu_time;
-    clients_.erase(place);
-    rebalance(now);
+    clients_.erase(std::ranges::lower_bound(clients_, client.id, {}, [](const auto& c) { return c->id; }));
 }
 
 void Arbiter::obeyed(ClientId id, uint32_t epoch, Time now) {
@@ -208,7 +231,7 @@ std::vector<ClientStatus> Arbiter::clients(Time now) const {
     for (const auto& c : clients_) {
         const auto running = c->held() + c->leaving_cpus().count();
         all.push_back({c->id, c->name, c->pid, c->user, c->demand, c->min, c->max, c->weight, c->target,
-                       c->granted, c->leaving_cpus(), c->owned,
+                       c->granted, c->leaving_cpus(), c->owned, c->away,
                        c->cpu_time + running * (now - c->accounted_at)});
     }
     return all;

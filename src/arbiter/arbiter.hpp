@@ -66,9 +66,10 @@ struct Registration {
     int min = 0;
     int max = 0;  ///< 0: no limit
     int weight = 1;
-    CpuSet allowed;  ///< empty: all
-    CpuSet held;     ///< what it holds already, under an arbiter that went away
-    CpuSet owned;    ///< what it claims as its own; means nothing under a policy without owners
+    CpuSet allowed;    ///< empty: all
+    CpuSet held;       ///< what it holds already, under an arbiter that went away
+    ClientId returns;  ///< the restored client that it is; what that one holds is free for it
+    CpuSet owned;      ///< what it claims as its own; means nothing under a policy without owners
 };
 
 /// The grant of a client is new: show it.
@@ -141,6 +142,7 @@ struct ClientStatus {
     CpuSet granted;
     CpuSet leaving;  ///< asked back, not left yet
     CpuSet owned;
+    bool away;  ///< restored, and not back yet
     Nanoseconds cpu_time;
 };
 
@@ -171,6 +173,10 @@ class Arbiter {
 
     /// On success `client` is set and a Publish for it is among the actions.
     [[nodiscard]] Refusal join(const Registration& registration, Time now, ClientId& client);
+    /// A client of an earlier arbiter that lives and has not come back yet: it keeps what it holds, as far as
+    /// nobody else has it, and takes no part, until it joins (Registration::returns) or leaves. Nothing where
+    /// there is no place, or nothing that it could keep.
+    [[nodiscard]] std::optional<ClientId> restore(const Registration& registration, Time now);
     /// A client that is not there is ignored, here and below: it may have died with messages under way.
     void leave(ClientId client, bool died, Time now);
     /// The client can release CPUs to a successor, and be one.
@@ -247,6 +253,8 @@ class Arbiter {
     [[nodiscard]] int wanted(const Client& client) const;
     [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
 
+    Client& enter(const Registration& registration, Time now);
+    void remove(Client& client, bool died, Time now);
     void note_demand(Client& client, int demand, Time now);
     void rebalance(Time now);
     void compute_targets();

@@ -25,6 +25,7 @@ struct Arbiter::Client {
     int usable = 0;  ///< CPUs of allowed that there are to hand out
     CpuSet owned;
 
+    bool away = false;  ///< restored after a restart, and not back yet: it keeps what it holds
     bool hands_over = false;
     int room = 0;           ///< CPUs that it may still be named the successor for; of name_successors() alone
     int together = 0;       ///< threads that only get on while all of them run

@@ -34,6 +34,7 @@ void Server::apply_actions() {
 }
 
 void Server::apply(const Publish& publish) {
+    if (publish.wake) save(publish.client, publish.cpus);
     Connection* connection = connection_of(publish.client);
     if (connection == nullptr || connection->grant_page() == nullptr) return;
     heddle_grant_page& page = *connection->grant_page();
@@ -50,12 +51,14 @@ void Server::apply(const Publish& publish) {
 
 void Server::apply(const Fence& fence) {
     Connection* connection = connection_of(fence.client);
-    if (connection == nullptr) return;
-    read_releases(*connection, arbiter_.leaving_of(fence.client), true);
+    const auto away = away_.find(fence.client);
+    if (connection == nullptr && away == away_.end()) return;
+    if (connection != nullptr) read_releases(*connection, arbiter_.leaving_of(fence.client), true);
+    const pid_t pid = connection != nullptr ? connection->peer.pid : away->second.process.pid;
     HEDDLE_FAILPOINT(fence_begins);
     // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
     const bool bound = fence.cpus.empty() || arbiter_.machine().synthetic() ||
-                       os_.bind_process(connection->peer.pid, fence.cpus.to_native()) == 0;
+                       os_.bind_process(pid, fence.cpus.to_native()) == 0;
     log(fmt::format("client {} did not leave in time and was {}", fence.client.value,
                     bound ? "bound" : "not to be bound"));
     HEDDLE_FAILPOINT(fence_is_done);
@@ -110,6 +113,7 @@ void Server::send_status(Connection& connection) {
         message.max_cpus = static_cast<uint32_t>(client.max);
         message.weight = static_cast<uint32_t>(client.weight);
         message.target = static_cast<uint32_t>(client.target);
+        message.away = client.away ? 1 : 0;
         message.cpu_time_us = static_cast<uint64_t>(client.cpu_time / std::chrono::microseconds(1));
         message.granted = mask_of(client.granted);
         message.owned = mask_of(client.owned);

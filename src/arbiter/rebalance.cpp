@@ -67,18 +67,27 @@ void Arbiter::enforce_maxima(Time now) {
     for (const auto& c : clients_)
         if (c->sits_out)
             revoke(*c, CpuSet(c->granted), now);  // a copy: it changes what it takes from
-        else if (c->held() > most(*c))
+        else if (!c->away && c->held() > most(*c))
             revoke(*c, c->granted - keep(*c, most(*c)), now);
 }
 
 void Arbiter::compute_targets() {
     std::vector<Claim> claims;
     claims.reserve(clients_.size());
+    CpuSet there = cpus_;
     for (const auto& c : clients_)
-        claims.push_back({c->id, wanted(*c), c->min, c->weight,
-                          c->owned.empty() ? 0 : (c->owned & c->allowed & cpus_).count(), c->held()});
-    const std::vector<int> targets = policy_->targets(claims, cpus_.count());
-    for (size_t i = 0; i < clients_.size(); ++i) clients_[i]->target = targets[i];
+        if (c->away) there -= c->granted;
+    for (const auto& c : clients_) {
+        if (c->away)
+            c->target = c->held();
+        else
+            claims.push_back({c->id, wanted(*c), c->min, c->weight,
+                              c->owned.empty() ? 0 : (c->owned & c->allowed & there).count(), c->held()});
+    }
+    const std::vector<int> targets = policy_->targets(claims, there.count());
+    auto target = targets.begin();
+    for (const auto& c : clients_)
+        if (!c->away) c->target = *target++;
 }
 
 int Arbiter::lack() const {
@@ -145,7 +154,7 @@ void Arbiter::take_back_owned(Time now) {
         CpuSet guests;
         for (const int cpu : owner->owned & owner->allowed & cpus_) {
             const Client* holder = find(grant_of(cpu).holder);
-            if (holder == nullptr || holder == owner.get()) continue;
+            if (holder == nullptr || holder == owner.get() || holder->away) continue;
             if (holder->granted.contains(cpu))
                 guests.insert(cpu);
             else
@@ -194,7 +203,7 @@ void Arbiter::swap_for_affinity(Time now) {
     if (free_.empty() || lack() == 0) return;
     CpuSet offered;  // CPUs whose holders may use a free one instead
     for (const auto& holder : clients_)
-        if (free_.intersects(holder->allowed)) offered |= holder->granted - holder->owned;
+        if (!holder->away && free_.intersects(holder->allowed)) offered |= holder->granted - holder->owned;
     for (const auto& needy : clients_) {
         int missing = needy->target - needy->held() - needy->leaving_cpus().count();
         while (missing > 0 && !free_.empty()) {
@@ -221,7 +230,8 @@ void Arbiter::spread_the_rest(Time now) {
     if (free_.empty() || lack() > 0) return;
     std::vector<int> room;
     for (const auto& c : clients_)
-        room.push_back(c->sits_out ? 0 : std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
+        room.push_back(
+            c->sits_out || c->away ? 0 : std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
     const std::vector<int> shares =
         hand_out(clients_.size(), free_.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
             return larger_quotient(clients_[a]->weight, clients_[a]->held() + got_a, clients_[b]->weight,

@@ -37,24 +37,28 @@ Server::Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int l
       os_(os),
       clock_(clock),
       started_(clock.now()),
-      idle_since_(started_) {
+      idle_since_(started_),
+      saved_(config_.state_path, os) {
     if (listening >= 0) {
         listening_ = Descriptor(listening);
     } else {
         listening_ = Descriptor(os_.socket_seqpacket());
         if (!listening_.valid()) fail(listening_.get(), "socket");
+        HEDDLE_FAILPOINT(server_has_socket);
         const int bound = os_.bind_listen(listening_.get(), config_.path, kBacklog);
         if (bound == -ENAMETOOLONG)
             throw Error(ErrorCode::kLimit,
                         fmt::format("the socket's path has {} characters, and the system allows 107: {}",
                                     config_.path.size(), config_.path));
         if (bound < 0) fail(bound, fmt::format("cannot listen at {}", config_.path));
+        HEDDLE_FAILPOINT(server_listens);
     }
     epoll_ = Descriptor(os_.epoll_create());
     if (!epoll_.valid()) fail(epoll_.get(), "epoll_create");
     epoll_event event{EPOLLIN, {.fd = listening_.get()}};
     if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, listening_.get(), &event); added < 0)
         fail(added, "epoll_ctl");
+    HEDDLE_FAILPOINT(server_has_epoll);
 }
 
 Server::~Server() = default;
@@ -72,6 +76,7 @@ void Server::run() {
 }
 
 bool Server::turn() {
+    if (!std::exchange(restored_, true)) restore_clients();
     std::array<epoll_event, 64> events;
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
     if (ready < 0 && !is_passing(ready)) fail(ready, "epoll_wait");
@@ -90,6 +95,8 @@ bool Server::turn() {
         if (std::ranges::find(closed_, fd) != closed_.end()) continue;
         if (const auto dead = sockets_by_pidfd_.find(fd); dead != sockets_by_pidfd_.end()) {
             close(*connections_.at(dead->second), true);
+        } else if (const auto gone = away_by_pidfd_.find(fd); gone != away_by_pidfd_.end()) {
+            forget_away(away_.find(gone->second), true);
         } else if (const auto place = connections_.find(fd); place != connections_.end()) {
             if ((event.events & EPOLLOUT) != 0) send_or_wait(*place->second);
             if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && connections_.contains(fd))
@@ -97,6 +104,7 @@ bool Server::turn() {
         }
     }
     end_silent_handshakes();
+    forget_those_away_too_long();
     if (arbiter_.lacking()) take_lent(false);
     if (accept_again_at_ && clock_.now() >= *accept_again_at_) resume_accepting();
     if (std::exchange(retry_writable_, false))
@@ -107,7 +115,7 @@ bool Server::turn() {
         arbiter_.tick(clock_.now());
     }
     apply_actions();
-    if (!connections_.empty()) idle_since_ = clock_.now();
+    if (!connections_.empty() || !away_.empty()) idle_since_ = clock_.now();
     return !stopping_ && !(config_.idle_exit && clock_.now() - idle_since_ >= *config_.idle_exit);
 }
 
@@ -116,9 +124,10 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
     const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
     for (const auto& [fd, connection] : connections_)
         if (!connection->registered) at(connection->handshake_deadline);
+    if (!away_.empty()) at(started_ + config_.away_at_most);
     if (accept_again_at_) at(*accept_again_at_);
     if (retry_writable_) at(clock_.now() + kPause);
-    if (config_.idle_exit && connections_.empty()) at(idle_since_ + *config_.idle_exit);
+    if (config_.idle_exit && connections_.empty() && away_.empty()) at(idle_since_ + *config_.idle_exit);
     if (!next) return std::nullopt;
     return std::max(Nanoseconds(0), *next - clock_.now());
 }
@@ -259,12 +268,18 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                               connection.peer.uid, request.demand,
                               request.min,         request.max,
                               request.weight,      request.allowed,
-                              request.held,        request.owned};
+                              request.held,        who_returns(connection, request.name, request.held),
+                              request.owned};
     take_lent(true);  // before CPUs in use are asked back for the newcomer
     ClientId client;
     const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
     if (refusal != Refusal::kNone) return refuse_registration(connection, refusal, request);
     HEDDLE_FAILPOINT(server_has_joined);
+    const uint64_t process_started = os_.process_started(connection.peer.pid);
+    places_[client] =
+        saved_.add({connection.peer.pid, connection.peer.uid, process_started, request.name, {}});
+    if (const auto returned = away_.find(registration.returns); returned != away_.end())
+        forget_away(returned, false);
     connection.registered = true;
     connection.client = client;
     connection.can_hand_over = request.hands_over;
@@ -340,6 +355,7 @@ void Server::close(Connection& connection, bool died) {
     HEDDLE_FAILPOINT(server_closed);
     if (client != ClientId{}) {
         forget_peer(client);
+        if (const auto place = places_.extract(client)) saved_.remove(place.mapped());
         arbiter_.leave(client, died, clock_.now());
         log(fmt::format("client {} {}", client.value, died ? "died" : "left"));
     }

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "arbiter/arbiter.hpp"
+#include "arbiter/saved_clients.hpp"
 #include "base/clock.hpp"
 #include "base/os.hpp"
 #include "cores/codec.hpp"
@@ -26,7 +27,11 @@ struct ServerConfig {
     int connections = 512;
     int connections_per_user = 128;  ///< of users other than our own
     Nanoseconds handshake = std::chrono::seconds(1);
-    size_t queued_bytes = 1 << 20;         ///< waiting for one peer to read them
+    size_t queued_bytes = 1 << 20;  ///< waiting for one peer to read them
+    /// Where to save who holds what, for the next arbiter; empty: nowhere.
+    std::string state_path;
+    /// How long a living client of the arbiter before may take to come back.
+    Nanoseconds away_at_most = std::chrono::seconds(10);
     std::optional<Nanoseconds> idle_exit;  ///< stop after so long without a connection
 };
 
@@ -56,6 +61,12 @@ class Server {
 
   private:
     struct Connection;
+    /// A client of the arbiter before, alive, that has not come back yet.
+    struct Away {
+        Descriptor pidfd;
+        PeerCredentials process;
+        std::string name;
+    };
 
     void accept_some();
     void pause_accepting();
@@ -64,6 +75,12 @@ class Server {
     void receive_from(Connection& connection);
     void handle(Connection& connection, Request request);
     void hello(Connection& connection, const HelloRequest& request);
+    void restore_clients();
+    void forget_away(std::map<ClientId, Away>::iterator away, bool died);
+    void forget_those_away_too_long();
+    [[nodiscard]] ClientId who_returns(const Connection& connection, const std::string& name,
+                                       const CpuSet& held) const;
+    void save(ClientId client, const CpuSet& cpus);
     void refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request);
     void refuse(Connection& connection, uint32_t code, const std::string& reason);
     void send_status(Connection& connection);
@@ -108,6 +125,11 @@ class Server {
     std::map<int, std::unique_ptr<Connection>> connections_;  // by socket
     std::map<int, int> sockets_by_pidfd_;
     std::map<ClientId, int> sockets_by_client_;
+    SavedClients saved_;
+    bool restored_ = false;
+    std::map<ClientId, int> places_;  // in saved_
+    std::map<ClientId, Away> away_;
+    std::map<int, ClientId> away_by_pidfd_;
     std::vector<int> closed_;  // during this turn: events for them are stale
     std::atomic<bool> stopping_ = false;
     std::map<int, std::function<void()>> callbacks_;  // by descriptor

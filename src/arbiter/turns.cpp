@@ -51,6 +51,8 @@ void Arbiter::take_turns(Time now) {
     std::rotate(order.begin(), current, current + 1);
 
     int left = cpus_.count();
+    for (const auto& c : clients_)
+        if (c->away) left -= c->held();
     for (Client* c : order) {
         const int serves = c->id == turn_ ? wanted(*c) : std::max(gang(*c), std::min(c->target, left));
         c->target = serves <= left ? serves : 0;

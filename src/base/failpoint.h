@@ -9,7 +9,16 @@
 #ifndef HEDDLE_BASE_FAILPOINT_H
 #define HEDDLE_BASE_FAILPOINT_H
 
-/* All there are. tests/fault/failpoint_test.cpp passes each of them. */
+/* All there are. tests/fault/failpoint_test.cpp passes each of them. On the way to the first client: */
+#define HEDDLE_START_FAILPOINTS(POINT) \
+    POINT(daemon_has_its_lock)         \
+    POINT(daemon_has_its_socket)       \
+    POINT(server_has_socket)           \
+    POINT(server_listens)              \
+    POINT(server_has_epoll)            \
+    POINT(daemon_is_ready)
+
+/* While it serves, and over a restart: */
 #define HEDDLE_ARBITER_FAILPOINTS(POINT) \
     POINT(server_accepted)               \
     POINT(server_received)               \
@@ -33,7 +42,55 @@
     POINT(fence_is_done)                 \
     POINT(event_goes_out)                \
     POINT(status_goes_out)               \
-    POINT(watching_begins)
+    POINT(watching_begins)               \
+    POINT(server_seals_a_page)           \
+    POINT(server_sealed_a_page)          \
+    POINT(server_introduces)             \
+    POINT(server_introduced)             \
+    POINT(server_forgets_a_peer)         \
+    POINT(successor_is_named)            \
+    POINT(successor_is_shown)            \
+    POINT(lender_is_named)               \
+    POINT(grant_is_over)                 \
+    POINT(release_is_read)               \
+    POINT(release_is_taken)              \
+    POINT(releases_count)                \
+    POINT(state_has_a_place)             \
+    POINT(state_begins)                  \
+    POINT(state_is_half_done)            \
+    POINT(state_is_written)              \
+    POINT(state_is_removed)              \
+    POINT(restore_finds_a_process)       \
+    POINT(restore_keeps_a_client)        \
+    POINT(server_forgets_one_away)
+
+/* Where it ends as it was asked to: */
+#define HEDDLE_END_FAILPOINTS(POINT) POINT(daemon_ends)
+
+/* In a program that uses ArbiterClient: */
+#define HEDDLE_CLIENT_FAILPOINTS(POINT) \
+    POINT(client_connected)             \
+    POINT(client_is_welcomed)           \
+    POINT(client_has_mapped)            \
+    POINT(client_said_so)               \
+    POINT(client_showed_demand)         \
+    POINT(client_releases)              \
+    POINT(client_released)              \
+    POINT(client_rang)                  \
+    POINT(client_handed_over)           \
+    POINT(client_reclaims)              \
+    POINT(client_reclaimed)             \
+    POINT(client_takes)                 \
+    POINT(client_took)                  \
+    POINT(client_obeys)                 \
+    POINT(client_obeyed)                \
+    POINT(client_says_left)             \
+    POINT(client_knows_a_peer)          \
+    POINT(client_forgets_a_peer)        \
+    POINT(client_lost_its_arbiter)      \
+    POINT(client_is_back)
+
+/* In what is loaded into an unmodified program: */
 
 #define HEDDLE_LAUNCH_FAILPOINTS(POINT) \
     POINT(link_connected)               \
@@ -57,8 +114,9 @@
 
 #define HEDDLE_FAILPOINT_NUMBER(name) heddle_failpoint_##name,
 enum heddle_failpoint {
-    HEDDLE_ARBITER_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
-        heddle_failpoint_count
+    HEDDLE_START_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_ARBITER_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
+        HEDDLE_END_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_CLIENT_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
+            HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) heddle_failpoint_count
 };
 
 /* Which passage of `name` is the last; 0: none. */

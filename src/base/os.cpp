@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #ifndef SO_PEERPIDFD
@@ -87,6 +89,30 @@ int Os::peer_pidfd(int fd, pid_t pid) {
     return result(::syscall(SYS_pidfd_open, pid, 0));
 }
 
+int Os::process_pidfd(pid_t pid) {
+    return result(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+uint64_t Os::process_started(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string line;
+    std::getline(file, line);
+    // The name of the program, in brackets, may hold spaces and brackets; the time is the 20th word after it.
+    const size_t name_ends = line.rfind(')');
+    if (name_ends == std::string::npos) return 0;
+    std::istringstream words(line.substr(name_ends + 1));
+    std::string word;
+    for (int i = 0; i < 20; ++i) words >> word;
+    return words ? std::strtoull(word.c_str(), nullptr, 10) : 0;
+}
+
+std::string Os::boot_id() {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string id;
+    std::getline(file, id);
+    return id;
+}
+
 ssize_t Os::receive(int fd, void* buffer, size_t bytes) {
     // MSG_TRUNC: the true length, so that a message that is too long is seen as such.
     const ssize_t got = ::recv(fd, buffer, bytes, MSG_DONTWAIT | MSG_TRUNC);
@@ -149,6 +175,21 @@ int Os::make_page(const char* name, size_t bytes, bool read_only_for_others, voi
 
 int Os::forbid_writing(int page) {
     return result(::fcntl(page, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL));
+}
+
+int Os::map_file(const std::string& path, size_t bytes, void** mapping) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file.valid()) return -errno;
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0) return -errno;
+    if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return -EPERM;
+    // With all its blocks: a store into a hole of a full file system would be a signal.
+    if (const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); failure != 0)
+        return -failure;
+    void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (mapped == MAP_FAILED) return -errno;
+    *mapping = mapped;
+    return 0;
 }
 
 void Os::unmap(void* mapping, size_t bytes) {

@@ -57,6 +57,13 @@ class Os {
     virtual int peer_credentials(int fd, PeerCredentials& credentials);
     /// A pidfd of the peer: SO_PEERPIDFD where the kernel has it, else pidfd_open of the pid.
     virtual int peer_pidfd(int fd, pid_t pid);
+    /// A pidfd of any process.
+    virtual int process_pidfd(pid_t pid);
+    /// When a process started, in the kernel's ticks since the boot; 0 where there is no such process. With
+    /// its pid it names a process for ever.
+    virtual uint64_t process_started(pid_t pid);
+    /// Another one after each boot; "" where the system does not tell.
+    virtual std::string boot_id();
     /// Never block. Bytes, or -EAGAIN.
     virtual ssize_t receive(int fd, void* buffer, size_t bytes);
     virtual ssize_t send(int fd, const void* buffer, size_t bytes, const std::vector<int>& descriptors);
@@ -71,6 +78,8 @@ class Os {
     virtual int make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping);
     /// From now on nobody can map the page for writing; mappings that exist stay.
     virtual int forbid_writing(int page);
+    /// Maps a private file of this user for writing, made where there is none, with all its blocks.
+    virtual int map_file(const std::string& path, size_t bytes, void** mapping);
     virtual void unmap(void* mapping, size_t bytes);
 
     /// Asks for short turns on the CPU, so that the calling thread is on it soon after it wakes, even on a

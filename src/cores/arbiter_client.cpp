@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/failpoint.h"
 #include "base/settings.hpp"
 #include "cores/arbiter_client_reader.hpp"
 #include "cores/arbiter_path.h"
@@ -184,6 +185,7 @@ void ArbiterClient::set_demand(int cpus, bool soon) {
                         std::memory_order_relaxed);
     // seq_cst with the arbiter's store of `contended`: it sees our demand, or we see that somebody waits.
     page.demand.store(static_cast<uint32_t>(shown));
+    HEDDLE_FAILPOINT(client_showed_demand);
     // Where nobody else was active the arbiter does not look, and others may hold what we want now.
     const bool lacks = static_cast<uint32_t>(shown) > grant.count.load(std::memory_order_relaxed);
     if (grant.contended.load() == 0 && !lacks) return;
@@ -224,8 +226,10 @@ ArbiterClient::Lent ArbiterClient::release(Link& link, int cpu, State after_lend
     const uint64_t named = link.connection.grant().successor[cpu].load(std::memory_order_acquire);
     const uint32_t generation = heddle_word_generation(named);
     const uint32_t successor = heddle_word_client(named);
+    HEDDLE_FAILPOINT(client_releases);
     // The CPU is the successor's from here on: seq_cst with its and the arbiter's reads of the word.
     page.release[cpu].exchange(heddle_word(generation, successor != 0 ? successor : HEDDLE_LENT));
+    HEDDLE_FAILPOINT(client_released);
     set_state(cpu, successor != 0 ? kAbsent : after_lending);
     if (successor == 0) {
         if (after_lending == kAbsent || link.connection.grant().contended.load() != 0)
@@ -233,6 +237,7 @@ ArbiterClient::Lent ArbiterClient::release(Link& link, int cpu, State after_lend
         return Lent::kLent;
     }
     page.bell[cpu].fetch_add(1);
+    HEDDLE_FAILPOINT(client_rang);
     const auto peer = std::ranges::find(link.peers, successor, [](const auto& p) { return p->client; });
     const heddle_client_page* theirs = peer == link.peers.end() ? nullptr : &(*peer)->words();
     // seq_cst with the sleeper's counting itself before it looks: it sees the word, or we see the sleeper.
@@ -240,6 +245,7 @@ ArbiterClient::Lent ArbiterClient::release(Link& link, int cpu, State after_lend
     // A message would keep this core busy while somebody waits for it: the arbiter looks by itself soon.
     if (theirs == nullptr || theirs->watchers.load(std::memory_order_relaxed) == 0)
         link.connection.send(HEDDLE_RELEASED);
+    HEDDLE_FAILPOINT(client_handed_over);
     return Lent::kHandedOver;
 }
 
@@ -252,6 +258,7 @@ bool ArbiterClient::reclaim(int cpu) {
     }
     if (state(cpu) != kLent) return false;
     if (const Link* link = link_.load(std::memory_order_relaxed); link != nullptr) {
+        HEDDLE_FAILPOINT(client_reclaims);
         std::atomic<uint64_t>& word = link->connection.page().release[cpu];
         uint64_t lent = heddle_word(heddle_word_generation(word.load()), HEDDLE_LENT);
         // One compare-and-swap decides between us and the arbiter.
@@ -268,6 +275,7 @@ bool ArbiterClient::reclaim(int cpu) {
             return false;
         }
     }
+    HEDDLE_FAILPOINT(client_reclaimed);
     set_state(cpu, kHeld);
     return true;
 }
@@ -293,8 +301,10 @@ bool ArbiterClient::take_from(Link& link, int cpu) {
     uint64_t lender;
     if (state(cpu) != kAbsent || link_.load(std::memory_order_relaxed) != &link || !handed(link, cpu, lender))
         return false;
+    HEDDLE_FAILPOINT(client_takes);
     taken_generation_[static_cast<size_t>(cpu)] = heddle_word_generation(lender);
     set_state(cpu, kTaken);
+    HEDDLE_FAILPOINT(client_took);
     return true;
 }
 

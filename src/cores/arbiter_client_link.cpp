@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/failpoint.h"
 #include "cores/arbiter_client.hpp"
 #include "cores/arbiter_client_reader.hpp"
 #include "cores/futex.hpp"
@@ -52,6 +53,7 @@ void ArbiterClient::listen(Link& link) {
                 if (!peer->page.valid()) break;
                 const std::lock_guard guard(mutex_);
                 link.peers.push_back(std::move(peer));
+                HEDDLE_FAILPOINT(client_knows_a_peer);
                 watch_lenders(link);
                 break;
             }
@@ -67,6 +69,7 @@ void ArbiterClient::listen(Link& link) {
 
 /// Makes states_ what the grant says, and tells the process.
 void ArbiterClient::obey(Link& link) {
+    HEDDLE_FAILPOINT(client_obeys);
     CpuSet gained, asked_back;
     bool left_already = false;
     {
@@ -108,6 +111,7 @@ void ArbiterClient::obey(Link& link) {
         say_left(link);
         watch_lenders(link);
     }
+    HEDDLE_FAILPOINT(client_obeyed);
     if (left_already) link.connection.send(HEDDLE_RELEASED);
     changed();
     announce(gained, asked_back);
@@ -149,6 +153,7 @@ void ArbiterClient::forget_peer(Link& link, uint32_t client) {
     if (gone == link.peers.end()) return;
     for (auto& watched : link.watched)
         if (watched.load(std::memory_order_relaxed) == gone->get()) watched.store(nullptr);
+    HEDDLE_FAILPOINT(client_forgets_a_peer);
     retired_peers_.push_back(std::move(*gone));
     link.peers.erase(gone);
     changed();  // who sleeps on its words wakes up and looks elsewhere
@@ -176,6 +181,7 @@ void ArbiterClient::reregister() {
     const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),
                                                                IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
+    HEDDLE_FAILPOINT(client_lost_its_arbiter);
     while (!stopping_) {
         CpuSet withdrawn;  // lent, and not described as held: the new arbiter's if it takes us in
         try {
@@ -198,6 +204,7 @@ void ArbiterClient::reregister() {
                 link_.store(opened.release());
                 problem_.clear();
             }
+            HEDDLE_FAILPOINT(client_is_back);
             obey(*link_.load());
             if (const int demand = demand_.load(); demand != description.demand) set_demand(demand);
             return;

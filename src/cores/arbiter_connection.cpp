@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "cores/codec.hpp"
 #include "heddle/error.hpp"
 
@@ -134,6 +135,7 @@ PageMapping::~PageMapping() {
 
 ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescription& description)
     : socket_(connect_to(path)) {
+    HEDDLE_FAILPOINT(client_connected);
     const heddle_hello hello = hello_of(description);
     Packet answer;
     pollfd ready{socket_.get(), POLLIN, 0};
@@ -147,6 +149,7 @@ ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescri
                                             ::strnlen(answer.refused.text, sizeof answer.refused.text))));
     if (!answer.is<heddle_welcome>(HEDDLE_WELCOME) || !answer.pages[1].valid())
         throw Error(ErrorCode::kVersionMismatch, fmt::format("what listens at {} is not an arbiter", path));
+    HEDDLE_FAILPOINT(client_is_welcomed);
     client_ = answer.welcome.client;
     has_owners_ = answer.welcome.owners != 0;
     grant_ = PageMapping(answer.pages[0].get(), false);
@@ -154,7 +157,9 @@ ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescri
     if (!grant_.valid() || !page_.valid())
         throw Error(ErrorCode::kSystem,
                     fmt::format("cannot map the arbiter's pages: {}", std::strerror(errno)));
+    HEDDLE_FAILPOINT(client_has_mapped);
     send(HEDDLE_MAPPED);
+    HEDDLE_FAILPOINT(client_said_so);
 }
 
 void ArbiterConnection::send(heddle_message_type type) const noexcept {
@@ -173,6 +178,7 @@ bool ArbiterConnection::receive(Message& message) const {
 }
 
 void ArbiterConnection::send_left(uint32_t epoch) const noexcept {
+    HEDDLE_FAILPOINT(client_says_left);
     auto message = message_of<heddle_epoch_message>(HEDDLE_LEFT);
     message.epoch = epoch;
     (void)::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -98,6 +98,7 @@ ArbiterSnapshot Observer::status() {
                                             cpus_of(c.granted),
                                             cpus_of(c.owned),
                                             {},
+                                            c.away != 0,
                                             static_cast<double>(c.cpu_time_us) / 1e6});
                 break;
             }

@@ -48,7 +48,7 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 4,
+    HEDDLE_PROTOCOL_VERSION = 5,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
@@ -207,6 +207,8 @@ typedef struct {
     uint32_t max_cpus;
     uint32_t weight;
     uint32_t target;
+    uint32_t away; /* 1: it lives, and has not come back yet to this arbiter, which was started anew */
+    uint32_t reserved;
     uint64_t cpu_time_us; /* core-microseconds granted so far */
     heddle_mask granted;
     heddle_mask owned;

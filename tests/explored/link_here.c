@@ -3,5 +3,5 @@
 
 void link_use_page(const heddle_grant_page* page);
 void link_use_page(const heddle_grant_page* page) {
-    atomic_store(&self.grant, page);
+    atomic_store(&pages->grant, page);
 }

@@ -16,6 +16,9 @@ namespace heddle::test {
 namespace {
 
 #define HEDDLE_FAILPOINT_NAME(name) #name,
+constexpr const char* kStartPoints[] = {HEDDLE_START_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
+constexpr const char* kEndPoints[] = {HEDDLE_END_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
+constexpr const char* kClientPoints[] = {HEDDLE_CLIENT_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
 constexpr const char* kArbiterPoints[] = {HEDDLE_ARBITER_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
 constexpr const char* kLaunchPoints[] = {HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NAME)};
 
@@ -49,14 +52,46 @@ void ask_everything(const std::string& path) {
     }
 }
 
+/// Two programs in plain protocol, and three that hand CPUs to each other.
+std::vector<Child> start_clients(const Daemon& daemon) {
+    std::vector<Child> clients;
+    for (int i = 0; i < 5; ++i)
+        clients.emplace_back(std::vector<std::string>{
+            HEDDLE_BUILD_DIR + std::string(i < 2 ? "/bin/fault_client" : "/bin/handover_client"),
+            daemon.path(), std::to_string(i), daemon.folder() + "/progress" + std::to_string(i)});
+    return clients;
+}
+/// Within 10 s, for a busy machine, so many programs are registered with this arbiter, and every CPU was seen
+/// to be one's and not on its way. Not all at one moment: the programs never rest.
+testing::AssertionResult settles(const Daemon& daemon, size_t programs, int cpus = 8) {
+    CpuSet served;
+    std::string present;
+    const auto settled = [&] {
+        const ArbiterSnapshot status = Observer(daemon.path()).status();
+        for (const auto& cpu : status.cpus)
+            if (cpu.client != 0 && !cpu.leaving) served.insert(cpu.cpu);
+        present.clear();
+        size_t registered = 0;
+        for (const auto& client : status.clients) {
+            // This very process, which asked the arbiter before, lives as well, and will not come back.
+            if (client.away && client.pid == static_cast<uint32_t>(::getpid())) continue;
+            registered += client.away ? 0 : 1;
+            present +=
+                " " + client.name + (client.away ? " (away)" : "") + " with " + client.granted.to_list();
+        }
+        const bool away = present.find("(away)") != std::string::npos;
+        return !away && registered == programs && served.count() == cpus;
+    };
+    if (becomes_true(settled, 10s)) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "served: " << served.to_list() << "; there:" << present;
+}
+
 class ArbiterFailpoint : public testing::TestWithParam<const char*> {};
 
 TEST_P(ArbiterFailpoint, LosesNoClientAndNoCpu) {
     Daemon daemon({"core:8 pu:1", {}, {}});
-    std::vector<Child> clients;
-    for (int i = 0; i < 2; ++i)
-        clients.emplace_back(std::vector<std::string>{HEDDLE_BUILD_DIR "/bin/fault_client", daemon.path(),
-                                                      std::to_string(i), daemon.folder() + "/progress"});
+    const std::vector<Child> clients = start_clients(daemon);
+    ASSERT_TRUE(settles(daemon, clients.size()));
     for (int passage = 1; passage <= 3; ++passage) {
         daemon.process().end();
         daemon.set_variables({variable(GetParam(), passage)});
@@ -69,18 +104,88 @@ TEST_P(ArbiterFailpoint, LosesNoClientAndNoCpu) {
 
         daemon.set_variables({});
         ASSERT_TRUE(daemon.start());
-        const auto settled = [&] {
-            const ArbiterSnapshot status = Observer(daemon.path()).status();
-            int held = 0;
-            for (const auto& cpu : status.cpus) held += cpu.client != 0 && !cpu.leaving;
-            return status.clients.size() == 2 && held == 8;
-        };
-        EXPECT_TRUE(becomes_true(settled, 2s)) << "after passage " << passage;
+        EXPECT_TRUE(settles(daemon, clients.size())) << "after passage " << passage;
         for (const Child& client : clients) EXPECT_TRUE(client.running());
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Points, ArbiterFailpoint, testing::ValuesIn(kArbiterPoints),
+                         [](const auto& point) { return std::string(point.param); });
+
+class StartFailpoint : public testing::TestWithParam<const char*> {};
+
+TEST_P(StartFailpoint, TheNextArbiterStartsAllTheSame) {
+    Daemon daemon({"core:8 pu:1", {}, {}});
+    const std::vector<Child> clients = start_clients(daemon);
+    EXPECT_TRUE(settles(daemon, clients.size()));
+    for (int round = 0; round < 3; ++round) {
+        daemon.process().end();
+        daemon.set_variables({variable(GetParam(), 1)});
+        EXPECT_FALSE(daemon.start()) << "the point was not passed";
+        ASSERT_TRUE(daemon.process().ends_within(2s));
+        EXPECT_TRUE(killed(daemon.process().reap())) << daemon.said();
+        daemon.set_variables({});
+        ASSERT_TRUE(daemon.start());
+        EXPECT_TRUE(settles(daemon, clients.size()));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, StartFailpoint, testing::ValuesIn(kStartPoints),
+                         [](const auto& point) { return std::string(point.param); });
+
+class EndFailpoint : public testing::TestWithParam<const char*> {};
+
+TEST_P(EndFailpoint, TheNextArbiterStartsAllTheSame) {
+    Daemon daemon({"core:8 pu:1", {}, {variable(GetParam(), 1)}});
+    const std::vector<Child> clients = start_clients(daemon);
+    EXPECT_TRUE(settles(daemon, clients.size()));
+    for (int round = 0; round < 3; ++round) {
+        daemon.process().signal(SIGTERM);
+        ASSERT_TRUE(daemon.process().ends_within(2s));
+        EXPECT_TRUE(killed(daemon.process().reap())) << "the point was not passed";
+        ASSERT_TRUE(daemon.start());
+        EXPECT_TRUE(settles(daemon, clients.size()));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, EndFailpoint, testing::ValuesIn(kEndPoints),
+                         [](const auto& point) { return std::string(point.param); });
+
+class ClientFailpoint : public testing::TestWithParam<const char*> {};
+
+TEST_P(ClientFailpoint, TheOthersGetItsCpusAndGoOn) {
+    for (int passage = 1; passage <= 3; ++passage) {
+        Daemon daemon({"core:8 pu:1", {}, {}});
+        const std::string file = daemon.folder() + "/progress";
+        const auto start = [&](int seed, const std::vector<std::string>& variables) {
+            return Child({HEDDLE_BUILD_DIR "/bin/handover_client", daemon.path(), std::to_string(seed),
+                          file + std::to_string(seed)},
+                         variables);
+        };
+        const Child survivor = start(1, {});
+        const Progress* progress = map_progress((file + "1").c_str());
+        Child victim = start(2, {variable(GetParam(), passage)});
+        const auto end = std::chrono::steady_clock::now() + 10s;
+        for (int i = 1; victim.running() && std::chrono::steady_clock::now() < end; ++i) {
+            {
+                // So that there are peers to be forgotten.
+                Child passer_by = start(3, {});
+                (void)victim.ends_within(30ms);
+            }
+            if (i % 4 != 0 || !victim.running()) continue;
+            daemon.process().end();
+            ASSERT_TRUE(daemon.start());
+        }
+        ASSERT_FALSE(victim.running()) << "the point was not passed " << passage << " times";
+        EXPECT_TRUE(killed(victim.reap()));
+        EXPECT_TRUE(settles(daemon, 1)) << "after passage " << passage;
+        const uint64_t rounds = progress->rounds;
+        EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds + 10; }, 1s));
+        EXPECT_TRUE(survivor.running());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, ClientFailpoint, testing::ValuesIn(kClientPoints),
                          [](const auto& point) { return std::string(point.param); });
 
 class LaunchFailpoint : public testing::TestWithParam<const char*> {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <random>
+#include <thread>
 
 #include "support/daemon.hpp"
 #include "support/grant_history.hpp"
@@ -47,7 +48,8 @@ class KillArbiter : public testing::Test {
     /// All are registered, and no CPU is idle or on its way.
     [[nodiscard]] bool settled() {
         const ArbiterSnapshot status = Observer(daemon_->path()).status();
-        return status.clients.size() == programs_.size() &&
+        return std::ranges::none_of(status.clients, [](const auto& client) { return client.away; }) &&
+               status.clients.size() == programs_.size() &&
                std::ranges::all_of(status.cpus,
                                    [](const auto& cpu) { return cpu.client != 0 && !cpu.leaving; });
     }
@@ -122,6 +124,58 @@ TEST_F(KillArbiter, OpenMpProgramsNeverStop) {
     for (const Program& program : programs_)
         EXPECT_TRUE(becomes_true([&] { return bound(program) == granted(program); }, 1s));
     stop_openmp();
+}
+
+TEST_F(KillArbiter, KeepsTheCpusOfALivingProgramThatIsLongInComingBack) {
+    daemon_.emplace(Daemon::Options{"core:8 pu:1", {}, {}});
+    WireClient first(daemon_->path());
+    auto hello = hello_of("slow", 4);
+    hello.max_cpus = 4;
+    ASSERT_TRUE(first.join(hello));
+    ASSERT_TRUE(becomes_true([&] { return first.grant().count == 4; }, 2s));
+    const heddle_mask held = first.grant().mask;
+    kill_and_restart();
+    WireClient taker(daemon_->path());
+    ASSERT_TRUE(taker.join(hello_of("taker", 8)));
+    std::this_thread::sleep_for(1s);
+    EXPECT_EQ(taker.grant().count, 4U);
+    EXPECT_EQ(taker.grant().mask.words[0] & held.words[0], 0U) << "they are the slow one's";
+    const auto status = Observer(daemon_->path()).status();
+    EXPECT_TRUE(
+        std::ranges::any_of(status.clients, [](const auto& c) { return c.away && c.name == "slow"; }));
+
+    hello.held = held;
+    WireClient back(daemon_->path());
+    ASSERT_TRUE(back.join(hello));
+    EXPECT_TRUE(becomes_true([&] { return back.grant().mask.words[0] == held.words[0]; }, 1s));
+    EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 2U);
+}
+
+TEST_F(KillArbiter, WaitsForNoProgramThatDiedOrStaysAwayTooLong) {
+    daemon_.emplace(Daemon::Options{"core:8 pu:1", {"--away", "0.5"}, {}});
+    Child dies({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_->path(), "1", progress_file(0)});
+    WireClient stays_away(daemon_->path());
+    ASSERT_TRUE(stays_away.join(hello_of("stays away", 4)));
+    const auto both_hold = [&] {
+        const auto clients = Observer(daemon_->path()).status().clients;
+        return clients.size() == 2 && !clients[0].granted.empty() && !clients[1].granted.empty();
+    };
+    const auto stopped_with_cpus = [&] {
+        dies.signal(SIGCONT);
+        ::usleep(2000);
+        dies.signal(SIGSTOP);
+        ::usleep(2000);
+        return both_hold();
+    };
+    ASSERT_TRUE(becomes_true(stopped_with_cpus, 2s));
+    kill_and_restart();
+    EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 2U);
+    dies.end();
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }, 100ms));
+    WireClient taker(daemon_->path());
+    ASSERT_TRUE(taker.join(hello_of("taker", 8)));
+    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 8; }, 2s));
+    EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 1U);
 }
 
 TEST_F(KillArbiter, AProgramThatComesBackObeysItsNewGrant) {

@@ -69,6 +69,7 @@ class Program {
     }
     void obey() {
         const WireClient::Grant grant = client_.grant();
+        if (!grant.whole) return;
         held_ = grant.mask;
         progress_.held.store(grant.count, std::memory_order_relaxed);
         client_.send_left(grant.epoch);

@@ -49,6 +49,7 @@ class WireClient {
     struct Grant {
         uint32_t epoch = 0;
         uint32_t count = 0;
+        bool whole = false;  ///< false: an arbiter died while it wrote this
         heddle_mask mask{};
     };
 
@@ -157,14 +158,15 @@ class WireClient {
     }
     [[nodiscard]] Grant grant() const {
         Grant grant;
-        while (true) {
+        for (int tries = 0; tries < 100'000 && !grant.whole; ++tries) {
             grant.epoch = grant_->epoch.load(std::memory_order_acquire);
             grant.count = grant_->count.load(std::memory_order_acquire);
             for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
                 grant.mask.words[i] = grant_->mask[i].load(std::memory_order_acquire);
-            if (grant.epoch % 2 == 0 && grant_->epoch.load(std::memory_order_relaxed) == grant.epoch)
-                return grant;
+            grant.whole =
+                grant.epoch % 2 == 0 && grant_->epoch.load(std::memory_order_relaxed) == grant.epoch;
         }
+        return grant;
     }
 
   private:

@@ -32,6 +32,7 @@ json to_json(const ArbiterSnapshot& status) {
                            {"granted", numbers(c.granted)},
                            {"owned", numbers(c.owned)},
                            {"lent", numbers(c.lent)},
+                           {"away", c.away},
                            {"min", c.min},
                            {"max", c.max},
                            {"weight", c.weight},

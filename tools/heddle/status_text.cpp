@@ -29,7 +29,8 @@ std::string status_text(const ArbiterSnapshot& status) {
                         "holds", "core-seconds", "CPUs");
     for (const auto& c : status.clients)
         text += fmt::format("  {}  {:>4} {:>8}  {:<20.20} {:>6} {:>5} {:>12.2f}  {}\n", letter_of(c.id), c.id,
-                            c.pid, c.name, c.demand, c.granted.count(), c.cpu_seconds, c.granted.to_list());
+                            c.pid, c.away ? "(away) " + c.name : c.name, c.demand, c.granted.count(),
+                            c.cpu_seconds, c.granted.to_list());
     return text;
 }
 

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "arbiter/server.hpp"
+#include "base/failpoint.h"
 #include "base/settings.hpp"
 #include "cores/arbiter_path.h"
 #include "heddle/error.hpp"
@@ -29,6 +30,7 @@ struct Options {
     std::string socket;
     std::string policy = "proportional";
     double idle_exit = 0;
+    double away = 10;
     int ready_fd = -1;
     bool all_users = false;
     int clients_per_user = 0;  // 0: as many as there may be, or a share where there are other users
@@ -59,6 +61,7 @@ Descriptor lock_socket(const std::string& path) {
         throw Error(ErrorCode::kSystem, fmt::format("cannot make {}: {}", lock_path, std::strerror(errno)));
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
         throw Error(ErrorCode::kUnavailable, fmt::format("an arbiter is running at {} already", path));
+    HEDDLE_FAILPOINT(daemon_has_its_lock);
     ::unlink(path.c_str());
     return lock;
 }
@@ -115,6 +118,7 @@ void serve(const Options& options) {
     const int activated = activated_socket();
     Descriptor lock;
     if (activated < 0) lock = lock_socket(path);
+    HEDDLE_FAILPOINT(daemon_has_its_socket);
 
     sigset_t signals;
     sigemptyset(&signals);
@@ -128,6 +132,8 @@ void serve(const Options& options) {
     SteadyClock clock;
     ServerConfig config;
     config.path = path;
+    config.state_path = path + ".state";
+    config.away_at_most = Nanoseconds(static_cast<int64_t>(options.away * 1e9));
     config.other_users = options.all_users;
     if (options.idle_exit > 0) config.idle_exit = Nanoseconds(static_cast<int64_t>(options.idle_exit * 1e9));
     ::umask(options.all_users ? 0111 : 0177);
@@ -145,8 +151,10 @@ void serve(const Options& options) {
             if (allowance.refresh()) server.set_cpus(allowance.current().usable);
         });
     }
+    HEDDLE_FAILPOINT(daemon_is_ready);
     announce_ready(options.ready_fd);
     server.run();
+    HEDDLE_FAILPOINT(daemon_ends);
     if (activated < 0) ::unlink(path.c_str());
 }
 
@@ -170,6 +178,11 @@ int main(int argc, char** argv) {
             }
         });
     app.add_option("--idle-exit", options.idle_exit, "End after so many seconds without a client; 0: never")
+        ->check(CLI::Range(0.0, 1e6));
+    app.add_option(
+           "--away", options.away,
+           "How many seconds a living program of an earlier arbiter may take to come back for its CPUs")
+        ->capture_default_str()
         ->check(CLI::Range(0.0, 1e6));
     app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready");
     app.add_flag("--all-users", options.all_users, "Serve every user of the machine");

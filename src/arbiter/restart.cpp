@@ -1,0 +1,77 @@
+// The server over a restart: it saves who holds what, and keeps the CPUs of those who live and have not come
+// back yet.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "arbiter/connection.hpp"
+#include "arbiter/server.hpp"
+#include "base/failpoint.h"
+
+namespace heddle {
+
+void Server::save(ClientId client, const CpuSet& cpus) {
+    if (const auto place = places_.find(client); place != places_.end()) saved_.update(place->second, cpus);
+}
+
+void Server::restore_clients() {
+    if (!saved_.problem().empty()) log(saved_.problem());
+    for (const SavedClient& saved : saved_.take()) {
+        // The pidfd first: if the start time is right after that, it is that very process's.
+        Descriptor pidfd(os_.process_pidfd(saved.pid));
+        if (!pidfd.valid() || saved.started == 0 || os_.process_started(saved.pid) != saved.started) continue;
+        HEDDLE_FAILPOINT(restore_finds_a_process);
+        epoll_event event{EPOLLIN, {.fd = pidfd.get()}};
+        if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) < 0) continue;
+        Registration registration;
+        registration.name = saved.name;
+        registration.pid = static_cast<uint32_t>(saved.pid);
+        registration.user = saved.user;
+        registration.held = saved.cpus;
+        const auto client = arbiter_.restore(registration, clock_.now());
+        if (!client) continue;
+        places_[*client] = saved_.add(saved);
+        away_by_pidfd_[pidfd.get()] = *client;
+        away_[*client] = {std::move(pidfd), {saved.pid, saved.user}, saved.name};
+        HEDDLE_FAILPOINT(restore_keeps_a_client);
+    }
+    apply_actions();
+}
+
+/// A process may be several clients: of those of this name the one whose CPUs it claims most of. It may claim
+/// none: they were lent.
+ClientId Server::who_returns(const Connection& connection, const std::string& name,
+                             const CpuSet& held) const {
+    ClientId best;
+    int most = -1;
+    for (const auto& [client, away] : away_) {
+        if (away.process.pid != connection.peer.pid || away.process.uid != connection.peer.uid ||
+            away.name != SavedClients::saved_name(name))
+            continue;
+        const int common = (arbiter_.cpus_of(client) & held).count();
+        if (common <= most) continue;
+        most = common;
+        best = client;
+    }
+    return best;
+}
+
+void Server::forget_away(std::map<ClientId, Away>::iterator away, bool died) {
+    const ClientId client = away->first;
+    HEDDLE_FAILPOINT(server_forgets_one_away);
+    closed_.push_back(away->second.pidfd.get());
+    away_by_pidfd_.erase(away->second.pidfd.get());
+    away_.erase(away);
+    if (const auto place = places_.extract(client)) saved_.remove(place.mapped());
+    arbiter_.leave(client, died, clock_.now());  // where it returned it has left already
+}
+
+void Server::forget_those_away_too_long() {
+    if (away_.empty() || clock_.now() - started_ < config_.away_at_most) return;
+    while (!away_.empty()) {
+        log(fmt::format("client {} did not come back", away_.begin()->first.value));
+        forget_away(away_.begin(), false);
+    }
+}
+
+}  // namespace heddle

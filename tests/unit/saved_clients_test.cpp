@@ -1,0 +1,122 @@
+// SavedClients: what one arbiter leaves is what the next one finds, and whatever else the file says is not.
+#include "arbiter/saved_clients.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace heddle {
+namespace {
+
+class SavedClientsTest : public testing::Test {
+  protected:
+    SavedClientsTest() {
+        char pattern[] = "/tmp/heddle-test-XXXXXX";
+        folder_ = ::mkdtemp(pattern);
+        path_ = folder_ + "/state";
+    }
+    ~SavedClientsTest() override { std::filesystem::remove_all(folder_); }
+
+    std::vector<SavedClient> left_behind() { return SavedClients(path_, os_).take(); }
+    /// Overwrites bytes of the file.
+    void scribble(long offset, const std::string& bytes) {
+        std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(offset);
+        file << bytes;
+    }
+
+    Os os_;
+    std::string folder_, path_;
+};
+
+TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
+    {
+        SavedClients saved(path_, os_);
+        EXPECT_EQ(saved.problem(), "");
+        const int a = saved.add({17, 1000, 4711, "first", {}});
+        const int b = saved.add({18, 1001, 4712, "second", CpuSet{1}});
+        const int c = saved.add({19, 1001, 4713, "third", CpuSet{2}});
+        saved.update(a, CpuSet::parse("0-3,1023"));
+        saved.update(b, CpuSet{7});
+        saved.remove(c);
+    }
+    const auto found = left_behind();
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0].pid, 17);
+    EXPECT_EQ(found[0].user, 1000U);
+    EXPECT_EQ(found[0].started, 4711U);
+    EXPECT_EQ(found[0].name, "first");
+    EXPECT_EQ(found[0].cpus, CpuSet::parse("0-3,1023"));
+    EXPECT_EQ(found[1].cpus, CpuSet{7});
+    EXPECT_TRUE(left_behind().empty()) << "what was taken is gone";
+}
+
+TEST_F(SavedClientsTest, APlaceThatWasHalfWrittenIsNobodys) {
+    {
+        SavedClients saved(path_, os_);
+        (void)saved.add({17, 1000, 4711, "first", CpuSet{3}});
+    }
+    scribble(48, std::string(1, '\x01'));  // the sequence number of the first place, odd
+    EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(SavedClientsTest, AnotherBootOrVersionCountsAsNothing) {
+    for (const long offset : {0, 4, 12}) {
+        {
+            SavedClients saved(path_, os_);
+            (void)saved.add({17, 1000, 4711, "first", CpuSet{3}});
+        }
+        scribble(offset, "x");
+        EXPECT_TRUE(left_behind().empty()) << "byte " << offset;
+    }
+}
+
+TEST_F(SavedClientsTest, AnyBytesAreSurvived) {
+    std::mt19937 random(1);
+    for (int round = 0; round < 50; ++round) {
+        {
+            SavedClients saved(path_, os_);
+            (void)saved.add({17, 1000, 4711, "first", CpuSet{3}});
+        }
+        for (int i = 0; i < 2000; ++i)
+            scribble(48 + static_cast<long>(random() % 80'000), std::string(1, static_cast<char>(random())));
+        for (const SavedClient& client : left_behind())
+            EXPECT_LE(client.name.size(), size_t{HEDDLE_NAME_BYTES});
+    }
+    EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(SavedClientsTest, WhatIsNoFileOfOursIsNotTouched) {
+    ASSERT_EQ(::symlink("/etc/passwd", path_.c_str()), 0);
+    SavedClients linked(path_, os_);
+    EXPECT_NE(linked.problem(), "");
+    EXPECT_EQ(linked.add({17, 1000, 4711, "first", {}}), -1);
+    linked.update(-1, CpuSet{1});
+    EXPECT_TRUE(linked.take().empty());
+    SavedClients nowhere(folder_ + "/none/state", os_);
+    EXPECT_NE(nowhere.problem(), "");
+    SavedClients unwanted("", os_);
+    EXPECT_EQ(unwanted.problem(), "");
+}
+
+TEST_F(SavedClientsTest, HasABound) {
+    SavedClients saved(path_, os_);
+    for (size_t i = 0; i < SavedClients::kPlaces; ++i) EXPECT_GE(saved.add({17, 1000, 4711, "many", {}}), 0);
+    EXPECT_EQ(saved.add({17, 1000, 4711, "one more", {}}), -1);
+    saved.remove(3);
+    EXPECT_EQ(saved.add({17, 1000, 4711, "in its place", {}}), 3);
+}
+
+TEST(Os, KnowsWhenAProcessStarted) {
+    Os os;
+    EXPECT_GT(os.process_started(::getpid()), 0U);
+    EXPECT_EQ(os.process_started(::getpid()), os.process_started(::getpid()));
+    EXPECT_EQ(os.process_started(0), 0U);
+}
+
+}  // namespace
+}  // namespace heddle
