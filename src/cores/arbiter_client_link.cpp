@@ -118,11 +118,13 @@ void ArbiterClient::obey(Link& link) {
 }
 
 /// Under mutex_. Where CPUs were granted and asked back before we looked, no release word tells that we are
-/// off them. While a CPU that was handed to us is not confirmed, it may be the one that is meant.
+/// off them. While a CPU that was handed to us is not confirmed, it may be the one that is meant, also where we
+/// pass it on: it may still be taken back.
 void ArbiterClient::say_left(Link& link) {
     if (link.connection.grant().leaving.load(std::memory_order_relaxed) == 0) return;
     const bool on_some = std::ranges::any_of(states_, [](const auto& is) {
-        return is.load(std::memory_order_relaxed) == kLeaving || is.load(std::memory_order_relaxed) == kTaken;
+        const auto state = is.load(std::memory_order_relaxed);
+        return state == kLeaving || state == kTaken || state == kPassing;
     });
     if (!on_some) link.connection.send_left(link.obeyed);
 }
