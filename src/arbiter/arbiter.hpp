@@ -247,6 +247,7 @@ class Arbiter {
     [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user) const;
     [[nodiscard]] int own_missing(const Client& client) const;
     [[nodiscard]] CpuSet keep(const Client& client, int count) const;
+    [[nodiscard]] CpuSet spare(const Client& client) const;
     /// One more or fewer of the CPUs that another client than their owner holds.
     void count_lent(int cpu, ClientId holder, int change);
     [[nodiscard]] int most(const Client& client) const;

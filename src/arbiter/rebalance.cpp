@@ -135,6 +135,13 @@ CpuSet Arbiter::keep(const Client& client, int count) const {
     return own | machine_.nearest(own, client.granted - own, count - own.count());
 }
 
+/// What may be asked back of a client in others' favour: all but those of its own that it has a right to,
+/// which it would win back at once.
+CpuSet Arbiter::spare(const Client& client) const {
+    if (client.owned.empty()) return client.granted;
+    return client.granted - (client.owned & keep(client, client.target));
+}
+
 /// Free CPUs go to their owners first, as far as these have a right to them. One that has enough then is the
 /// first to give up others.
 void Arbiter::grant_own(Time now) {
@@ -180,7 +187,7 @@ void Arbiter::revoke_from_the_rich(Time now) {
     if (missing <= 0) return;
     std::vector<int> room;
     for (const auto& c : clients_)
-        room.push_back(std::clamp(c->held() - c->target, 0, (c->granted & wished).count()));
+        room.push_back(std::clamp(c->held() - c->target, 0, (spare(*c) & wished).count()));
     const std::vector<int> gives =
         hand_out(clients_.size(), missing, room, [&](size_t a, int gave_a, size_t b, int gave_b) {
             return larger_quotient(clients_[a]->held() - gave_a, clients_[a]->target,
@@ -192,7 +199,7 @@ void Arbiter::revoke_from_the_rich(Time now) {
         // Of what it does not keep, those go that somebody who lacks CPUs may use.
         CpuSet given = (rich.granted - keep(rich, rich.held() - gives[i])) & wished;
         if (given.count() < gives[i])
-            given |= machine_.nearest({}, (rich.granted & wished) - given, gives[i] - given.count());
+            given |= machine_.nearest({}, (spare(rich) & wished) - given, gives[i] - given.count());
         revoke(rich, given, now);
     }
 }

@@ -118,8 +118,8 @@ void ArbiterClient::obey(Link& link) {
 }
 
 /// Under mutex_. Where CPUs were granted and asked back before we looked, no release word tells that we are
-/// off them. While a CPU that was handed to us is not confirmed, it may be the one that is meant, also where we
-/// pass it on: it may still be taken back.
+/// off them. While a CPU that was handed to us is not confirmed, it may be the one that is meant, also where
+/// we pass it on: it may still be taken back.
 void ArbiterClient::say_left(Link& link) {
     if (link.connection.grant().leaving.load(std::memory_order_relaxed) == 0) return;
     const bool on_some = std::ranges::any_of(states_, [](const auto& is) {

@@ -223,6 +223,16 @@ TEST_F(ArbiterTest, AnOwnerComesToRunOnItsVeryOwnCpus) {
     EXPECT_EQ(moves_, before) << "and there it rests";
 }
 
+TEST_F(ArbiterTest, AnOwnerKeepsItsOwnFromOneThatCanUseNothingElse) {
+    start("core:8 pu:1", "owned");
+    const ClientId owner = join(4, {}, 1, CpuSet::parse("4-7"));
+    const int before = moves_;
+    const ClientId guest = join(1, CpuSet::parse("4-7"));
+    EXPECT_TRUE(published_[owner].cpus.contains(CpuSet::parse("4-7"))) << published_[owner].cpus.to_list();
+    EXPECT_EQ(held(guest), 0);
+    EXPECT_EQ(moves_, before) << "what it would win back at once is not asked back";
+}
+
 TEST_F(ArbiterTest, AnOwnerThatLendsKeepsItsOwnRatherThanOthers) {
     start("core:8 pu:1", "owned");
     const ClientId owner = join(8, {}, 1, CpuSet::parse("5-7"));
