@@ -7,6 +7,7 @@
 
 #include "support/daemon.hpp"
 #include "support/grant_history.hpp"
+#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 #include "support/wire_client.hpp"
 
@@ -99,8 +100,10 @@ TEST_P(KillClients, LeaveNothingBehind) {
         freed.push_back((static_cast<double>(*departure) - static_cast<double>(kill.ended_ns)) / 1e6);
         waited.push_back(static_cast<double>(kill.ended_ns - kill.sent_ns) / 1e6);
     }
-    EXPECT_GT(freed.size(), kills.size() / 2);
-    EXPECT_LE(p99_ms(freed), 10 + p99_ms(waited));
+    if (!kSanitized) {
+        EXPECT_GT(freed.size(), kills.size() / 2);
+        EXPECT_LE(p99_ms(freed), 10 + p99_ms(waited));
+    }
     RecordProperty("kills", static_cast<int>(kills.size()));
     RecordProperty("p99_freed_us", static_cast<int>(p99_ms(freed) * 1000));
     RecordProperty("p99_waited_us", static_cast<int>(p99_ms(waited) * 1000));
@@ -108,7 +111,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
     EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
         << daemon_.process().descriptors() << " descriptors, and there were " << descriptors;
     const long early = *std::ranges::max_element(resident.begin(), resident.begin() + resident.size() / 4);
-    EXPECT_LT(daemon_.process().resident_bytes() - early, 1 << 20);
+    if (!kSanitized) EXPECT_LT(daemon_.process().resident_bytes() - early, 1 << 20);
     const ArbiterSnapshot status = Observer(daemon_.path()).status();
     EXPECT_TRUE(status.clients.empty());
     for (const auto& cpu : status.cpus) EXPECT_EQ(cpu.client, 0U) << "CPU " << cpu.cpu;

@@ -7,7 +7,7 @@
 using heddle::test::require;
 
 /// hwloc 2.9 forgets some memory when it refuses a description with NUMA nodes at the side.
-extern "C" const char* __lsan_default_suppressions();
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 const char* __lsan_default_suppressions() {
     return "leak:libhwloc";
 }
