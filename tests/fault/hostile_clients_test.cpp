@@ -439,7 +439,9 @@ TEST_P(HostileClient, HarmsNobody) {
     EXPECT_TRUE(becomes_true([&] { return alone(); }, 2s));
     EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors_; }, 2s))
         << daemon_.process().descriptors() << " descriptors, and there were " << descriptors_;
-    if (!kSanitized) EXPECT_LT(daemon_.process().resident_bytes() - resident, 1 << 20);
+    if (!kSanitized) {
+        EXPECT_LT(daemon_.process().resident_bytes() - resident, 1 << 20);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(

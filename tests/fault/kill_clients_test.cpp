@@ -111,7 +111,9 @@ TEST_P(KillClients, LeaveNothingBehind) {
     EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
         << daemon_.process().descriptors() << " descriptors, and there were " << descriptors;
     const long early = *std::ranges::max_element(resident.begin(), resident.begin() + resident.size() / 4);
-    if (!kSanitized) EXPECT_LT(daemon_.process().resident_bytes() - early, 1 << 20);
+    if (!kSanitized) {
+        EXPECT_LT(daemon_.process().resident_bytes() - early, 1 << 20);
+    }
     const ArbiterSnapshot status = Observer(daemon_.path()).status();
     EXPECT_TRUE(status.clients.empty());
     for (const auto& cpu : status.cpus) EXPECT_EQ(cpu.client, 0U) << "CPU " << cpu.cpu;
