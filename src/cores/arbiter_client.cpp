@@ -128,6 +128,7 @@ void ArbiterClient::start() {
         link_.store(opened);
         obey(*opened);
         stop_event_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+        started_ = true;
         thread_ = std::make_unique<std::thread>([this] { run(); });
     } catch (const Error& error) {
         problem_ = error.what();

@@ -144,7 +144,7 @@ void ArbiterClient::watch_lenders(Link& link) {
 }
 
 void ArbiterClient::announce(const CpuSet& gained, const CpuSet& asked_back) {
-    if (thread_ == nullptr) return;  // what the constructor finds is asked for, not announced
+    if (!started_) return;
     if (!asked_back.empty() && callbacks_.asked_back) callbacks_.asked_back(asked_back);
     if (!gained.empty() && callbacks_.gained) callbacks_.gained(gained);
 }
@@ -238,6 +238,7 @@ void ArbiterClient::after_fork_in_child() {
     mutex_.unlock();
     // The thread and the pages are the parent's: neither joined nor unmapped, only forgotten.
     (void)thread_.release();
+    started_ = false;
     if (Link* link = link_.exchange(nullptr); link != nullptr) link->connection.abandon();
     for (auto& peer : retired_peers_) (void)peer.release();
     for (auto& link : retired_links_) (void)link.release();

@@ -29,29 +29,33 @@ class FakeArbiter {
     void grant(const CpuSet& cpus) {
         const std::lock_guard one_at_a_time(callbacks_mutex_);
         CpuSet gained;
+        ArbiterLink::Callbacks callbacks;
         {
             const std::lock_guard guard(mutex_);
+            callbacks = callbacks_;
             for (const int cpu : cpus)
                 if (const State before = state_of(cpu); before == State::kAway || before == State::kLeaving) {
                     states_[cpu] = State::kHeld;
                     gained.insert(cpu);
                 }
         }
-        if (!gained.empty() && callbacks_.gained) callbacks_.gained(gained);
+        if (!gained.empty() && callbacks.gained) callbacks.gained(gained);
     }
     /// The process has to leave those of them that it holds; what it has lent is gone without a word.
     void ask_back(const CpuSet& cpus) {
         const std::lock_guard one_at_a_time(callbacks_mutex_);
         CpuSet asked;
+        ArbiterLink::Callbacks callbacks;
         {
             const std::lock_guard guard(mutex_);
+            callbacks = callbacks_;
             for (const int cpu : cpus) {
                 if (state_of(cpu) == State::kHeld) asked.insert(cpu);
                 if (state_of(cpu) == State::kLent) states_[cpu] = State::kAway;
             }
             for (const int cpu : asked) states_[cpu] = State::kLeaving;
         }
-        if (!asked.empty() && callbacks_.asked_back) callbacks_.asked_back(asked);
+        if (!asked.empty() && callbacks.asked_back) callbacks.asked_back(asked);
     }
     /// From now on somebody takes these as soon as they are lent.
     void set_takers(const CpuSet& cpus) {
@@ -89,7 +93,7 @@ class FakeArbiter {
     }
 
     [[nodiscard]] std::unique_ptr<ArbiterLink> connect(ArbiterLink::Callbacks callbacks) {
-        const std::lock_guard one_at_a_time(callbacks_mutex_);
+        const std::lock_guard guard(mutex_);
         callbacks_ = std::move(callbacks);
         return std::make_unique<Link>(*this);
     }
@@ -100,6 +104,7 @@ class FakeArbiter {
         explicit Link(FakeArbiter& fake) : fake_(fake) {}
         ~Link() override {
             const std::lock_guard one_at_a_time(fake_.callbacks_mutex_);
+            const std::lock_guard guard(fake_.mutex_);
             fake_.callbacks_ = {};
         }
         [[nodiscard]] bool managed() const noexcept override { return fake_.managed_; }
@@ -147,8 +152,8 @@ class FakeArbiter {
 
     std::atomic<bool> others_wait_ = false, managed_ = true;
     std::mutex callbacks_mutex_;  // one callback at a time
+    mutable std::mutex mutex_;    // for all below
     ArbiterLink::Callbacks callbacks_;
-    mutable std::mutex mutex_;  // for all below
     std::map<int, State> states_;
     CpuSet takers_;
     int demand_ = -1;
