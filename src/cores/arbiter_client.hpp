@@ -142,7 +142,7 @@ class ArbiterClient final : public ArbiterLink {
     std::atomic<uint32_t> bell_{0};  // a futex: counts changes of states_ and link_ that waiters look at
     std::atomic<bool> stopping_{false};
     Descriptor stop_event_;
-    bool started_ = false;  // written before the thread exists: what start() finds is asked for, not announced
+    bool started_ = false;  // before the thread is made: what start() finds is asked for, not announced
     std::unique_ptr<std::thread> thread_;
 };
 
