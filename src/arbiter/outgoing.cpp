@@ -73,6 +73,10 @@ void Server::apply(const Event& event) {
     for (const int fd : watchers) {
         Connection& connection = *connections_.at(fd);
         HEDDLE_FAILPOINT(event_goes_out);
+        if (short_of_memory()) {
+            close(connection, false);
+            continue;
+        }
         queue(connection, message);
         send_or_wait(connection);
         drop_if_overrun(connection);

@@ -81,6 +81,7 @@ bool Server::turn() {
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
     if (ready < 0 && !is_passing(ready)) fail(ready, "epoll_wait");
     closed_.clear();
+    if (short_of_memory()) (void)config_.reserve->refill();
     for (int i = 0; i < ready; ++i) {
         const auto& event = events[static_cast<size_t>(i)];
         const int fd = event.data.fd;
@@ -133,6 +134,7 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
 }
 
 void Server::accept_some() {
+    if (short_of_memory()) return pause_accepting();
     for (int i = 0; i < kAcceptedPerTurn; ++i) {
         Descriptor socket(os_.accept(listening_.get()));
         if (!socket.valid()) {
@@ -211,6 +213,10 @@ void Server::handle(Connection& connection, Request request) {
     if (says_hello == connection.registered)
         return refuse(connection, HEDDLE_REFUSED_MALFORMED,
                       says_hello ? "the client is registered already" : "the first message has to be HELLO");
+    const bool grows = says_hello || std::holds_alternative<StatusRequest>(request) ||
+                       std::holds_alternative<WatchRequest>(request);
+    if (grows && short_of_memory())
+        return refuse(connection, HEDDLE_REFUSED_FULL, "the arbiter has no memory left; try again later");
     if (const auto* hello_request = std::get_if<HelloRequest>(&request))
         return hello(connection, *hello_request);
     if (std::holds_alternative<StatusRequest>(request)) {

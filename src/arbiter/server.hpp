@@ -14,6 +14,7 @@
 #include <string>
 
 #include "arbiter/arbiter.hpp"
+#include "arbiter/memory_reserve.hpp"
 #include "arbiter/saved_clients.hpp"
 #include "base/clock.hpp"
 #include "base/os.hpp"
@@ -33,6 +34,9 @@ struct ServerConfig {
     /// How long a living client of the arbiter before may take to come back.
     Nanoseconds away_at_most = std::chrono::seconds(10);
     std::optional<Nanoseconds> idle_exit;  ///< stop after so long without a connection
+    /// Spent where the system has no memory left: then nobody new is taken in, and whoever asks for the
+    /// status or watches is hung up on. Outlives the server; none: an allocation that fails ends run().
+    MemoryReserve* reserve = nullptr;
 };
 
 class Server {
@@ -43,7 +47,8 @@ class Server {
     ~Server();
 
     /// Serves until stop() or until idle for long enough. Whatever else fails is tried again or costs one
-    /// connection; throws kSystem only where the kernel cannot wait on our own epoll.
+    /// connection; throws kSystem only where the kernel cannot wait on our own epoll, and std::bad_alloc
+    /// where a turn needs more memory than the reserve has.
     void run();
     /// One turn of the loop; false when run() would end.
     bool turn();
@@ -109,6 +114,9 @@ class Server {
     void queue(Connection& connection, const Message& message);
     void want_writable(Connection& connection, bool on);
     void drop_if_overrun(Connection& connection);
+    [[nodiscard]] bool short_of_memory() const {
+        return config_.reserve != nullptr && config_.reserve->spent();
+    }
     [[nodiscard]] Connection* connection_of(ClientId client);
     [[nodiscard]] std::optional<Nanoseconds> time_to_wait() const;
     void end_silent_handshakes();

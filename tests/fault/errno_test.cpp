@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 
 #include "arbiter/server.hpp"
 #include "heddle/error.hpp"
 #include "support/faulty_os.hpp"
-#include "support/wire_client.hpp"
+#include "support/honest_client.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace heddle::test {
 namespace {
@@ -23,16 +23,13 @@ struct Failure {
 class FailingSystem : public testing::Test {
   protected:
     FailingSystem() {
-        char pattern[] = "/tmp/heddle-test-XXXXXX";
-        folder_ = ::mkdtemp(pattern);
         ServerConfig config;
-        config.path = folder_ + "/arbiter.sock";
+        config.path = path();
         server_.emplace(
             config, Arbiter(Machine::synthetic("core:4 pu:1"), make_policy("proportional"), {}, clock_.now()),
             os_, clock_);
     }
-    ~FailingSystem() override { std::filesystem::remove_all(folder_); }
-
+    [[nodiscard]] std::string path() const { return folder_.path() + "/arbiter.sock"; }
     void turn(int times) {
         for (int i = 0; i < times; ++i) {
             ASSERT_TRUE(server_->turn());
@@ -41,14 +38,15 @@ class FailingSystem : public testing::Test {
     }
     /// Connects and says HELLO; the answer comes while the server turns.
     WireClient call() {
-        WireClient client(folder_ + "/arbiter.sock");
+        WireClient client(path());
         EXPECT_TRUE(client.connected());
-        client.send(hello_of("client", 2));
+        client.send(handover_hello("client", 4));
+        client.send(message_of<heddle_header>(HEDDLE_MAPPED));
         return client;
     }
     bool answered(WireClient& client, heddle_message_type type) {
         WireMessage message;
-        for (int i = 0; i < 100; ++i) {
+        for (int i = 0; i < 300; ++i) {
             turn(1);
             while (client.receive(message, 0) == WireClient::Got::kMessage)
                 if (message.header.type == type) return true;
@@ -71,7 +69,7 @@ class FailingSystem : public testing::Test {
 
     SteadyClock clock_;
     FaultyOs os_;
-    std::string folder_;
+    TemporaryFolder folder_;
     std::optional<Server> server_;
 };
 
@@ -85,6 +83,7 @@ TEST_P(Errno, OfAnyCallEndsNothing) {
         EXPECT_THROW((void)server_->turn(), Error);
         return;
     }
+    os_.wait_at_most(1ms);
     for (const int more : {0, 20})
         for (int nth = 1; nth <= 12; ++nth) {
             WireClient old = call();
@@ -125,13 +124,42 @@ TEST_F(FailingSystem, WithoutDescriptorsItSleepsAndServesThoseItHas) {
     EXPECT_TRUE(answered(waits, HEDDLE_WELCOME));
 }
 
+/// The one that has to leave cannot be bound: the other gets the CPU all the same, and the arbiter counts it.
+TEST_F(FailingSystem, AClientThatCannotBeBoundKeepsNoCpu) {
+    const Machine machine = Machine::detect();
+    if (machine.synthetic() || machine.cpus().count() < 2) GTEST_SKIP() << "skipped: needs two real CPUs";
+    for (const int error : {ESRCH, EPERM, EINVAL, ENOMEM}) {
+        ServerConfig config;
+        config.path = path() + std::to_string(error);
+        Server server(config, Arbiter(machine, make_policy("proportional"), {}, clock_.now()), os_, clock_);
+        os_.fail(Call::kBind, 1, error, 1'000'000);
+        const auto turns = [&] {
+            ASSERT_TRUE(server.turn());
+            ASSERT_EQ(server.arbiter().check(), "");
+        };
+        WireClient stays(config.path), waits(config.path);
+        auto hello = hello_of("client", HEDDLE_MAX_CPUS);
+        stays.send(hello);
+        turns();
+        turns();
+        waits.send(hello);
+        const auto end = clock_.now() + 3s;
+        while (server.arbiter().failed_fences() == 0 && clock_.now() < end) turns();
+        EXPECT_EQ(server.arbiter().failed_fences(), 1U) << std::strerror(error);
+        const auto clients = server.arbiter().clients(clock_.now());
+        ASSERT_EQ(clients.size(), 2U);
+        for (const ClientStatus& client : clients) EXPECT_GT(client.granted.count(), 0);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Calls, Errno,
     testing::Combine(
         testing::Values(Failure{"accept", Call::kAccept}, Failure{"peer_credentials", Call::kCredentials},
                         Failure{"peer_pidfd", Call::kPidfd}, Failure{"receive", Call::kReceive},
                         Failure{"send", Call::kSend}, Failure{"epoll_control", Call::kEpollControl},
-                        Failure{"epoll_wait", Call::kEpollWait}, Failure{"make_page", Call::kMakePage}),
+                        Failure{"epoll_wait", Call::kEpollWait}, Failure{"make_page", Call::kMakePage},
+                        Failure{"forbid_writing", Call::kForbidWriting}),
         testing::Values(EINTR, EMFILE, ENOMEM, EAGAIN, ENOSPC)),
     [](const auto& each) {
         return std::string(std::get<0>(each.param).name) + "_" + strerrorname_np(std::get<1>(each.param));

@@ -7,55 +7,13 @@
 #include <random>
 
 #include "cores/observer.hpp"
+#include "support/attacker.hpp"
 #include "support/daemon.hpp"
 #include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
-#include "support/wire_client.hpp"
 
 namespace heddle::test {
 namespace {
-
-constexpr int kSoonMs = 3000;
-
-/// What an attack may use.
-class Attacker {
-  public:
-    explicit Attacker(std::string path) : path_(std::move(path)) {}
-
-    [[nodiscard]] WireClient connect() const { return WireClient(path_); }
-    [[nodiscard]] WireClient join(uint32_t demand = 4) const {
-        WireClient client(path_);
-        EXPECT_TRUE(client.join(hello_of("hostile", demand)));
-        return client;
-    }
-    [[nodiscard]] WireClient observe() const {
-        WireClient client(path_);
-        EXPECT_TRUE(client.join(hello_of("observer", 0, HEDDLE_KIND_OBSERVER)));
-        return client;
-    }
-    /// The arbiter answers REFUSED with this code, and hangs up.
-    static void expect_refused(WireClient& client, uint32_t code) {
-        WireMessage answer;
-        ASSERT_TRUE(client.receive_type(answer, HEDDLE_REFUSED, kSoonMs));
-        EXPECT_EQ(answer.refused.code, code) << answer.refused.text;
-        EXPECT_EQ(client.receive(answer, kSoonMs), WireClient::Got::kClosed);
-    }
-    template <class Message>
-    void expect_refused_when_saying(const Message& message, uint32_t code = HEDDLE_REFUSED_MALFORMED) const {
-        WireClient client = connect();
-        ASSERT_TRUE(client.send(message));
-        expect_refused(client, code);
-    }
-    template <class Message>
-    void expect_refused_when_joined(const Message& message) const {
-        WireClient client = join();
-        ASSERT_TRUE(client.send(message));
-        expect_refused(client, HEDDLE_REFUSED_MALFORMED);
-    }
-
-  private:
-    std::string path_;
-};
 
 heddle_limits limits_of(uint32_t min, uint32_t max, uint32_t weight) {
     auto limits = message_of<heddle_limits>(HEDDLE_LIMITS);
@@ -63,25 +21,6 @@ heddle_limits limits_of(uint32_t min, uint32_t max, uint32_t weight) {
     limits.max_cpus = max;
     limits.weight = weight;
     return limits;
-}
-
-/// Says the same thing until the arbiter has had enough, or `times`.
-template <class Message>
-void flood(const WireClient& client, const Message& message, int times) {
-    for (int i = 0; i < times; ++i) {
-        if (client.send(message)) continue;
-        if (errno == EPIPE || errno == ECONNRESET) return;
-        ::usleep(200);
-    }
-}
-
-struct Attack {
-    const char* name;
-    void (*carry_out)(const Attacker&);
-};
-
-void PrintTo(const Attack& attack, std::ostream* out) {
-    *out << attack.name;
 }
 
 void nothing_but_a_header(const Attacker& a) {
@@ -404,11 +343,6 @@ void maps_its_grant_writable(const Attacker& a) {
     }
 }
 
-#define ATTACK(name) \
-    Attack {         \
-#name, name  \
-    }
-
 class HostileClient : public testing::TestWithParam<Attack> {
   protected:
     /// A well-behaved client joins, changes its demand, and is taken into account.
@@ -429,7 +363,7 @@ class HostileClient : public testing::TestWithParam<Attack> {
 };
 
 TEST_P(HostileClient, HarmsNobody) {
-    const Attacker attacker(daemon_.path());
+    const Attacker attacker(daemon_);
     round_trip();
     GetParam().carry_out(attacker);  // whatever is bought once, as buffers
     const long resident = daemon_.process().resident_bytes();

@@ -3,15 +3,20 @@
 // Not thread-safe: for a server that the test itself turns.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "base/os.hpp"
 
 namespace heddle::test {
 
 enum class Call {
+    kSocket,
+    kBindListen,
+    kEpollCreate,
     kAccept,
     kCredentials,
     kPidfd,
@@ -20,6 +25,9 @@ enum class Call {
     kEpollControl,
     kEpollWait,
     kMakePage,
+    kForbidWriting,
+    kMapFile,
+    kProcessPidfd,
     kBind,
     kCount
 };
@@ -38,6 +46,14 @@ class FaultyOs final : public Os {
     [[nodiscard]] int failed() const { return failed_; }
     [[nodiscard]] int seen(Call call) const { return seen_[index(call)]; }
 
+    /// A test turns the server itself and must not wait for ever.
+    void wait_at_most(Nanoseconds patience) { patience_ = patience; }
+
+    int socket_seqpacket() override { return fails(Call::kSocket) ? -error_ : Os::socket_seqpacket(); }
+    int bind_listen(int fd, const std::string& path, int backlog) override {
+        return fails(Call::kBindListen) ? -error_ : Os::bind_listen(fd, path, backlog);
+    }
+    int epoll_create() override { return fails(Call::kEpollCreate) ? -error_ : Os::epoll_create(); }
     int accept(int fd) override { return fails(Call::kAccept) ? -error_ : Os::accept(fd); }
     int peer_credentials(int fd, PeerCredentials& credentials) override {
         return fails(Call::kCredentials) ? -error_ : Os::peer_credentials(fd, credentials);
@@ -56,15 +72,23 @@ class FaultyOs final : public Os {
     }
     int epoll_wait(int epoll, epoll_event* events, int count, std::optional<Nanoseconds> timeout) override {
         if (fails(Call::kEpollWait)) return -error_;
-        // A test turns the server itself and must not wait for ever.
-        const Nanoseconds most = std::chrono::milliseconds(5);
-        return Os::epoll_wait(epoll, events, count, timeout ? std::min(*timeout, most) : most);
+        return Os::epoll_wait(epoll, events, count, timeout ? std::min(*timeout, patience_) : patience_);
     }
     int make_page(const char* name, size_t bytes, bool read_only, void** mapping) override {
         return fails(Call::kMakePage) ? -error_ : Os::make_page(name, bytes, read_only, mapping);
     }
-    int bind_process(pid_t pid, const std::vector<unsigned long>& mask) override {
-        return fails(Call::kBind) ? -error_ : Os::bind_process(pid, mask);
+    int forbid_writing(int page) override {
+        return fails(Call::kForbidWriting) ? -error_ : Os::forbid_writing(page);
+    }
+    int map_file(const std::string& path, size_t bytes, void** mapping) override {
+        return fails(Call::kMapFile) ? -error_ : Os::map_file(path, bytes, mapping);
+    }
+    int process_pidfd(pid_t pid) override {
+        return fails(Call::kProcessPidfd) ? -error_ : Os::process_pidfd(pid);
+    }
+    /// Binds nothing: the clients are this very process.
+    int bind_process(pid_t, const std::vector<unsigned long>&) override {
+        return fails(Call::kBind) ? -error_ : 0;
     }
 
   private:
@@ -77,6 +101,7 @@ class FaultyOs final : public Os {
     }
 
     std::array<int, static_cast<size_t>(Call::kCount)> seen_{};
+    Nanoseconds patience_ = std::chrono::milliseconds(5);
     Call failing_ = Call::kCount;
     int first_ = 0, last_ = 0, error_ = 0, failed_ = 0;
 };

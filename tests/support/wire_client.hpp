@@ -30,6 +30,7 @@ union WireMessage {
     heddle_welcome welcome;
     heddle_refused refused;
     heddle_epoch_message epoch;
+    heddle_peer peer;
     heddle_status_head head;
     heddle_event event;
     char bytes[HEDDLE_MESSAGE_BYTES];
@@ -66,20 +67,24 @@ class WireClient {
           grant_(std::exchange(other.grant_, nullptr)),
           page_(std::exchange(other.page_, nullptr)),
           grant_fd(std::exchange(other.grant_fd, -1)),
-          page_fd(std::exchange(other.page_fd, -1)) {}
+          page_fd(std::exchange(other.page_fd, -1)),
+          peer_fd(std::exchange(other.peer_fd, -1)),
+          id(std::exchange(other.id, 0)) {}
     WireClient& operator=(WireClient&& other) noexcept {
         std::swap(socket_, other.socket_);
         std::swap(grant_, other.grant_);
         std::swap(page_, other.page_);
         std::swap(grant_fd, other.grant_fd);
         std::swap(page_fd, other.page_fd);
+        std::swap(peer_fd, other.peer_fd);
+        std::swap(id, other.id);
         return *this;
     }
     ~WireClient() {
         close();
         if (grant_ != nullptr) ::munmap(const_cast<heddle_grant_page*>(grant_), HEDDLE_PAGE_BYTES);
         if (page_ != nullptr) ::munmap(page_, HEDDLE_PAGE_BYTES);
-        for (const int fd : {grant_fd, page_fd})
+        for (const int fd : {grant_fd, page_fd, peer_fd})
             if (fd >= 0) ::close(fd);
     }
     void close() {
@@ -118,13 +123,7 @@ class WireClient {
         packet.msg_control = control;
         packet.msg_controllen = sizeof control;
         if (::recvmsg(socket_, &packet, MSG_CMSG_CLOEXEC) <= 0) return Got::kClosed;
-        if (const cmsghdr* rights = CMSG_FIRSTHDR(&packet);
-            rights != nullptr && rights->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
-            int both[2];
-            std::memcpy(both, CMSG_DATA(rights), sizeof both);
-            grant_fd = both[0];
-            page_fd = both[1];
-        }
+        if (const cmsghdr* rights = CMSG_FIRSTHDR(&packet); rights != nullptr) keep(*rights);
         return Got::kMessage;
     }
     /// The next message of this type, others passed over; false where the arbiter closed or was silent.
@@ -141,6 +140,7 @@ class WireClient {
         if (!connected() || !send(hello) || receive(answer, timeout_ms) != Got::kMessage ||
             answer.header.type != HEDDLE_WELCOME)
             return false;
+        id = answer.welcome.client;
         if (hello.kind == HEDDLE_KIND_OBSERVER) return true;
         if (grant_fd < 0 || page_fd < 0) return false;
         void* grant = ::mmap(nullptr, HEDDLE_PAGE_BYTES, PROT_READ, MAP_SHARED, grant_fd, 0);
@@ -170,6 +170,18 @@ class WireClient {
     }
 
   private:
+    void keep(const cmsghdr& rights) {
+        if (rights.cmsg_len == CMSG_LEN(2 * sizeof(int))) {
+            int both[2];
+            std::memcpy(both, CMSG_DATA(&rights), sizeof both);
+            grant_fd = both[0];
+            page_fd = both[1];
+        } else if (rights.cmsg_len == CMSG_LEN(sizeof(int))) {
+            if (peer_fd >= 0) ::close(peer_fd);
+            std::memcpy(&peer_fd, CMSG_DATA(&rights), sizeof peer_fd);
+        }
+    }
+
     int socket_ = -1;
     const heddle_grant_page* grant_ = nullptr;
     heddle_client_page* page_ = nullptr;
@@ -177,6 +189,8 @@ class WireClient {
   public:
     int grant_fd = -1;  ///< as they came with WELCOME
     int page_fd = -1;
+    int peer_fd = -1;  ///< of the latest PEER
+    uint32_t id = 0;   ///< as WELCOME said
 };
 
 }  // namespace heddle::test

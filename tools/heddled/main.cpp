@@ -52,6 +52,20 @@ std::string socket_path(const Options& options) {
     }
 }
 
+/// To stderr, and on where that is closed or full.
+void tell(const std::string& line) {
+    const std::string whole = fmt::format("heddled: {}\n", line);
+    (void)!::write(STDERR_FILENO, whole.data(), whole.size());
+}
+
+/// A closed log and a limit on the size of files (which counts for pages of memory too) are errors, no ends;
+/// and no socket becomes the stderr that a shell has closed.
+void keep_what_a_daemon_needs() {
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+    for (int fd = 0; fd <= STDERR_FILENO; ++fd)
+        if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
+}
+
 /// One arbiter a socket: the lock is held for life, so a socket file without a holder of the lock is a dead
 /// one's.
 Descriptor lock_socket(const std::string& path) {
@@ -66,7 +80,7 @@ Descriptor lock_socket(const std::string& path) {
     return lock;
 }
 
-/// A client takes two descriptors: as many as the system allows.
+/// A client takes up to three descriptors: as many as the system allows.
 void raise_descriptor_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -127,11 +141,13 @@ void serve(const Options& options) {
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     const Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
 
+    MemoryReserve reserve(MemoryReserve::kBytes);
     Os os;
     (void)os.prefer_short_turns();
     SteadyClock clock;
     ServerConfig config;
     config.path = path;
+    config.reserve = &reserve;
     config.state_path = path + ".state";
     config.away_at_most = Nanoseconds(static_cast<int64_t>(options.away * 1e9));
     config.other_users = options.all_users;
@@ -143,8 +159,7 @@ void serve(const Options& options) {
                   Arbiter(machine, make_policy(options.policy), limits_of(options, machine), clock.now(),
                           allowance.current().usable),
                   os, clock, activated);
-    if (options.verbose)
-        server.log = [](const std::string& line) { fmt::print(stderr, "heddled: {}\n", line); };
+    if (options.verbose) server.log = tell;
     server.on_readable(stop.get(), [&] { server.stop(); });
     if (allowance.fd() >= 0) {
         server.on_readable(allowance.fd(), [&] {
@@ -161,7 +176,8 @@ void serve(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    for (const std::string& line : unknown_settings()) fmt::print(stderr, "heddled: {}\n", line);
+    keep_what_a_daemon_needs();
+    for (const std::string& line : unknown_settings()) tell(line);
     Options options;
     CLI::App app{"heddled: hands the CPUs of this machine to the programs that share them", "heddled"};
     app.set_version_flag("--version", HEDDLE_VERSION);
@@ -200,10 +216,13 @@ int main(int argc, char** argv) {
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "heddled: {}\n", error.what());
+        tell(error.what());
         return 2;
+    } catch (const std::bad_alloc&) {
+        tell("no memory; programs keep what they have, and come back to the next arbiter");
+        return 1;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "heddled: {}\n", error.what());
+        tell(error.what());
         return 1;
     }
 }

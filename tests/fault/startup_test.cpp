@@ -1,0 +1,226 @@
+// An arbiter that cannot start says so in one line and ends with the documented code; one that the system
+// gives little serves as well as it can.
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "arbiter/server.hpp"
+#include "heddle/error.hpp"
+#include "support/daemon.hpp"
+#include "support/faulty_os.hpp"
+#include "support/sanitized.hpp"
+#include "support/wire_client.hpp"
+
+namespace heddle::test {
+namespace {
+
+int own_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<int>(std::distance(all, {}));
+}
+
+struct Failure {
+    const char* says;  // within the message
+    Call call;
+};
+
+class StartErrno : public testing::TestWithParam<Failure> {};
+
+TEST_P(StartErrno, IsOneLineAndLeavesNothing) {
+    const TemporaryFolder folder;
+    const int before = own_descriptors();
+    for (const int error : {EMFILE, ENFILE, ENOMEM, EACCES, EADDRINUSE, ENOSPC, EINTR}) {
+        FaultyOs os;
+        SteadyClock clock;
+        ServerConfig config;
+        config.path = folder.path() + "/arbiter.sock";
+        std::filesystem::remove(config.path);
+        os.fail(GetParam().call, 1, error);
+        try {
+            Server server(
+                config,
+                Arbiter(Machine::synthetic("core:4 pu:1"), make_policy("proportional"), {}, clock.now()), os,
+                clock);
+            ADD_FAILURE() << "it started";
+        } catch (const Error& failure) {
+            const std::string text = failure.what();
+            EXPECT_NE(text.find(GetParam().says), std::string::npos) << text;
+            EXPECT_NE(text.find(std::strerror(error)), std::string::npos) << text;
+            EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+        }
+        EXPECT_EQ(own_descriptors(), before);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StartErrno,
+                         testing::Values(Failure{"socket", Call::kSocket},
+                                         Failure{"cannot listen at", Call::kBindListen},
+                                         Failure{"epoll_create", Call::kEpollCreate},
+                                         Failure{"epoll_ctl", Call::kEpollControl}),
+                         [](const auto& each) { return "Call" + std::to_string(each.index); });
+
+/// It serves without it; the next one just does not know who held what.
+TEST(StartErrno, AStateThatCannotBeSavedIsNoEnd) {
+    const TemporaryFolder folder;
+    FaultyOs os;
+    SteadyClock clock;
+    for (const int error : {EACCES, ENOSPC, EMFILE, EFBIG}) {
+        ServerConfig config;
+        config.path = folder.path() + "/" + std::to_string(error);
+        config.state_path = config.path + ".state";
+        os.fail(Call::kMapFile, 1, error);
+        Server server(
+            config, Arbiter(Machine::synthetic("core:4 pu:1"), make_policy("proportional"), {}, clock.now()),
+            os, clock);
+        std::string said;
+        server.log = [&](const std::string& line) { said += line; };
+        WireClient client(config.path);
+        client.send(hello_of("client", 1));
+        WireMessage message;
+        for (int i = 0; i < 3; ++i) ASSERT_TRUE(server.turn());
+        EXPECT_TRUE(client.receive_type(message, HEDDLE_WELCOME, 1000));
+        EXPECT_NE(said.find(std::strerror(error)), std::string::npos) << said;
+    }
+}
+
+/// Of a page: memfd_create, ftruncate, mmap, each refused by a limit of the process.
+TEST(StartErrno, AHalfMadePageLeavesNothing) {
+    struct Limit {
+        decltype(RLIMIT_NOFILE) resource;
+        rlim_t value;
+        int error;
+    };
+    const auto with_signals_ignored = std::signal(SIGXFSZ, SIG_IGN);
+    Os os;
+    const int before = own_descriptors();
+    for (const Limit& limit : {Limit{RLIMIT_NOFILE, 3, EMFILE}, Limit{RLIMIT_FSIZE, 4096, EFBIG}}) {
+        rlimit old{};
+        ::getrlimit(limit.resource, &old);
+        const rlimit less{limit.value, old.rlim_max};
+        ::setrlimit(limit.resource, &less);
+        void* mapping = nullptr;
+        const int made = os.make_page("page", HEDDLE_PAGE_BYTES, true, &mapping);
+        ::setrlimit(limit.resource, &old);
+        EXPECT_EQ(made, -limit.error);
+        EXPECT_EQ(mapping, nullptr);
+    }
+    std::signal(SIGXFSZ, with_signals_ignored);
+    EXPECT_EQ(own_descriptors(), before);
+}
+
+/// heddled, started by a shell that says something first.
+class Started {
+  public:
+    explicit Started(const std::string& first, const std::string& last = "", int keep = -1) {
+        const std::string command = first + "; exec \"$0\" --socket " + path() + " --idle-exit 60 " + last;
+        child_ = Child({"/bin/sh", "-c", command, HEDDLE_BUILD_DIR "/bin/heddled"},
+                       {"HEDDLE_TOPOLOGY=core:8 pu:1"}, keep, folder_.path() + "/log");
+    }
+    /// True where it serves, false where it has ended.
+    bool serves() {
+        while (!child_.ends_within(1ms)) {
+            const WireClient client(path());
+            if (client.connected()) return true;
+        }
+        return false;
+    }
+    [[nodiscard]] std::string path() const { return folder_.path() + "/arbiter.sock"; }
+    [[nodiscard]] std::string said() const {
+        std::ifstream file(folder_.path() + "/log");
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    [[nodiscard]] Child& process() { return child_; }
+
+    /// False where the system had no room even for the program.
+    [[nodiscard]] bool was_loaded() const {
+        return said().find("error while loading shared libraries") == std::string::npos;
+    }
+    void expect_one_line() {
+        const int status = child_.reap();
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+        EXPECT_TRUE(said().starts_with("heddled: ")) << said();
+        EXPECT_EQ(std::ranges::count(said(), '\n'), 1) << said();
+    }
+
+  private:
+    TemporaryFolder folder_;
+    Child child_;
+};
+
+TEST(Start, WithFewDescriptorsItServesOrSaysWhyNot) {
+    int served = 0, ended = 0;
+    for (int most = 4; most < 24; ++most) {
+        SCOPED_TRACE(most);
+        Started daemon("ulimit -n " + std::to_string(most));
+        if (daemon.serves()) {
+            ++served;
+        } else if (daemon.was_loaded()) {
+            ++ended;
+            daemon.expect_one_line();
+        }
+    }
+    EXPECT_GT(served, 0);
+    EXPECT_GT(ended, 0);
+}
+
+TEST(Start, WithLittleMemoryItServesOrSaysWhyNot) {
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer needs terabytes of addresses";
+    int served = 0;
+    for (int kib = 24'000; kib < 80'000; kib += 8'000) {
+        SCOPED_TRACE(kib);
+        Started daemon("ulimit -v " + std::to_string(kib));
+        if (daemon.serves()) {
+            ++served;
+            EXPECT_TRUE(daemon.process().running());
+        } else if (daemon.was_loaded()) {
+            daemon.expect_one_line();
+        }
+    }
+    EXPECT_GT(served, 0);
+}
+
+/// The limit counts for pages of shared memory too, and is a signal by default.
+TEST(Start, UnderALimitOfFileSizeItRefusesAndLives) {
+    Started daemon("ulimit -f 1", "--verbose");
+    ASSERT_TRUE(daemon.serves()) << daemon.said();
+    for (int i = 0; i < 3; ++i) {
+        WireClient client(daemon.path());
+        client.send(hello_of("x", 1));
+        WireMessage message;
+        ASSERT_TRUE(client.receive_type(message, HEDDLE_REFUSED, 3000));
+        EXPECT_EQ(message.refused.code, uint32_t{HEDDLE_REFUSED_FULL}) << message.refused.text;
+        WireClient observer(daemon.path());
+        EXPECT_TRUE(observer.join(hello_of("observer", 0, HEDDLE_KIND_OBSERVER)));
+    }
+    EXPECT_TRUE(daemon.process().running());
+}
+
+TEST(Start, WithoutStandardDescriptorsNoSocketTakesTheLog) {
+    Started daemon("exec 0<&- 1>&- 2>&-", "--verbose");
+    ASSERT_TRUE(daemon.serves());
+    for (int i = 0; i < 20; ++i) {
+        WireClient client(daemon.path());
+        ASSERT_TRUE(client.join(hello_of("x", 1)));
+    }
+    EXPECT_TRUE(daemon.process().running());
+}
+
+TEST(Start, ALogThatNobodyReadsAnyMoreIsNoEnd) {
+    int log[2];
+    ASSERT_EQ(::pipe2(log, O_CLOEXEC), 0);
+    Started daemon("exec 2>&3 3>&-", "--verbose", log[1]);
+    for (const int fd : log) ::close(fd);
+    ASSERT_TRUE(daemon.serves());
+    for (int i = 0; i < 20; ++i) {
+        WireClient client(daemon.path());
+        ASSERT_TRUE(client.join(hello_of("x", 1)));
+    }
+    EXPECT_TRUE(daemon.process().running());
+}
+
+}  // namespace
+}  // namespace heddle::test
