@@ -42,6 +42,9 @@
 #define OLD_PAGES_WHILE_REGISTERING 8 /* a client uses the old arbiter's pages after it said what it holds */
 #define DEATHS_GO_UNSEEN 9           /* the arbiter does not look for clients that died */
 #define STALE_LEFT_COUNTS 10         /* the arbiter heeds a LEFT of an epoch that is over */
+#define LEFT_WHILE_PASSING 11        /* the same of what it passes on unconfirmed, and may take back */
+
+#define TAKEN_BACK_UNSEEN 12         /* what is passed on is taken back without a look at the lender word */
 
 /* The words {generation, client}. */
 #define WORD(generation, who) ((generation) * 8 + (who))
@@ -60,6 +63,7 @@
 #define TAKEN 2
 #define LENDING 3
 #define LEAVING 4
+#define PASSING 5 /* was TAKEN; goes on to the next as soon as it is confirmed */
 
 /* Grant pages; the arbiter writes. */
 byte successor[PAGES];
@@ -97,6 +101,7 @@ inline come(me) {
 /* -------- client: each part is what ArbiterClient does under its mutex */
 
 #define FREE_WORD(who) released[AT(link, who)]
+#define UNCONFIRMED(me) (belief[me] == TAKEN || belief[me] == PASSING)
 
 /* Its threads are off the CPU; then the word says whose it is. */
 inline release_cpu(me) {
@@ -176,9 +181,25 @@ inline take_cpu(me) {
     }
 }
 
+/* What is not confirmed has no successor yet: it waits here, and may be taken back. */
+inline pass_on(me) {
+    d_step { belief[me] == TAKEN -> belief[me] = PASSING; on[me] = false }
+}
+inline take_back_passing(me) {
+    d_step {
+        belief[me] == PASSING &&
+        (MUTANT == TAKEN_BACK_UNSEEN || GENERATION(lender[AT(link, me)]) == taken) ->
+        belief[me] = TAKEN;
+        if
+        :: !fenced[me] -> come(me)
+        :: else
+        fi
+    }
+}
+
 /* The lenders first: the arbiter shows the grant before it takes the lender away. */
 inline look_at_lender(me) {
-    atomic { belief[me] == TAKEN -> denied = GENERATION(lender[AT(link, me)]) != taken }
+    atomic { UNCONFIRMED(me) -> denied = GENERATION(lender[AT(link, me)]) != taken }
 }
 
 /* ArbiterClient::obey, with a grant that was read whole. */
@@ -186,17 +207,27 @@ inline obey(me) {
     if
     :: mask[AT(link, me)] && (WHO(FREE_WORD(me)) == NOBODY ||
                               GENERATION(FREE_WORD(me)) != GENERATION(successor[AT(link, me)])) ->
-        belief[me] = HELD;
-        come(me)
+        if
+        :: belief[me] == PASSING ->
+            word = successor[AT(link, me)];
+            FREE_WORD(me) = (WHO(word) == NOBODY -> WORD(GENERATION(word), LENT) : word);
+            belief[me] = (WHO(word) == NOBODY -> LENDING : ABSENT);
+            word = 0
+        :: else ->
+            belief[me] = HELD;
+            come(me)
+        fi
     :: !mask[AT(link, me)] && (belief[me] == HELD || (belief[me] == TAKEN && denied)) -> belief[me] = LEAVING
-    :: !mask[AT(link, me)] && belief[me] == LENDING -> belief[me] = ABSENT
+    :: !mask[AT(link, me)] && (belief[me] == LENDING || (belief[me] == PASSING && denied)) ->
+        belief[me] = ABSENT
     :: else
     fi;
     denied = false;
     fenced[me] = false;
-    taken = (belief[me] == TAKEN -> taken : 0);
+    taken = (UNCONFIRMED(me) -> taken : 0);
     if
-    :: asked[AT(link, me)] && belief[me] != LEAVING && (MUTANT == LEFT_WHILE_TAKEN || belief[me] != TAKEN) ->
+    :: asked[AT(link, me)] && belief[me] != LEAVING && (MUTANT == LEFT_WHILE_TAKEN || belief[me] != TAKEN) &&
+       (MUTANT == LEFT_WHILE_PASSING || belief[me] != PASSING) ->
         left[me] = true
     :: else
     fi
@@ -217,7 +248,7 @@ inline join(me, holds) {
 
 inline look_at_new_pages(me) {
     link = listening;
-    belief[me] = (belief[me] == LENDING -> ABSENT : belief[me])
+    belief[me] = (belief[me] == LENDING || belief[me] == PASSING -> ABSENT : belief[me])
 }
 
 #if !RESTARTS
@@ -247,11 +278,13 @@ proctype client(byte me) {
     bool denied;
     {
         do
-        :: d_step { belief[me] != TAKEN && (belief[me] != LEAVING || mask[AT(link, me)]) -> obey(me) }
+        :: d_step { !UNCONFIRMED(me) && (belief[me] != LEAVING || mask[AT(link, me)]) -> obey(me) }
         :: look_at_lender(me); d_step { obey(me) }
         :: release_cpu(me); d_step { obey(me) }
         :: reclaim_cpu(me); d_step { obey(me) }
         :: take_cpu(me)
+        :: pass_on(me)
+        :: take_back_passing(me)
         :: register_again(me)
         od
     } unless { dead[me] }
@@ -326,9 +359,11 @@ inline clear(who) {
     ended[who] = false
 }
 
-/* Those who were named for a grant that has ended see that it has. It may come late. */
+/* Those who were named for a grant that has ended see that it has: after the new grant is shown, with its
+ * successor or asked back already, but before anything else is decided. */
+#define SOME_ENDED (ended[1] || ended[2] || ended[3])
 inline show_ended() {
-    d_step { ended[1] || ended[2] || ended[3] -> clear(1); clear(2); clear(3) }
+    d_step { SOME_ENDED -> clear(1); clear(2); clear(3) }
 }
 
 #define HONOURED(who) (who >= 1 && who <= MOST && (MUTANT == LAST_NAME_ONLY -> named == who : honoured[who]))
@@ -397,9 +432,9 @@ inline grant(to) {
 }
 
 /* The lender word first: who reads the name may release at once. */
-inline name(whom) {
+inline name(whom, may) {
     d_step {
-        holder != NOBODY && whom != holder && whom != named && !dead[whom] && generation < GRANTS_OF(me) &&
+        may && holder != NOBODY && whom != holder && whom != named && !dead[whom] && generation < GRANTS_OF(me) &&
         (me == 0 || joined[whom]) ->
         honoured[whom] = true;
         named = whom;
@@ -416,9 +451,9 @@ inline name_nobody() {
     }
 }
 
-inline ask_back() {
+inline ask_back(may) {
     d_step {
-        holder != NOBODY && !leaving && !dead[holder] ->
+        may && holder != NOBODY && !leaving && !dead[holder] ->
         leaving = true;
         mask[AT(me, holder)] = false;
         asked[AT(me, holder)] = true;
@@ -429,7 +464,7 @@ inline ask_back() {
 /* A fence comes last of what is shown. */
 inline fence() {
     d_step {
-        holder != NOBODY && leaving && fences > 0 && !dead[holder] && !ended[1] && !ended[2] && !ended[3] ->
+        holder != NOBODY && leaving && fences > 0 && !dead[holder] ->
         fences--;
         on[holder] = false;
         fenced[holder] = true
@@ -445,7 +480,13 @@ proctype arbiter(byte me) {
     byte fences = FENCES;
     {
         do
+        :: show_ended()
+        :: name(1, SOME_ENDED && named == NOBODY)
+        :: name(2, SOME_ENDED && named == NOBODY)
+        :: name(3, SOME_ENDED && named == NOBODY)
+        :: ask_back(SOME_ENDED)
         :: atomic {
+            !SOME_ENDED ->
             if
             :: holder != NOBODY -> word = RELEASED_BY(holder)
             :: else
@@ -460,15 +501,14 @@ proctype arbiter(byte me) {
             fi
            }
            if
-           :: show_ended()
            :: grant(1)
            :: grant(2)
            :: grant(3)
-           :: name(1)
-           :: name(2)
-           :: name(3)
+           :: name(1, true)
+           :: name(2, true)
+           :: name(3, true)
            :: name_nobody()
-           :: ask_back()
+           :: ask_back(true)
            :: take_lent()
            :: fence()
            :: true

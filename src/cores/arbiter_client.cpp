@@ -253,12 +253,17 @@ ArbiterClient::Lent ArbiterClient::release(Link& link, int cpu, State after_lend
 bool ArbiterClient::reclaim(int cpu) {
     if (!valid(cpu)) return false;
     const std::lock_guard guard(mutex_);
+    const Link* link = link_.load(std::memory_order_relaxed);
     if (state(cpu) == kPassing) {
+        // Confirmed or taken away meanwhile: then it is on its way, and the link thread knows soon.
+        if (link == nullptr || heddle_word_generation(link->connection.grant().lender[cpu].load()) !=
+                                   taken_generation_[static_cast<size_t>(cpu)])
+            return false;
         set_state(cpu, kTaken);
         return true;
     }
     if (state(cpu) != kLent) return false;
-    if (const Link* link = link_.load(std::memory_order_relaxed); link != nullptr) {
+    if (link != nullptr) {
         HEDDLE_FAILPOINT(client_reclaims);
         std::atomic<uint64_t>& word = link->connection.page().release[cpu];
         uint64_t lent = heddle_word(heddle_word_generation(word.load()), HEDDLE_LENT);
