@@ -265,14 +265,24 @@ class Simulation {
         });
     }
 
+    /// Until the arbiter has heard of it: a liar can hand one CPU to two others of its user, one after the
+    /// other.
+    bool came_from_a_liar(const SimulatedClient& client, int cpu) const {
+        const auto taken = client.taken.find(cpu);
+        if (taken == client.taken.end()) return false;
+        const auto lender = clients_.find(ClientId{heddle_word_client(taken->second)});
+        return lender != clients_.end() && lender->second.lied;
+    }
     void verify() {
         ASSERT_EQ(arbiter_.check(), "");
         std::map<int, uint32_t> user;
         for (const auto& [id, client] : clients_) {
             if (client.lied) continue;
-            for (const int cpu : client.running)
+            for (const int cpu : client.running) {
+                if (came_from_a_liar(client, cpu)) continue;
                 ASSERT_TRUE(user.emplace(cpu, id.value).second)
                     << "CPU " << cpu << " is used by clients " << user[cpu] << " and " << id.value;
+            }
         }
     }
 
