@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ class Load {
     Load(const std::string& topology, int cpus, int clients)
         : cpus_(cpus),
           clients_(clients),
-          arbiter_(Machine::synthetic(topology), make_policy("proportional"), {}, now_) {
+          arbiter_(Machine::synthetic(topology), make_policy("proportional"),
+                   ArbiterLimits{.clients = clients, .clients_per_user = clients}, now_) {
         for (int i = 0; i < clients; ++i) join();
         settle();
     }
@@ -73,7 +75,8 @@ class Load {
         registration.demand =
             1 + static_cast<int>(random_() % static_cast<unsigned>(2 * cpus_ / clients_ + 1));
         ClientId id;
-        if (arbiter_.join(registration, now_, id) != Refusal::kNone) return;
+        if (arbiter_.join(registration, now_, id) != Refusal::kNone)
+            throw std::logic_error("the arbiter refused a client that the benchmark counts on");
         ids_.push_back(id);
         arbiter_.hands_over(id, now_);
     }
