@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -17,6 +16,8 @@
 #include <memory>
 #include <sstream>
 #include <utility>
+
+#include "base/short_turns.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -197,17 +198,7 @@ void Os::unmap(void* mapping, size_t bytes) {
 }
 
 int Os::prefer_short_turns() {
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period;
-    } attributes{};
-    attributes.size = sizeof attributes;
-    attributes.nice = ::getpriority(PRIO_PROCESS, 0);
-    attributes.runtime = 100'000;  // ns, the shortest that the kernel takes
-    return result(::syscall(SYS_sched_setattr, 0, &attributes, 0));
+    return result(heddle_prefer_short_turns());
 }
 
 int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {

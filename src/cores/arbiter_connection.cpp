@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/failpoint.h"
+#include "cores/arbiter_socket.hpp"
 #include "cores/codec.hpp"
 #include "heddle/error.hpp"
 
@@ -68,21 +68,6 @@ bool receive_packet(int fd, Packet& packet) {
     return packet.length >= sizeof packet.header && packet.header.magic == HEDDLE_PROTOCOL_MAGIC;
 }
 
-Descriptor connect_to(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path)
-        throw Error(ErrorCode::kLimit, fmt::format("the socket's path is longer than {}: {}",
-                                                   sizeof address.sun_path - 1, path));
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (!socket.valid() ||
-        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-        throw Error(ErrorCode::kUnavailable,
-                    fmt::format("no arbiter listens at {}: {}", path, std::strerror(errno)));
-    return socket;
-}
-
 heddle_hello hello_of(const ClientDescription& description) {
     auto hello = message_of<heddle_hello>(HEDDLE_HELLO);
     hello.kind = HEDDLE_KIND_PROGRAM;
@@ -134,7 +119,7 @@ PageMapping::~PageMapping() {
 }
 
 ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescription& description)
-    : socket_(connect_to(path)) {
+    : socket_(connect_to_arbiter(path)) {
     HEDDLE_FAILPOINT(client_connected);
     const heddle_hello hello = hello_of(description);
     Packet answer;

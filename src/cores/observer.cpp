@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "cores/arbiter_path.h"
+#include "cores/arbiter_socket.hpp"
 #include "cores/codec.hpp"
 #include "heddle/error.hpp"
 
@@ -30,18 +30,7 @@ std::string text_of(const char* text, size_t bytes) {
 
 }  // namespace
 
-Observer::Observer(const std::string& path)
-    : path_(path), socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path)
-        throw Error(ErrorCode::kLimit, fmt::format("the socket's path is longer than {}: {}",
-                                                   sizeof address.sun_path - 1, path));
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-        throw Error(ErrorCode::kUnavailable,
-                    fmt::format("no arbiter listens at {} ({}); heddle run starts one, or run heddled", path,
-                                std::strerror(errno)));
+Observer::Observer(const std::string& path) : path_(path), socket_(connect_to_arbiter(path)) {
     auto hello = message_of<heddle_hello>(HEDDLE_HELLO);
     hello.kind = HEDDLE_KIND_OBSERVER;
     hello.weight = 1;

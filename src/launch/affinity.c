@@ -30,12 +30,6 @@ static bool granted(cpu_set_t* cpus) {
     return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
 }
 
-/* Also in a forked child, which has the binding but not the grant. */
-static bool is_bound(void) {
-    const unsigned cpus = follow_cpus();
-    return cpus != 0 && link_mode() != HEDDLE_MODE_THREADS && cpus != (unsigned)CPU_COUNT(link_allowed());
-}
-
 void affinity_set(pid_t thread, const cpu_set_t* cpus) {
     REAL(syscall) /* our own wrapper would put the grant in the place of the program's mask */
     real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus);
@@ -43,7 +37,7 @@ void affinity_set(pid_t thread, const cpu_set_t* cpus) {
 
 void affinity_widen(void) {
     const int result = errno;
-    if (is_bound()) affinity_set(0, link_allowed());
+    if (follow_is_bound()) affinity_set(0, link_allowed());
     errno = result;
 }
 

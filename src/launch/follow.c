@@ -4,13 +4,13 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "affinity.h"
 #include "base/failpoint.h"
+#include "base/short_turns.h"
 #include "libgomp.h"
 #include "link.h"
 #include "park.h"
@@ -23,8 +23,10 @@
  * times longer than the look itself. */
 enum { kSampleEveryMs = 5, kSampleShare = 50, kLongestParkNs = 1000000000 };
 
-/* Written by the helper thread (before it exists, by the constructor), read at every region. */
-static _Atomic unsigned bound_cpus;
+/* Written by the helper thread (before it exists, by the constructor): how many CPUs are granted, read at
+ * every region, and whether the threads are bound to some of those that the program may use. */
+static _Atomic unsigned granted_cpus;
+static _Atomic bool is_bound;
 static cpu_set_t bound;
 static pid_t helper;
 
@@ -42,19 +44,23 @@ static _Atomic unsigned awaiting;
 static _Atomic uint64_t may_wait_at_ns;
 
 unsigned follow_cpus(void) {
-    return atomic_load_explicit(&bound_cpus, memory_order_relaxed);
+    return atomic_load_explicit(&granted_cpus, memory_order_relaxed);
+}
+
+bool follow_is_bound(void) {
+    return atomic_load_explicit(&is_bound, memory_order_relaxed);
 }
 
 unsigned follow_cpus_soon(unsigned wanted) {
     REAL(syscall) /* our own wrapper would take the wait for one of the program's */
     const uint64_t start = link_now_ns();
-    unsigned cpus = atomic_load(&bound_cpus);
+    unsigned cpus = atomic_load(&granted_cpus);
     if (cpus >= wanted || start < atomic_load_explicit(&may_wait_at_ns, memory_order_relaxed)) return cpus;
     atomic_fetch_add(&awaiting, 1);
     uint64_t now = start;
-    while ((cpus = atomic_load(&bound_cpus)) < wanted && now - start < kAnswerNs) {
+    while ((cpus = atomic_load(&granted_cpus)) < wanted && now - start < kAnswerNs) {
         const struct timespec rest = {.tv_nsec = (long)(kAnswerNs - (now - start))};
-        real(SYS_futex, &bound_cpus, FUTEX_WAIT_PRIVATE, cpus, &rest, NULL, 0);
+        real(SYS_futex, &granted_cpus, FUTEX_WAIT_PRIVATE, cpus, &rest, NULL, 0);
         now = link_now_ns();
     }
     atomic_fetch_sub(&awaiting, 1);
@@ -88,10 +94,11 @@ static void obey(const struct link_grant* grant) {
             threads_bind(helper, &grant->cpus);
         HEDDLE_FAILPOINT(follow_has_bound);
         bound = grant->cpus;
+        atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && !has_all(grant));
     }
-    atomic_store(&bound_cpus, grant->count);
+    atomic_store(&granted_cpus, grant->count);
     if (atomic_load(&awaiting) > 0)
-        syscall(SYS_futex, &bound_cpus, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        syscall(SYS_futex, &granted_cpus, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     park_end();
     if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
     limit_tbb(grant);
@@ -162,24 +169,11 @@ static void follow_arbiter(void) {
     }
 }
 
-/* Short turns, so that the helper runs soon after the arbiter wakes it, though the program computes on every
- * CPU. A kernel before 6.12 ignores the wish. */
-static void prefer_short_turns(void) {
-    const struct { /* sched_attr of linux/sched/types.h, which does not go with <sched.h> */
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime_ns, deadline_ns, period_ns;
-    } attributes = {.size = sizeof attributes, .nice = getpriority(PRIO_PROCESS, 0), .runtime_ns = 100000};
-    syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 static void* follow(void* unused) {
     (void)unused;
     affinity_set(0, link_allowed());
     helper = (pid_t)syscall(SYS_gettid);
-    prefer_short_turns();
+    heddle_prefer_short_turns(); /* the arbiter waits for its answers */
     sample_every_ms = kSampleEveryMs;
     do {
         follow_arbiter();
@@ -212,5 +206,5 @@ bool follow_start(void) {
 
 void follow_forget_in_child(void) {
     helper = 0;
-    atomic_store(&bound_cpus, 0);
+    atomic_store(&granted_cpus, 0);
 }

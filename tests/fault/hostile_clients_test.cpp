@@ -249,22 +249,7 @@ void a_list_of_descriptors(const Attacker& a) {
     const auto hello = hello_of("x", 1);
     int pipes[2];
     ASSERT_EQ(::pipe(pipes), 0);
-    alignas(cmsghdr) char control[CMSG_SPACE(200 * sizeof(int))] = {};
-    for (int round = 0; round < 50; ++round) {
-        iovec part{const_cast<heddle_hello*>(&hello), sizeof hello};
-        msghdr packet{};
-        packet.msg_iov = &part;
-        packet.msg_iovlen = 1;
-        packet.msg_control = control;
-        packet.msg_controllen = sizeof control;
-        cmsghdr* rights = CMSG_FIRSTHDR(&packet);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(200 * sizeof(int));
-        for (size_t i = 0; i < 200; ++i)
-            std::memcpy(CMSG_DATA(rights) + i * sizeof(int), &pipes[i % 2], sizeof(int));
-        ::sendmsg(client.descriptor(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+    for (int round = 0; round < 50; ++round) client.send_descriptors(hello, pipes, 200);
     ::close(pipes[0]);
     ::close(pipes[1]);
 }

@@ -316,22 +316,9 @@ void descriptors_with_every_message(const Attacker& a) {
     int pair[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     const int sent[] = {pair[0], pair[1], client.descriptor(), client.page_fd, client.grant_fd};
-    alignas(cmsghdr) char control[CMSG_SPACE(250 * sizeof(int))] = {};
     for (int round = 0; round < 2000; ++round) {
-        heddle_header message = round % 3 == 0 ? kMapped : round % 3 == 1 ? kReleased : kDemand;
-        iovec part{&message, sizeof message};
-        msghdr packet{};
-        packet.msg_iov = &part;
-        packet.msg_iovlen = 1;
-        packet.msg_control = control;
-        packet.msg_controllen = sizeof control;
-        cmsghdr* rights = CMSG_FIRSTHDR(&packet);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(250 * sizeof(int));
-        for (size_t i = 0; i < 250; ++i)
-            std::memcpy(CMSG_DATA(rights) + i * sizeof(int), &sent[i % std::size(sent)], sizeof(int));
-        if (::sendmsg(client.descriptor(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) ::usleep(500);
+        const heddle_header& message = round % 3 == 0 ? kMapped : round % 3 == 1 ? kReleased : kDemand;
+        if (!client.send_descriptors(message, sent, 250)) ::usleep(500);
     }
     for (const int fd : pair) ::close(fd);
     EXPECT_TRUE(becomes_true([&] { return a.descriptors() == before; }, 2s))

@@ -10,6 +10,7 @@
 #include "heddle/error.hpp"
 #include "ledger_model.hpp"
 #include "support/ledger_call.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -222,11 +223,7 @@ class History {
     std::string log_;
 };
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr uint32_t kShare = 20;  // of the histories; under a sanitizer one takes that much longer
-#else
-constexpr uint32_t kShare = 1;
-#endif
+constexpr uint32_t kShare = test::kSanitized ? 20 : 1;  // of the histories
 
 void run_all(const Setting& setting, uint32_t first_seed, uint32_t seeds) {
     seeds = (seeds + kShare - 1) / kShare;

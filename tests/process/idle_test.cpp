@@ -11,6 +11,7 @@
 #include "cores/worker_pool.hpp"
 #include "support/activity.hpp"
 #include "support/daemon.hpp"
+#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 #include "support/wire_client.hpp"
 
@@ -34,13 +35,6 @@ void expect_idle(pid_t pid, pid_t but_for = 0) {
     EXPECT_EQ(activity_of(pid, but_for), before) << "in " << kLong.count() << " s without anything to do";
 }
 
-/// ThreadSanitizer has a thread of its own in every process, which wakes up.
-#ifdef __SANITIZE_THREAD__
-constexpr bool kOwnThreadsOnly = false;
-#else
-constexpr bool kOwnThreadsOnly = true;
-#endif
-
 class FewItems : public WorkSource {
   public:
     bool run_one(Worker& worker) override {
@@ -60,7 +54,7 @@ class FewItems : public WorkSource {
 }  // namespace
 
 TEST(Idle, APoolThatKeepsItsWorkersDoesNotWake) {
-    if (!kOwnThreadsOnly) GTEST_SKIP() << "the sanitizer's thread wakes up";
+    if (test::kThreadSanitized) GTEST_SKIP() << "the sanitizer's thread wakes up";
     const Machine machine = Machine::synthetic("core:4 pu:1");
     Exchange exchange(machine);
     ComponentCpus cpus(exchange, "idle", machine.cpus());
@@ -76,7 +70,7 @@ TEST(Idle, APoolThatKeepsItsWorkersDoesNotWake) {
 }
 
 TEST(Idle, APoolWithoutWorkHasNoThreadsAndNoCpus) {
-    if (!kOwnThreadsOnly) GTEST_SKIP() << "the sanitizer's thread stays";
+    if (test::kThreadSanitized) GTEST_SKIP() << "the sanitizer's thread stays";
     const Machine machine = Machine::synthetic("core:4 pu:1");
     Exchange exchange(machine);
     ComponentCpus cpus(exchange, "idle", machine.cpus());

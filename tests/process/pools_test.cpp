@@ -20,6 +20,7 @@
 #include "cores/worker_pool.hpp"
 #include "support/activity.hpp"
 #include "support/daemon.hpp"
+#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 
 namespace heddle::test {
@@ -229,9 +230,7 @@ TEST_P(PoolsTest, TheyGoOnWithoutTheDaemonAndFindTheNextOne) {
 }
 
 TEST_P(PoolsTest, NobodyWakesUpWhileNothingChanges) {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "the sanitizer's thread wakes up";
-#endif
+    if (kThreadSanitized) GTEST_SKIP() << "the sanitizer's thread wakes up";
     PoolProcess& a = start(0);
     PoolProcess& b = start(1);
     for (const PoolProcess* process : {&a, &b}) process->tell(kWork);

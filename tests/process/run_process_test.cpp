@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
 #include "base/os.hpp"
 #include "cores/protocol.h"
 #include "support/managed.hpp"
+#include "support/on_cpus.hpp"
 
 namespace heddle {
 namespace {
@@ -249,6 +251,25 @@ TEST(RunProcess, ForkedChildHasNothingOfItsParents) {
     const Outcome raw = managed.run({kPrograms + "plain", "fork", "raw"});
     EXPECT_THAT(raw.output, HasSubstr("child pages 0")) << raw.errors;
     EXPECT_EQ(raw.exit_code, 0) << raw.output;
+}
+
+TEST(RunProcess, AChildOfOneThatHasNoCpusMayUseAll) {
+    if (!std::filesystem::exists(kPrograms + "regions")) GTEST_SKIP() << "libgomp is missing";
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    // The shell sleeps until the others have its CPUs; its child is not managed and would keep what it was
+    // bound to.
+    const Outcome outcome = managed.shell(
+        "$RUN ${PROGRAMS}regions 2.5 > /dev/null &\n"
+        "$RUN sh -c 'sleep 1.5; LD_PRELOAD= nproc' & p=$!\n"
+        "sleep 1; $HEDDLE status --json > $FOLDER/status; wait $p; wait");
+    const auto status = nlohmann::json::parse(std::ifstream(managed.folder() / "status"));
+    const auto shell = std::find_if(status["clients"].begin(), status["clients"].end(),
+                                    [](const auto& client) { return client["name"] == "sh"; });
+    ASSERT_NE(shell, status["clients"].end()) << status;
+    ASSERT_EQ((*shell)["granted"].size(), 0U) << "it is to have none: " << status;
+    EXPECT_EQ(outcome.output, "2\n") << outcome.errors;
 }
 
 TEST(RunProcess, DaemonsAndChildrenLiveOn) {

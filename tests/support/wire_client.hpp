@@ -12,8 +12,10 @@
 
 #include <cstring>
 #include <ctime>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cores/codec.hpp"
 
@@ -104,6 +106,25 @@ class WireClient {
     template <class Message>
     bool send(const Message& message) const {
         return send_bytes(&message, sizeof message);
+    }
+    /// With `count` descriptors, those of `these` again and again.
+    template <class Message>
+    bool send_descriptors(const Message& message, std::span<const int> these, size_t count) const {
+        std::vector<char> control(CMSG_SPACE(count * sizeof(int)));
+        Message copy = message;
+        iovec part{&copy, sizeof copy};
+        msghdr packet{};
+        packet.msg_iov = &part;
+        packet.msg_iovlen = 1;
+        packet.msg_control = control.data();
+        packet.msg_controllen = control.size();
+        cmsghdr* rights = CMSG_FIRSTHDR(&packet);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+        for (size_t i = 0; i < count; ++i)
+            std::memcpy(CMSG_DATA(rights) + i * sizeof(int), &these[i % these.size()], sizeof(int));
+        return ::sendmsg(socket_, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
     }
     bool send_left(uint32_t epoch) const {
         auto message = message_of<heddle_epoch_message>(HEDDLE_LEFT);

@@ -10,6 +10,7 @@
 
 #include "cores/exchange.hpp"
 #include "heddle/cores.hpp"
+#include "support/sanitized.hpp"
 
 namespace {
 
@@ -17,11 +18,7 @@ using namespace heddle;
 
 constexpr int kCpus = 8;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kCalls = 4'000;
-#else
-constexpr int kCalls = 40'000;
-#endif
+constexpr int kCalls = test::kSanitized ? 4'000 : 40'000;
 
 /// A component that keeps its own books by what it is told, and several threads that call for it.
 class Party {
