@@ -295,6 +295,8 @@ class Arbiter {
     bool sampling_ = false;
     ClientId turn_;  ///< whose turn it is; ClientId{0}: there are no turns
     Time turn_ends_;
+    long turns_had_ = 0;        ///< by the client whose turn it is, before this one; never falls
+    uint64_t turn_number_ = 0;  ///< of the last turn
     Time last_sample_;
     Time started_;
     Time recovering_until_;

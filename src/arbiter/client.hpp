@@ -31,7 +31,9 @@ struct Arbiter::Client {
     int together = 0;       ///< threads that only get on while all of them run
     bool sits_out = false;  ///< somebody else's turn: it gets no CPU, and none of its threads runs
     bool parked = false;    ///< as last published
-    double turns = 0;       ///< that it has had, over its weight
+    static constexpr long kNoTurns = -1;
+    long turns = kNoTurns;  ///< that it has had, by its weight, and those of before it came (turns.cpp)
+    uint64_t had_turn = 0;  ///< the number of its last one; 0: none yet
 
     int target = 0;
     CpuSet granted;

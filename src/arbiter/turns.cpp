@@ -4,14 +4,26 @@
 // for threads that do not run. So while the policy would give a gang fewer CPUs than it has threads, the
 // clients take turns. In its turn a client gets all CPUs that it can use; the rest goes to the others in the
 // order in which they are next, as far as it serves them: a gang that the rest cannot hold, and whoever is
-// left without a CPU, sits the turn out, and none of its threads runs meanwhile. The next turn is that of the
-// client that has had the fewest by its weight.
+// left without a CPU, sits the turn out, and none of its threads runs meanwhile.
+//
+// The next turn is that of the client that has had the fewest by its weight. A turn counts less the heavier
+// the client is, but at least a kMostAhead-th of what it counts for the lightest one. A client comes in as if
+// it had just had a turn. So between two turns of any client every place of another is served kMostAhead + 1
+// times at most, whatever the weights are and whoever comes and goes.
 #include <algorithm>
+#include <utility>
 
 #include "arbiter/arbiter.hpp"
 #include "arbiter/client.hpp"
 
 namespace heddle {
+namespace {
+
+constexpr int kMostAhead = 8;
+/// What a turn counts for a client of weight 1. Large enough for a share of a thousandth to be exact enough.
+constexpr long kTurn = 1'000'000;
+
+}  // namespace
 
 void Arbiter::needs_together(ClientId id, int threads, Time now) {
     Client* client = find(id);
@@ -36,25 +48,33 @@ void Arbiter::take_turns(Time now) {
     std::vector<Client*> order;
     for (const auto& c : clients_)
         if (wanted(*c) > 0) order.push_back(c.get());
-    std::ranges::stable_sort(order, {}, [](const Client* c) { return c->turns; });
-
-    auto current = std::ranges::find(order, turn_, [](const Client* c) { return c->id; });
-    if (current == order.end() || now >= turn_ends_) {
-        current = order.begin();
-        // Who comes new, or was away, has no turns to make up for.
-        const double fewest = order.front()->turns;
-        for (Client* c : order) c->turns = std::clamp(c->turns, fewest, fewest + 1);
-        turn_ = (*current)->id;
+    const auto by_turns = [](const Client* c) { return std::pair(c->turns, c->had_turn); };
+    const bool over = now >= turn_ends_ || std::ranges::find(order, turn_, &Client::id) == order.end();
+    if (over) {
+        const int lightest = (*std::ranges::min_element(order, {}, &Client::weight))->weight;
+        const auto cost = [&](const Client& c) { return kTurn / std::min(c.weight, kMostAhead * lightest); };
+        // Who had no use for turns has none to make up for, and who became heavier does not pay as a light
+        // one.
+        for (Client* c : order)
+            c->turns = c->turns == Client::kNoTurns ? turns_had_ + cost(*c)
+                                                    : std::clamp(c->turns, turns_had_, turns_had_ + cost(*c));
+        Client* next = *std::ranges::min_element(order, {}, by_turns);
+        turn_ = next->id;
         turn_ends_ = now + limits_.turn;
-        (*current)->turns += 1.0 / (*current)->weight;
+        turns_had_ = next->turns;
+        next->turns += cost(*next);
+        next->had_turn = ++turn_number_;
     }
+    std::ranges::stable_sort(order, {}, by_turns);
+    const auto current = std::ranges::find(order, turn_, &Client::id);
     std::rotate(order.begin(), current, current + 1);
 
     int left = cpus_.count();
     for (const auto& c : clients_)
         if (c->away) left -= c->held();
     for (Client* c : order) {
-        const int serves = c->id == turn_ ? wanted(*c) : std::max(gang(*c), std::min(c->target, left));
+        const int serves =
+            c->id == turn_ ? std::min(wanted(*c), left) : std::max(gang(*c), std::min(c->target, left));
         c->target = serves <= left ? serves : 0;
         left -= c->target;
         c->sits_out = c->target == 0;

@@ -1,58 +1,10 @@
-#include "arbiter/arbiter.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "support/arbiter_fixture.hpp"
 
 namespace heddle {
 namespace {
 
 using namespace std::chrono_literals;
-
-class ArbiterTest : public testing::Test {
-  protected:
-    void start(std::string_view topology, std::string_view policy = "proportional") {
-        arbiter_ = std::make_unique<Arbiter>(Machine::synthetic(topology), make_policy(policy),
-                                             ArbiterLimits{}, now_);
-    }
-    ClientId join(int demand, const CpuSet& allowed = {}, int weight = 1, const CpuSet& owned = {}) {
-        Registration registration;
-        registration.name = "test";
-        registration.demand = demand;
-        registration.allowed = allowed;
-        registration.weight = weight;
-        registration.owned = owned;
-        ClientId id;
-        EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
-        settle();
-        return id;
-    }
-    /// Every client obeys at once.
-    void settle() {
-        for (auto actions = arbiter_->take_actions(); !actions.empty(); actions = arbiter_->take_actions())
-            for (const auto& action : actions) {
-                if (const auto* fence = std::get_if<Fence>(&action)) fences_.push_back(*fence);
-                if (const auto* event = std::get_if<Event>(&action))
-                    moves_ += event->kind == Event::Kind::kCpu;
-                const auto* publish = std::get_if<Publish>(&action);
-                if (publish == nullptr) continue;
-                published_[publish->client] = *publish;
-                if (obedient_) arbiter_->obeyed(publish->client, publish->epoch, now_);
-            }
-        EXPECT_EQ(arbiter_->check(), "");
-    }
-    void show(ClientId client, int demand, bool urgent = false) {
-        arbiter_->observe(client, demand, now_, urgent, now_);
-        settle();
-    }
-    int held(ClientId client) { return published_[client].cpus.count(); }
-
-    Time now_{1h};
-    std::unique_ptr<Arbiter> arbiter_;
-    std::map<ClientId, Publish> published_;
-    std::vector<Fence> fences_;
-    bool obedient_ = true;
-    int moves_ = 0;
-};
+using test::ArbiterTest;
 
 TEST_F(ArbiterTest, AProgramOnAnIdleMachineGetsAllOfItAtOnce) {
     start("core:8 pu:1");
@@ -384,78 +336,6 @@ TEST_F(ArbiterTest, RefusesWhomItCannotServe) {
     }
     registration.user = 1000;
     EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kFull);
-}
-
-/// Lets the arbiter's deadlines come for so long, and sums up what `seen` finds after each.
-template <class Seen>
-void pass(Nanoseconds time, Time& now, Arbiter& arbiter, Seen seen) {
-    for (const Time end = now + time; now < end;) {
-        const auto deadline = arbiter.next_deadline();
-        ASSERT_TRUE(deadline) << "somebody waits for a turn";
-        now = std::max(now + 1us, *deadline);
-        arbiter.tick(now);
-        seen();
-    }
-}
-
-TEST_F(ArbiterTest, GangsTakeTurnsWithAllTheirThreads) {
-    start("core:2 pu:1");
-    const ClientId a = join(2);
-    const ClientId b = join(2);
-    arbiter_->needs_together(a, 2, now_);
-    arbiter_->needs_together(b, 2, now_);
-    settle();
-    int turns = 0;
-    ClientId last;
-    pass(1s, now_, *arbiter_, [&] {
-        settle();
-        ASSERT_EQ(held(a) + held(b), 2);
-        ASSERT_NE(held(a), 1) << "a gang runs as a whole";
-        const ClientId runs = held(a) == 2 ? a : b;
-        ASSERT_TRUE(published_[runs == a ? b : a].parked);
-        ASSERT_FALSE(published_[runs].parked);
-        turns += runs != last;
-        last = runs;
-    });
-    EXPECT_NEAR(turns, 50, 3);
-    arbiter_->needs_together(a, 0, now_);
-    arbiter_->needs_together(b, 0, now_);
-    settle();
-    EXPECT_EQ(held(a), 1);
-    EXPECT_EQ(held(b), 1);
-    EXPECT_FALSE(published_[a].parked || published_[b].parked);
-}
-
-TEST_F(ArbiterTest, TurnsGoByWeightAndFillTheMachine) {
-    start("core:4 pu:1");
-    const ClientId heavy = join(4, {}, 3);
-    const ClientId gang = join(3);
-    const ClientId small = join(1);
-    arbiter_->needs_together(gang, 3, now_);
-    settle();
-    std::map<ClientId, int> sum;
-    int looks = 0;
-    pass(4s, now_, *arbiter_, [&] {
-        settle();
-        ++looks;
-        for (const ClientId id : {heavy, gang, small}) sum[id] += held(id);
-        ASSERT_TRUE(held(gang) == 0 || held(gang) >= 3) << held(gang);
-    });
-    EXPECT_NEAR(sum[heavy] + sum[gang] + sum[small], 4 * looks, looks / 4) << "CPUs lie idle";
-    EXPECT_GT(sum[heavy], sum[gang]);
-    EXPECT_GT(sum[gang], 0);
-    EXPECT_GT(sum[small], 0);
-}
-
-TEST_F(ArbiterTest, AGangThatFitsIsLeftAlone) {
-    start("core:4 pu:1");
-    const ClientId gang = join(2);
-    const ClientId other = join(2);
-    arbiter_->needs_together(gang, 2, now_);
-    settle();
-    EXPECT_EQ(held(gang), 2);
-    EXPECT_EQ(held(other), 2);
-    EXPECT_FALSE(arbiter_->next_deadline());
 }
 
 TEST_F(ArbiterTest, SamplingEndsWhenNobodyCompetes) {
