@@ -19,10 +19,14 @@ Descriptor connect_to_arbiter(const std::string& path) {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!socket.valid() ||
-        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        const char* why = std::strerror(errno);
         throw Error(ErrorCode::kUnavailable,
-                    fmt::format("no arbiter listens at {} ({}); heddle run starts one, or run heddled", path,
-                                std::strerror(errno)));
+                    errno == ENOENT || errno == ECONNREFUSED
+                        ? fmt::format("no arbiter listens at {} ({}); heddle run starts one, or run heddled",
+                                      path, why)
+                        : fmt::format("cannot connect to the arbiter at {}: {}", path, why));
+    }
     return socket;
 }
 

@@ -103,7 +103,7 @@ static int say_hello(int fd) {
     return hello_send(fd, &hello);
 }
 
-/* Receives the answer to HELLO with its two descriptors. Returns 0 or an errno. */
+/* Receives the answer to HELLO with its two descriptors. Returns as link_open. */
 static int receive_welcome(int fd, int descriptors[2]) {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     if (wait_readable(&ready, kAnswerDeadlineMs) != 1) return ETIMEDOUT;
@@ -124,12 +124,13 @@ static int receive_welcome(int fd, int descriptors[2]) {
     if (got < (ssize_t)sizeof message.header || message.header.magic != HEDDLE_PROTOCOL_MAGIC) return EPROTO;
     if (message.header.type == HEDDLE_REFUSED && got == sizeof message.refused) {
         message.refused.text[sizeof message.refused.text - 1] = '\0';
-        fprintf(stderr, "heddle: the arbiter refuses: %s\n", message.refused.text);
-        return ECONNREFUSED;
+        fprintf(stderr, "heddle: %s runs unmanaged: the arbiter refuses: %s\n", program_invocation_short_name,
+                message.refused.text);
+        return LINK_REFUSED;
     }
     const struct cmsghdr* rights = CMSG_FIRSTHDR(&packet);
-    if (message.header.type != HEDDLE_WELCOME || rights == NULL || rights->cmsg_type != SCM_RIGHTS ||
-        rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+    if (message.header.version != HEDDLE_PROTOCOL_VERSION || message.header.type != HEDDLE_WELCOME ||
+        rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
         return EPROTO;
     memcpy(descriptors, CMSG_DATA(rights), 2 * sizeof(int));
     return 0;
@@ -158,7 +159,7 @@ static bool map_pages(const int descriptors[2]) {
     return true;
 }
 
-/* Takes the answer to HELLO, and the socket where that is a welcome. Returns 0 or an errno. */
+/* Takes the answer to HELLO, and the socket where that is a welcome. Returns as link_open. */
 static int be_welcomed(int fd) {
     int descriptors[2];
     int failure = receive_welcome(fd, descriptors);
@@ -255,7 +256,7 @@ bool link_reopen(void) {
         /* Where nobody listens, nothing wakes us until something happens in the arbiter's folder; without
          * inotify we look once a second. Where somebody listens and did not take us in, being stopped or on
          * its way out, no such event may ever come. */
-        const bool nobody = failure == ENOENT || failure == ECONNREFUSED;
+        const bool nobody = failure == ENOENT || failure == ECONNREFUSED || failure == LINK_REFUSED;
         const int timeout_ms = !nobody ? kRetryMs : watching ? -1 : 1000;
         struct pollfd ready = {.fd = watch, .events = POLLIN};
         char events[sizeof(struct inotify_event) + NAME_MAX + 1];

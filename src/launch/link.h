@@ -14,7 +14,10 @@
 
 /* True once an arbiter took us in; stays true when it dies: we then keep what we hold. */
 bool link_managed(void);
-/* Connects and registers, within a deadline. Returns 0, or an errno. */
+/* The arbiter refused, and its reason was told on stderr. */
+enum { LINK_REFUSED = -1 };
+/* Connects and registers, within a deadline. Returns 0, an errno, or LINK_REFUSED; EPROTO where who listens
+ * is no arbiter of this version. */
 int link_open(void);
 /* Forgets the link without a word, in a forked child. The parent's connection is not touched. */
 void link_forget_in_child(void);

@@ -51,11 +51,14 @@ __attribute__((constructor)) static void begin(void) {
     const char* arbiter = getenv("HEDDLE_ARBITER");
     if (arbiter == NULL || *arbiter != '/') return;
     const int failure = link_open();
-    if (failure != 0) {
+    if (failure == EPROTO) {
+        fprintf(stderr, "heddle: %s runs unmanaged: what listens at %s is not an arbiter\n",
+                program_invocation_short_name, arbiter);
+    } else if (failure > 0) {
         fprintf(stderr, "heddle: %s runs unmanaged: no arbiter at %s: %s\n", program_invocation_short_name,
                 arbiter, strerror(failure));
-        return;
     }
+    if (failure != 0) return;
     waiting_is_main();
     follow_start();
     pthread_atfork(NULL, NULL, forget_in_child);

@@ -137,11 +137,53 @@ TEST(RunProcess, RefusedProgramRunsUnmanagedAndSaysSo) {
     OddArbiter odd(path);
     const Outcome runs = odd.answer(under(path, {"--", "echo", "there"}), refuse);
     EXPECT_EQ(runs.output, "there\n");
-    EXPECT_THAT(runs.errors, HasSubstr("there are too many clients"));
+    EXPECT_EQ(runs.errors, "heddle: echo runs unmanaged: the arbiter refuses: there are too many clients\n");
     const Outcome required = odd.answer(under(path, {"--require", "--", "echo", "there"}), refuse);
     EXPECT_EQ(required.exit_code, 69);
     EXPECT_EQ(required.output, "");
     EXPECT_THAT(required.errors, HasSubstr("there are too many clients"));
+}
+
+/// As an arbiter of another version does: its header and REFUSED are those of all versions.
+void refuse_in_another_version(int socket) {
+    heddle_refused refused{};
+    refused.header = {HEDDLE_PROTOCOL_MAGIC, HEDDLE_PROTOCOL_VERSION + 4, HEDDLE_REFUSED, sizeof refused, 0};
+    refused.code = HEDDLE_REFUSED_VERSION;
+    std::string("install the same version of heddle for both").copy(refused.text, sizeof refused.text);
+    (void)!::send(socket, &refused, sizeof refused, MSG_NOSIGNAL);
+}
+
+void speak_http(int socket) {
+    const std::string text = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    (void)!::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+void welcome_without_pages(int socket) {
+    heddle_welcome welcome{};
+    welcome.header = {HEDDLE_PROTOCOL_MAGIC, HEDDLE_PROTOCOL_VERSION, HEDDLE_WELCOME, sizeof welcome, 0};
+    (void)!::send(socket, &welcome, sizeof welcome, MSG_NOSIGNAL);
+}
+
+TEST(RunProcess, WhatIsNoArbiterOfThisVersionCostsOneLineAndIsNoneForRequire) {
+    const Managed managed;
+    const std::string path = managed.folder() / "odd";
+    OddArbiter odd(path);
+    const std::vector<std::pair<std::function<void(int)>, std::string>> answers = {
+        {refuse_in_another_version, "the same version of heddle"},
+        {speak_http, "is not an arbiter"},
+        {welcome_without_pages, "is not an arbiter"}};
+    for (const auto& [answer, says] : answers) {
+        const Outcome runs = odd.answer(under(path, {"--", "echo", "there"}), answer);
+        EXPECT_EQ(runs.output, "there\n");
+        EXPECT_THAT(runs.errors, HasSubstr("echo runs unmanaged"));
+        EXPECT_THAT(runs.errors, HasSubstr(says));
+        EXPECT_EQ(std::ranges::count(runs.errors, '\n'), 1) << runs.errors;
+        const Outcome required = odd.answer(under(path, {"--require", "--", "echo", "there"}), answer);
+        EXPECT_EQ(required.exit_code, 69) << says;
+        EXPECT_EQ(required.output, "") << says;
+        EXPECT_THAT(required.errors, HasSubstr(says));
+        EXPECT_EQ(std::ranges::count(required.errors, '\n'), 1) << required.errors;
+    }
 }
 
 TEST(RunProcess, FailedRegistrationLeavesNothingMapped) {

@@ -71,7 +71,9 @@ static const char* find_arbiter(void) {
         case HEDDLE_ARBITER_SYSTEM:
             arbiter = hello_connect(path);
             if (arbiter < 0) {
-                snprintf(problem, sizeof problem, "nothing listens at %s: %s", path, strerror(errno));
+                const bool nobody = errno == ENOENT || errno == ECONNREFUSED;
+                snprintf(problem, sizeof problem, "%s %s: %s",
+                         nobody ? "nothing listens at" : "cannot connect to", path, strerror(errno));
                 return problem;
             }
     }
@@ -95,11 +97,19 @@ static const char* refusal(void) {
     struct pollfd ready = {.fd = arbiter, .events = POLLIN};
     if (poll(&ready, 1, kAnswerDeadlineMs) != 1) return "the arbiter does not answer";
     static heddle_refused answer;
-    const ssize_t got = recv(arbiter, &answer, sizeof answer, MSG_PEEK);
-    if (got < (ssize_t)sizeof answer.header) return "the arbiter hung up";
-    if (answer.header.type != HEDDLE_REFUSED) return NULL;
-    answer.text[sizeof answer.text - 1] = '\0';
-    return answer.text;
+    struct iovec part = {&answer, sizeof answer};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    const ssize_t got = recvmsg(arbiter, &packet, MSG_PEEK);
+    if (got <= 0) return "the arbiter hung up";
+    const bool ours = got >= (ssize_t)sizeof answer.header && answer.header.magic == HEDDLE_PROTOCOL_MAGIC;
+    if (ours && answer.header.type == HEDDLE_REFUSED && got == sizeof answer) {
+        answer.text[sizeof answer.text - 1] = '\0';
+        return answer.text;
+    }
+    /* A welcome brings descriptors, for which we left no room. */
+    const bool welcome = ours && answer.header.version == HEDDLE_PROTOCOL_VERSION &&
+                         answer.header.type == HEDDLE_WELCOME && (packet.msg_flags & MSG_CTRUNC) != 0;
+    return welcome ? NULL : "what listens there is not an arbiter";
 }
 
 static bool preload(void) {
