@@ -112,7 +112,7 @@ ArbiterClient::~ArbiterClient() {
         (void)::eventfd_write(stop_event_.get(), 1);
         thread_->join();
     }
-    while (readers_.load() != 0) std::this_thread::yield();  // waiters on their way out
+    while (waiters_.load(std::memory_order_acquire) != 0 || readers_.load() != 0) std::this_thread::yield();
     delete link_.load();
 }
 
@@ -291,7 +291,7 @@ bool ArbiterClient::reclaim(int cpu) {
 bool ArbiterClient::handed(const Link& link, int cpu, uint64_t& lender) const noexcept {
     lender = link.connection.grant().lender[cpu].load(std::memory_order_relaxed);
     if (heddle_word_client(lender) == 0) return false;
-    const Peer* peer = link.watched[static_cast<size_t>(cpu)].load(std::memory_order_acquire);
+    const Peer* peer = link.watched[static_cast<size_t>(cpu)].load();
     if (peer == nullptr || peer->client != heddle_word_client(lender)) return false;
     const uint32_t generation = heddle_word_generation(lender);
     const uint64_t mine = heddle_word(generation, link.connection.client());
@@ -324,6 +324,7 @@ bool ArbiterClient::take(int cpu) {
 
 bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
     if (!valid(cpu)) return false;
+    const Waiter waiter(*this);
     const auto now = [] {
         return std::chrono::time_point_cast<Nanoseconds>(std::chrono::steady_clock::now());
     };
@@ -353,7 +354,7 @@ bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
             std::this_thread::yield();  // the lender may be on this very core
             continue;
         }
-        const Peer* peer = link->watched[static_cast<size_t>(cpu)].load(std::memory_order_acquire);
+        const Peer* peer = link->watched[static_cast<size_t>(cpu)].load();
         if (peer == nullptr) {
             futex_wait(bell_, rung, until);
             continue;

@@ -88,7 +88,8 @@ class ArbiterClient final : public ArbiterLink {
         PageMapping page;
         [[nodiscard]] const heddle_client_page& words() const { return *page.as<const heddle_client_page>(); }
     };
-    /// One registration. `watched` is written by the link thread and read without a lock under a Reader.
+    /// One registration. `watched` is written by the link thread and read without a lock under a Reader, both
+    /// seq_cst: see readers_.
     struct Link {
         Link(const std::string& path, const ClientDescription& description) : connection(path, description) {}
         ArbiterConnection connection;
@@ -98,6 +99,7 @@ class ArbiterClient final : public ArbiterLink {
     };
     /// While one lives, no page is unmapped.
     class Reader;
+    class Waiter;
 
     void start();
     void run();
@@ -137,6 +139,7 @@ class ArbiterClient final : public ArbiterLink {
     // Readers of link_ and of what it leads to. seq_cst with the link thread's removal of a page: either the
     // reader does not find the page any more, or the thread sees the reader.
     mutable std::atomic<int> readers_{0};
+    std::atomic<int> waiters_{0};  // threads in wait_for(), which the destructor lets go first
     std::vector<std::unique_ptr<Peer>> retired_peers_;
     std::vector<std::unique_ptr<Link>> retired_links_;
     std::atomic<uint32_t> bell_{0};  // a futex: counts changes of states_ and link_ that waiters look at

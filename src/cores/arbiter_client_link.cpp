@@ -78,9 +78,9 @@ void ArbiterClient::obey(Link& link) {
         // The lenders first: the arbiter shows the grant before it takes the lender away.
         CpuSet denied;
         for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-            if ((state(cpu) == kTaken || state(cpu) == kPassing) &&
-                heddle_word_generation(grant.lender[cpu].load()) !=
-                    taken_generation_[static_cast<size_t>(cpu)])
+            if (const State now = state(cpu);
+                (now == kTaken || now == kPassing) && heddle_word_generation(grant.lender[cpu].load()) !=
+                                                          taken_generation_[static_cast<size_t>(cpu)])
                 denied.insert(cpu);
         const std::optional<ArbiterConnection::Grant> granted = link.connection.read_grant();
         if (!granted) return;
@@ -175,8 +175,8 @@ void ArbiterClient::reregister() {
         const std::lock_guard guard(mutex_);
         retired_links_.emplace_back(link_.exchange(nullptr));
         for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-            if (state(cpu) == kTaken || state(cpu) == kPassing)
-                set_state(cpu, state(cpu) == kTaken ? kHeld : kLent);
+            if (const State now = state(cpu); now == kTaken || now == kPassing)
+                set_state(cpu, now == kTaken ? kHeld : kLent);
     }
     changed();
     const std::string folder = path_.substr(0, path_.rfind('/'));

@@ -1,5 +1,5 @@
-// ArbiterClient::Reader: keeps the pages of a link mapped while a thread reads them without the lock.
-// Internal to ArbiterClient.
+// ArbiterClient::Reader: keeps the pages of a link mapped while a thread reads them without the lock; and
+// what a thread that waits for a CPU counts itself by. Internal to ArbiterClient.
 #pragma once
 
 #include "cores/arbiter_client.hpp"
@@ -18,6 +18,21 @@ class ArbiterClient::Reader {
 
   private:
     const ArbiterClient& client_;
+};
+
+/// While one lives, the client is not destroyed.
+class ArbiterClient::Waiter {
+  public:
+    explicit Waiter(ArbiterClient& client) noexcept : waiters_(client.waiters_) {
+        waiters_.fetch_add(1, std::memory_order_relaxed);
+    }
+    /// release: the last that the thread does with the client.
+    ~Waiter() { waiters_.fetch_sub(1, std::memory_order_release); }
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+  private:
+    std::atomic<int>& waiters_;
 };
 
 /// While one lives, lenders know that somebody of ours waits for a CPU.

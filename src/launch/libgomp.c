@@ -134,23 +134,24 @@ static struct caller find_caller(const void* address) {
     return caller;
 }
 
-static const struct caller* caller_at(const void* address) {
+static const struct caller* known_caller(const char* address, unsigned from, unsigned count) {
+    for (unsigned i = from; i < count; ++i)
+        if (address >= callers[i].from && address < callers[i].to) return &callers[i];
+    return NULL;
+}
+
+static struct caller caller_at(const void* address) {
     const unsigned count = atomic_load_explicit(&caller_count, memory_order_acquire);
-    for (unsigned i = 0; i < count; ++i)
-        if ((const char*)address >= callers[i].from && (const char*)address < callers[i].to)
-            return &callers[i];
+    const struct caller* known = known_caller(address, 0, count);
+    if (known != NULL) return *known;
     pthread_mutex_lock(&growing);
-    const struct caller* found = NULL;
     const unsigned now = atomic_load(&caller_count);
-    for (unsigned i = count; i < now && found == NULL; ++i)
-        if ((const char*)address >= callers[i].from && (const char*)address < callers[i].to)
-            found = &callers[i];
-    if (found == NULL) {
-        /* A full table forgets its last entry: slower, never wrong. */
-        const unsigned slot = now < kMaxCallers ? now : kMaxCallers - 1;
-        callers[slot] = find_caller(address);
-        found = &callers[slot];
-        if (now < kMaxCallers) atomic_store_explicit(&caller_count, now + 1, memory_order_release);
+    known = known_caller(address, count, now);
+    const struct caller found = known != NULL ? *known : find_caller(address);
+    /* What finds the table full is looked for at each of its calls: slower, never wrong. */
+    if (known == NULL && now < kMaxCallers) {
+        callers[now] = found;
+        atomic_store_explicit(&caller_count, now + 1, memory_order_release);
     }
     pthread_mutex_unlock(&growing);
     return found;
@@ -227,9 +228,9 @@ static unsigned enter_region(const struct caller* caller, unsigned asked) {
 /* An entry that runs the whole region: pass the chosen number of threads on in place of the one asked for. */
 #define WHOLE_REGION(result, name, parameters, types, arguments)                   \
     HEDDLE_EXPORT result name parameters {                                         \
-        const struct caller* caller = CALLER();                                    \
-        struct library* library = caller->library;                                 \
-        num_threads = enter_region(caller, num_threads);                           \
+        const struct caller caller = CALLER();                                     \
+        struct library* library = caller.library;                                  \
+        num_threads = enter_region(&caller, num_threads);                          \
         WHOLE_REGION_CALL_##result(REAL(library, name, result(*) types) arguments) \
     }
 #define WHOLE_REGION_CALL_void(call) \
@@ -241,12 +242,12 @@ static unsigned enter_region(const struct caller* caller, unsigned asked) {
     return value;
 
 /* An entry of the older kind: the region runs on until GOMP_parallel_end. */
-#define REGION_START(name, parameters, types, arguments) \
-    HEDDLE_EXPORT void name parameters {                 \
-        const struct caller* caller = CALLER();          \
-        struct library* library = caller->library;       \
-        num_threads = enter_region(caller, num_threads); \
-        REAL(library, name, void(*) types) arguments;    \
+#define REGION_START(name, parameters, types, arguments)  \
+    HEDDLE_EXPORT void name parameters {                  \
+        const struct caller caller = CALLER();            \
+        struct library* library = caller.library;         \
+        num_threads = enter_region(&caller, num_threads); \
+        REAL(library, name, void(*) types) arguments;     \
     }
 
 #define BODY void (*fn)(void*), void *data, unsigned num_threads
@@ -290,14 +291,14 @@ REGION_START(GOMP_parallel_loop_runtime_start, (LOOP), (LOOP_TYPES),
              (fn, data, num_threads, start, end, incr))
 
 HEDDLE_EXPORT void GOMP_parallel_end(void) {
-    REAL(CALLER()->library, GOMP_parallel_end, void (*)(void))();
+    REAL(CALLER().library, GOMP_parallel_end, void (*)(void))();
     region_end();
 }
 
 /* A league of teams on the host runs its teams one after the other, each a region of its own inside. */
 HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams, unsigned thread_limit,
                                   unsigned flags) {
-    REAL(CALLER()->library, GOMP_teams_reg, void (*)(void (*)(void*), void*, unsigned, unsigned, unsigned))
+    REAL(CALLER().library, GOMP_teams_reg, void (*)(void (*)(void*), void*, unsigned, unsigned, unsigned))
     (fn, data, teams, thread_limit, flags);
 }
 
@@ -305,20 +306,20 @@ HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams,
  * through it. Other programs size arrays by it once and index them by thread for ever: they get the true
  * answer. */
 HEDDLE_EXPORT int omp_get_max_threads(void) {
-    const struct caller* caller = CALLER();
-    if (caller->library == NULL) return 1;
-    const int most = libomp_own_number(caller->library->max_threads());
-    if (!caller->trusts_max_threads || !link_managed() || region_inside()) return most;
+    const struct caller caller = CALLER();
+    if (caller.library == NULL) return 1;
+    const int most = libomp_own_number(caller.library->max_threads());
+    if (!caller.trusts_max_threads || !link_managed() || region_inside()) return most;
     const unsigned cpus = follow_cpus();
     if (cpus == 0) return 1;
     return (int)cpus < most ? (int)cpus : most;
 }
 
 HEDDLE_EXPORT void omp_set_num_threads(int threads) {
-    const struct caller* caller = CALLER();
-    if (caller->library == NULL) return;
-    if (caller->library->is_libomp) libomp_number_was_set();
-    caller->library->set_num_threads(threads);
+    const struct caller caller = CALLER();
+    if (caller.library == NULL) return;
+    if (caller.library->is_libomp) libomp_number_was_set();
+    caller.library->set_num_threads(threads);
 }
 
 void libgomp_wait_politely(bool politely) {

@@ -1,5 +1,5 @@
 // The launcher's own lock-free structures, as they are, under the explorer: the grant page that the arbiter
-// writes and both libraries read, the parking of threads, and libgomp's parked team.
+// writes and both libraries read, the parking of threads, libgomp's parked team and its table of callers.
 #include "arbiter/grant_page.hpp"
 #include "cores/arbiter_connection.hpp"
 #include "cores/codec.hpp"
@@ -23,6 +23,8 @@ void libgomp_wait_politely(bool politely);
 void libgomp_here_begin(void);
 void libgomp_here_region(void);
 bool libgomp_here_parked_twice(void);
+void libgomp_here_forget(bool one_place_is_left);
+bool libgomp_here_calls_from(unsigned object);
 }
 
 namespace heddle::test {
@@ -99,6 +101,22 @@ void no_team_stays_parked(Explorer& explorer) {
     });
 }
 
+/// Two threads call from objects of their own and from one that they share, which are not known yet.
+void callers_are_found(Explorer& explorer, bool one_place_is_left) {
+    libgomp_here_forget(one_place_is_left);
+    for (const unsigned own : {0U, 1U})
+        explorer.thread([own, &explorer] {
+            for (const unsigned object : {own, 2U, own})
+                if (!libgomp_here_calls_from(object)) explorer.fail("another object's libgomp");
+        });
+}
+void callers_of_an_empty_table(Explorer& explorer) {
+    callers_are_found(explorer, false);
+}
+void callers_of_a_full_table(Explorer& explorer) {
+    callers_are_found(explorer, true);
+}
+
 /// One switch in the middle of either shows all that a sequence lock has to stand.
 constexpr Bounds kOneSwitch{.preemptions = 1, .stale_reads = 1};
 
@@ -121,6 +139,15 @@ TEST(ExploredLibgomp, NoTeamStaysParked) {
     expect_holds(no_team_stays_parked);
     for (const Fault fault : {Fault::kLostWakes, Fault::kPlainCompareExchange})
         expect_found(no_team_stays_parked, fault);
+}
+TEST(ExploredLibgomp, EachCallerHasItsOwnLibrary) {
+    expect_holds(callers_of_an_empty_table);
+    for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores, Fault::kNoLocks})
+        expect_found(callers_of_an_empty_table, fault);
+}
+TEST(ExploredLibgomp, EachCallerHasItsOwnLibraryWhereTheTableIsFull) {
+    expect_holds(callers_of_a_full_table);
+    expect_found(callers_of_a_full_table, Fault::kNoLocks);
 }
 
 }  // namespace

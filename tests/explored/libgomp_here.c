@@ -1,4 +1,46 @@
-/* launch/libgomp.c with a libgomp that is none: a team is its own thread alone. */
+/* launch/libgomp.c with a libgomp that is none: a team is its own thread alone. And with objects that are
+ * none: each is an array here, and the odd ones have a libgomp of their own. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+
+enum { kObjects = 4, kLibgomps = 2 };
+static char objects[kObjects][64];
+static char libgomps[kLibgomps][64]; /* their addresses stand for entries, and for handles */
+
+static int dl_iterate_phdr_here(int (*visit)(struct dl_phdr_info*, size_t, void*), void* data) {
+    for (int i = 0; i < kObjects + kLibgomps; ++i) {
+        const char* start = i < kObjects ? objects[i] : libgomps[i - kObjects];
+        const ElfW(Phdr) segment = {.p_type = PT_LOAD, .p_memsz = sizeof objects[0]};
+        struct dl_phdr_info info = {.dlpi_addr = (ElfW(Addr))start, .dlpi_phdr = &segment, .dlpi_phnum = 1};
+        const int answer = visit(&info, sizeof info, data);
+        if (answer != 0) return answer;
+    }
+    return 0;
+}
+static int dladdr1_here(const void* address, Dl_info* info, void** extra, int flags) {
+    (void)info;
+    (void)flags;
+    static char names[kObjects][2] = {"0", "1", "2", "3"};
+    static struct link_map maps[kObjects];
+    const size_t object = (size_t)((const char*)address - objects[0]) / sizeof objects[0];
+    maps[object].l_name = names[object];
+    *extra = &maps[object];
+    return 1;
+}
+static void* dlopen_here(const char* name, int flags) {
+    (void)flags;
+    return libgomps[(name[0] - '0') % kLibgomps];
+}
+static void* dlsym_here(void* handle, const char* name) {
+    if (handle == RTLD_NEXT || name[0] == '_') return NULL;
+    return handle;
+}
+#define dl_iterate_phdr dl_iterate_phdr_here
+#define dladdr1 dladdr1_here
+#define dlopen dlopen_here
+#define dlsym dlsym_here
 #include "launch/libgomp.c"
 
 static int two(void) {
@@ -77,4 +119,24 @@ void libgomp_here_region(void) {
 }
 bool libgomp_here_parked_twice(void) {
     return atomic_load(&parked_twice);
+}
+
+void libgomp_here_forget(bool one_place_is_left);
+bool libgomp_here_calls_from(unsigned object);
+
+/* No object here is known as a caller, and no library; the table is empty, or as good as full. */
+void libgomp_here_forget(bool one_place_is_left) {
+    memset(callers, 0, sizeof callers);
+    memset(libraries, 0, sizeof libraries);
+    atomic_store(&library_count, 0);
+    atomic_store(&caller_count, one_place_is_left ? kMaxCallers - 1 : 0);
+}
+/* The table's answer is all that there is to know of the object. */
+bool libgomp_here_calls_from(unsigned object) {
+    const struct caller caller = caller_at(&objects[object][7]);
+    const char* libgomp = libgomps[object % kLibgomps];
+    return caller.from == objects[object] && caller.to == objects[object] + sizeof objects[0] &&
+           caller.library != NULL && caller.library->entries[kEntry_GOMP_parallel] == libgomp &&
+           caller.library->entries[kEntryCount - 1] == libgomp && caller.library->base == libgomp &&
+           libgomp_contains(libgomp);
 }

@@ -53,7 +53,7 @@ struct Explorer::Fiber {
     std::function<void()> body;
     bool done = true;
     bool blocked = false, timed = false, timed_out = false;
-    uintptr_t waits_on = 0;
+    uintptr_t waits_on = 0, or_on = 0;
     Clock clock{}, acquired{}, released{};  // its own; by relaxed loads, for a fence; as of its last fence
     uintptr_t last_load = 0;
     uint64_t last_value = 0;
@@ -89,6 +89,7 @@ void Explorer::run_once(const std::function<void(Explorer&)>& scenario) {
         const Busy busy;
         locations_.clear();
         shadows_.clear();
+        gone_.clear();
         mutexes_.clear();
         trace_.clear();
         sequential_ = {};
@@ -162,7 +163,7 @@ void Explorer::join(int thread) {
     if (!other.done) {
         self.blocked = true;
         self.timed = false;
-        self.waits_on = reinterpret_cast<uintptr_t>(&other);
+        self.waits_on = self.or_on = reinterpret_cast<uintptr_t>(&other);
         schedule(Why::kCannotGoOn);
     }
     join_clocks(self.clock, other.clock);
@@ -231,11 +232,11 @@ void Explorer::switch_to(int thread) {
 }
 
 void Explorer::fail(const std::string& what) {
-    const Busy busy;
     stop_run(what);
 }
 
 void Explorer::stop_run(const std::string& problem) {
+    const Busy busy;
     if (!problem_.empty()) return;
     problem_ = problem;
     const size_t first = trace_.size() > kTraceShown ? trace_.size() - kTraceShown : 0;
@@ -247,6 +248,7 @@ void Explorer::stop_run(const std::string& problem) {
 }
 
 void Explorer::note(const char* what, uintptr_t address, uint64_t value) {
+    const Busy busy;
     if (running_ != 0) trace_.push_back({running_, what, address, value});
 }
 
@@ -260,6 +262,7 @@ int Explorer::weakened(int order) const {
 }
 
 Explorer::Location& Explorer::location(uintptr_t address, unsigned size) {
+    const Busy busy;
     Location& at = locations_[address];
     if (at.stores.empty()) at.stores.push_back({memory(address, size), 0, 0, {}});
     return at;
@@ -380,6 +383,9 @@ void Explorer::access(uintptr_t address, unsigned size, Access kind) {
     // Fibers share what is thread-local, errno above all.
     const auto thread_local_end = reinterpret_cast<uintptr_t>(__builtin_thread_pointer()) + 4096;
     if (address < thread_local_end && address + kThreadLocalBytes >= thread_local_end) return;
+    for (const auto& [from, to] : gone_)
+        if (address < to && address + size > from)
+            return stop_run(fmt::format("thread {} uses {:#x}, which is gone", running_, address & 0xffff));
     for (uintptr_t part = address & ~uintptr_t{3}; part < address + size; part += 4) {
         const uintptr_t first = std::max(part, address), end = std::min(part + 4, address + size);
         const auto bytes = static_cast<uint8_t>(((1U << (end - first)) - 1) << (first - part));
@@ -404,10 +410,25 @@ void Explorer::access(uintptr_t address, unsigned size, Access kind) {
 
 void Explorer::forget(uintptr_t address, size_t size) {
     const Busy busy;
-    for (uintptr_t part = address & ~uintptr_t{3}; part < address + size; part += 4) {
+    const uintptr_t end = address + size;
+    std::erase_if(gone_, [&](const auto& range) { return range.first < end && range.second > address; });
+    const auto inside = [&](const auto& entry) {
+        return entry.first >= (address & ~uintptr_t{3}) && entry.first < end;
+    };
+    if (size > shadows_.size() + locations_.size()) {  // fewer than the range has places
+        std::erase_if(shadows_, inside);
+        std::erase_if(locations_, inside);
+        return;
+    }
+    for (uintptr_t part = address & ~uintptr_t{3}; part < end; part += 4) {
         shadows_.erase(part);
         for (uintptr_t at = part; at < part + 4; ++at) locations_.erase(at);
     }
+}
+
+void Explorer::gone(uintptr_t address, size_t size) {
+    const Busy busy;
+    gone_.emplace_back(address, address + size);
 }
 
 void Explorer::lock(uintptr_t mutex) {
@@ -415,10 +436,14 @@ void Explorer::lock(uintptr_t mutex) {
     if (fault_ == Fault::kNoLocks) return;
     Fiber& self = *fibers_[static_cast<size_t>(running_)];
     self.last_load = 0;
-    while (mutexes_[mutex].owner >= 0) {
+    const auto owned = [&] {
+        const Busy busy;
+        return mutexes_[mutex].owner >= 0;
+    };
+    while (owned()) {
         self.blocked = true;
         self.timed = false;
-        self.waits_on = mutex;
+        self.waits_on = self.or_on = mutex;
         schedule(Why::kCannotGoOn);
     }
     const Busy busy;
@@ -440,21 +465,23 @@ void Explorer::unlock(uintptr_t mutex) {
     note("unlocks", mutex, 0);
 }
 
-bool Explorer::sleep(uintptr_t address, const uint32_t* value, bool timed) {
+bool Explorer::sleep(Word one, Word other, bool timed) {
     schedule(Why::kMayPreempt);
     Fiber& self = *fibers_[static_cast<size_t>(running_)];
     self.last_load = 0;
-    if (value != nullptr && location(address, 4).stores.back().value != *value) return false;
-    return sleep_at_once(address, timed);
+    for (const Word& word : {one, other})
+        if (location(word.address, 4).stores.back().value != word.value) return false;
+    return sleep_at_once(one.address, other.address, timed);
 }
 
-bool Explorer::sleep_at_once(uintptr_t address, bool timed) {
+bool Explorer::sleep_at_once(uintptr_t one, uintptr_t other, bool timed) {
     Fiber& self = *fibers_[static_cast<size_t>(running_)];
-    note("sleeps on", address, 0);
+    note("sleeps on", one, 0);
     self.blocked = true;
     self.timed = timed;
     self.timed_out = false;
-    self.waits_on = address;
+    self.waits_on = one;
+    self.or_on = other;
     schedule(Why::kCannotGoOn);
     return !self.timed_out;
 }
@@ -464,7 +491,8 @@ void Explorer::wake(uintptr_t address, int count) {
     note("wakes", address, 0);
     if (fault_ == Fault::kLostWakes) return;
     for (auto& fiber : fibers_)
-        if (!fiber->done && fiber->blocked && fiber->waits_on == address && count-- > 0)
+        if (!fiber->done && fiber->blocked && (fiber->waits_on == address || fiber->or_on == address) &&
+            count-- > 0)
             fiber->blocked = false;
 }
 

@@ -81,13 +81,21 @@ class Explorer {
         access(address, size, write ? Access::kWrite : Access::kRead);
     }
     void forget(uintptr_t address, size_t size);
+    /// What is there is unmapped, or destroyed: an access is a fault, until forget().
+    void gone(uintptr_t address, size_t size);
     void lock(uintptr_t mutex);
     void unlock(uintptr_t mutex);
-    /// Sleeps until woken; `value`: only while the word has it. False: it did not sleep, or its time was
-    /// over.
-    bool sleep(uintptr_t address, const uint32_t* value, bool timed);
+    /// A word to sleep on, while it has this value.
+    struct Word {
+        uintptr_t address;
+        uint32_t value;
+    };
+    /// Sleeps while both words have their values, until one of them is woken. False: it did not sleep, or its
+    /// time was over.
+    bool sleep(Word one, Word other, bool timed);
+    bool sleep(Word word, bool timed) { return sleep(word, word, timed); }
     /// The same in one step with what came before: a condition variable's wait after its unlock.
-    bool sleep_at_once(uintptr_t address, bool timed);
+    bool sleep_at_once(uintptr_t address, bool timed) { return sleep_at_once(address, address, timed); }
     void wake(uintptr_t address, int count);
     void yield();
 
@@ -119,6 +127,7 @@ class Explorer {
     class Busy;
     static void enter();
     void access(uintptr_t address, unsigned size, Access kind);
+    bool sleep_at_once(uintptr_t one, uintptr_t other, bool timed);
     void run_once(const std::function<void(Explorer&)>& scenario);
     int choose(int options);
     bool next_branch();
@@ -139,6 +148,7 @@ class Explorer {
     int running_ = 0, threads_ = 0;
     std::unordered_map<uintptr_t, Location> locations_;
     std::unordered_map<uintptr_t, Shadow> shadows_;
+    std::vector<std::pair<uintptr_t, uintptr_t>> gone_;  // from, to
     struct Mutex {
         int owner = -1;
         Clock released{};

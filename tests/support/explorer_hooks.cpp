@@ -10,7 +10,10 @@
 #include <condition_variable>
 #include <cstdarg>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <new>
+#include <thread>
 
 #include "support/explorer.hpp"
 
@@ -44,6 +47,8 @@ uint64_t either(uint64_t a, uint64_t b) {
 uint64_t differing(uint64_t a, uint64_t b) {
     return a ^ b;
 }
+
+constexpr long kWaitEither = 449;  // futex_waitv, here of two words
 
 }  // namespace
 
@@ -141,6 +146,17 @@ long __wrap_syscall(long number, ...) {
     for (long& argument : a) argument = va_arg(arguments, long);
     va_end(arguments);
     Explorer* explorer = Explorer::current();
+    if (explorer != nullptr && number == kWaitEither) {
+        struct Waiter {  // struct futex_waitv
+            uint64_t value, address, flags;
+        };
+        const auto* waiters = reinterpret_cast<const Waiter*>(a[0]);
+        const Explorer::Word one{waiters[0].address, static_cast<uint32_t>(waiters[0].value)};
+        const Explorer::Word other{waiters[1].address, static_cast<uint32_t>(waiters[1].value)};
+        if (explorer->sleep(one, other, a[3] != 0)) return 0;
+        errno = EAGAIN;
+        return -1;
+    }
     if (explorer == nullptr || number != SYS_futex)
         return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     const auto value = static_cast<uint32_t>(a[2]);
@@ -150,7 +166,7 @@ long __wrap_syscall(long number, ...) {
         explorer->wake(word, static_cast<int>(value));
         return 0;
     }
-    if (explorer->sleep(word, &value, a[3] != 0)) return 0;
+    if (explorer->sleep({word, value}, a[3] != 0)) return 0;
     errno = EAGAIN;
     return -1;
 }
@@ -160,6 +176,12 @@ pthread_t __wrap_pthread_self() {
     Explorer* explorer = Explorer::current();
     return explorer == nullptr || explorer->self() == 0 ? __real_pthread_self()
                                                         : static_cast<pthread_t>(explorer->self());
+}
+void* __real_malloc(size_t size);
+void* __wrap_malloc(size_t size) {
+    void* memory = __real_malloc(size);
+    if (Explorer* explorer = Explorer::current()) explorer->forget(place(memory), size);
+    return memory;
 }
 int __real_sched_yield();
 int __wrap_sched_yield() {
@@ -206,7 +228,26 @@ int __wrap_pthread_join(pthread_t thread, void** result) {
     return 0;
 }
 
-// std::condition_variable is in the C++ library, out of the linker's reach below these.
+// std::thread and std::condition_variable are in the C++ library, out of the linker's reach below these.
+void __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+    std::thread* self, std::unique_ptr<std::thread::_State>* body, void (*depend)());
+void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+    std::thread* self, std::unique_ptr<std::thread::_State>* body, void (*depend)()) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr)
+        return __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
+            self, body, depend);
+    const std::shared_ptr<std::thread::_State> state(body->release());
+    const auto number = static_cast<pthread_t>(explorer->thread([state] { state->_M_run(); }));
+    std::memcpy(static_cast<void*>(self), &number, sizeof number);  // all that a std::thread is
+}
+void __real__ZNSt6thread4joinEv(std::thread* self);
+void __wrap__ZNSt6thread4joinEv(std::thread* self) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real__ZNSt6thread4joinEv(self);
+    explorer->join(static_cast<int>(self->native_handle()));
+    std::memset(static_cast<void*>(self), 0, sizeof *self);
+}
 void __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
                                                                       std::unique_lock<std::mutex>& lock);
 void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
@@ -245,16 +286,19 @@ void __wrap__ZNSt18condition_variable10notify_allEv(std::condition_variable* sel
 }  // extern "C"
 // NOLINTEND
 
-// Memory that is given anew carries no accesses of its last owner.
+// Memory that is given anew carries no accesses of its last owner; who uses what was given back is found.
 void* operator new(size_t size) {
     void* memory = std::malloc(size);
     if (memory == nullptr) throw std::bad_alloc();
-    if (Explorer* explorer = Explorer::current()) explorer->forget(place(memory), size);
     return memory;
 }
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }
-void operator delete(void* memory, size_t) noexcept {
+void operator delete(void* memory, size_t size) noexcept {
+    if (Explorer* explorer = Explorer::current(); explorer != nullptr && memory != nullptr) {
+        explorer->plain(place(memory), static_cast<unsigned>(size), true);
+        explorer->gone(place(memory), size);
+    }
     std::free(memory);
 }

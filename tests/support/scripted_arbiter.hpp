@@ -4,9 +4,11 @@
 // killed: the pages stay as they are in whoever has mapped them.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,7 +54,8 @@ class ScriptedArbiter {
         grant->magic = HEDDLE_PROTOCOL_MAGIC;
         grant->version = HEDDLE_PROTOCOL_VERSION;
         works_ = ::bind(listening_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                 ::listen(listening_.get(), 4) == 0;
+                 ::listen(listening_.get(), 4) == 0 &&
+                 ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0;  // as Os::bind_listen
     }
     ~ScriptedArbiter() { ::unlink(path_.c_str()); }
     ScriptedArbiter(const ScriptedArbiter&) = delete;
