@@ -44,6 +44,7 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
     const CpuSet allowed =
         registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
     if (!allowed.intersects(cpus_)) return Refusal::kNoCpus;
+    if (!machine_.cpus().contains(registration.owned)) return Refusal::kNotThere;
     const CpuSet owned = policy_->has_owners() ? registration.owned : CpuSet{};
     if (const Refusal refusal = refusal_of_owned(owned, registration.user); refusal != Refusal::kNone)
         return refusal;
@@ -298,7 +299,6 @@ CoreTime Arbiter::core_time(Time now) const {
 
 Refusal Arbiter::refusal_of_owned(const CpuSet& owned, UserId user) const {
     if (owned.empty()) return Refusal::kNone;
-    if (!machine_.cpus().contains(owned)) return Refusal::kNotThere;
     CpuSet taken;
     long of_user = owned.count();
     for (const auto& other : clients_) {

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char kSystemSocket[] = "/run/heddle/arbiter.sock";
-
 /* The folder must be a real folder of this user that nobody else can write to: its owner decides who listens
  * there. */
 static const char* folder_problem(const char* folder) {
@@ -41,8 +39,8 @@ enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES
         memcpy(path, named, strlen(named) + 1);
         return HEDDLE_ARBITER_EXPLICIT;
     }
-    if (access(kSystemSocket, F_OK) == 0) {
-        memcpy(path, kSystemSocket, sizeof kSystemSocket);
+    if (access(HEDDLE_SYSTEM_SOCKET, F_OK) == 0) {
+        memcpy(path, HEDDLE_SYSTEM_SOCKET, sizeof HEDDLE_SYSTEM_SOCKET);
         return HEDDLE_ARBITER_SYSTEM;
     }
     const char* runtime = getenv("XDG_RUNTIME_DIR");

@@ -17,6 +17,10 @@ enum heddle_arbiter_place {
 
 enum { HEDDLE_SOCKET_PATH_BYTES = 108, HEDDLE_PROBLEM_BYTES = 320 };
 
+/* Where the arbiter of all users listens. */
+#define HEDDLE_SYSTEM_FOLDER "/run/heddle"
+#define HEDDLE_SYSTEM_SOCKET HEDDLE_SYSTEM_FOLDER "/arbiter.sock"
+
 /* Fills `path` for EXPLICIT, SYSTEM and USER; `problem` for IMPOSSIBLE. Any thread. */
 enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES],
                                               char problem[HEDDLE_PROBLEM_BYTES]);

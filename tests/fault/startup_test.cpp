@@ -151,6 +151,58 @@ class Started {
     Child child_;
 };
 
+/// What heddled says, of one line, and its exit code.
+std::pair<std::string, int> refusal_of(const std::vector<std::string>& arguments) {
+    const TemporaryFolder folder;
+    std::vector<std::string> words = {HEDDLE_BUILD_DIR "/bin/heddled", "--idle-exit", "60"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    Child child(words, {"HEDDLE_ARBITER=auto"}, -1, folder.path() + "/log");
+    EXPECT_TRUE(child.ends_within(20s)) << "it serves";
+    const int status = child.reap();
+    std::ifstream file(folder.path() + "/log");
+    const std::string said{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+    return {said, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
+
+TEST(Start, AFileThatIsNoSocketIsLeftAlone) {
+    const TemporaryFolder folder;
+    const std::string file = folder.path() + "/thesis";
+    std::ofstream(file) << "years of work";
+    const auto [said, code] = refusal_of({"--socket", file});
+    EXPECT_EQ(said, "heddled: " + file + " is there and is no socket; name another --socket\n");
+    EXPECT_EQ(code, 1);
+    EXPECT_EQ(std::filesystem::file_size(file), 13U);
+    EXPECT_FALSE(std::filesystem::exists(file + ".lock"));
+}
+
+TEST(Start, APathThatIsTooLongLeavesNothing) {
+    const TemporaryFolder folder;
+    const auto [said, code] = refusal_of({"--socket", folder.path() + "/" + std::string(120, 's')});
+    EXPECT_NE(said.find("and the system allows 107"), std::string::npos) << said;
+    EXPECT_EQ(code, 1);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+/// One that only its own user could reach would not be everybody's.
+TEST(Start, ForAllUsersItListensWhereTheyLook) {
+    if (::geteuid() != 0) {
+        EXPECT_NE(refusal_of({"--all-users"}).first.find("/run/heddle"), std::string::npos);
+        return;
+    }
+    // As root it would become the arbiter of this very machine.
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
+        if (::access(HEDDLE_BUILD_DIR "/bin/heddled", X_OK) != 0) ::_exit(3);
+        ::_exit(refusal_of({"--all-users"}).first.find("/run/heddle") == std::string::npos ? 1 : 0);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    if (status == W_EXITCODE(3, 0)) GTEST_SKIP() << "others may not read the build's folder";
+    EXPECT_EQ(status, 0);
+}
+
 TEST(Start, WithFewDescriptorsItServesOrSaysWhyNot) {
     int served = 0, ended = 0;
     for (int most = 4; most < 24; ++most) {

@@ -186,6 +186,22 @@ TEST(RunProcess, WhatIsNoArbiterOfThisVersionCostsOneLineAndIsNoneForRequire) {
     }
 }
 
+TEST(RunProcess, AnArbiterThatCannotStartSaysWhyInOneLine) {
+    if (std::filesystem::exists("/run/heddle/arbiter.sock")) GTEST_SKIP() << "this machine has an arbiter";
+    const Managed managed;
+    const std::vector<std::string> variables = {"HEDDLE_ARBITER=auto", "HEDDLE_TOPOLOGY=weft:2",
+                                                "XDG_RUNTIME_DIR=" + managed.folder().string()};
+    const Outcome runs = Managed::one({{test::kHeddle, "run", "--", "echo", "there"}, variables, {}});
+    EXPECT_EQ(runs.output, "there\n");
+    EXPECT_THAT(runs.errors, HasSubstr("echo runs unmanaged: no arbiter could be started: heddled: "
+                                       "HEDDLE_TOPOLOGY: topology 'weft:2': "));
+    EXPECT_EQ(std::ranges::count(runs.errors, '\n'), 1) << runs.errors;
+    const Outcome required =
+        Managed::one({{test::kHeddle, "run", "--require", "--", "echo", "there"}, variables, {}});
+    EXPECT_EQ(required.exit_code, 69);
+    EXPECT_EQ(required.output, "");
+}
+
 TEST(RunProcess, FailedRegistrationLeavesNothingMapped) {
     const Managed managed;
     const std::string path = managed.folder() / "odd";

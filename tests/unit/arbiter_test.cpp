@@ -196,6 +196,14 @@ TEST_F(ArbiterTest, AnOwnerThatLendsKeepsItsOwnRatherThanOthers) {
     EXPECT_EQ(held(guest), 5);
 }
 
+TEST_F(ArbiterTest, AMaskOutsideTheMachineIsRefusedWhereOwningMeansNothingToo) {
+    start("core:4 pu:1");
+    Registration registration;
+    registration.owned = CpuSet{4};
+    ClientId id;
+    EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNotThere);
+}
+
 TEST_F(ArbiterTest, NobodyOwnsWhatIsOwnedOrNotThereOrTooMuch) {
     arbiter_ = std::make_unique<Arbiter>(Machine::synthetic("core:8 pu:1"), make_policy("owned"),
                                          ArbiterLimits{.owned_per_user = 4}, now_);
@@ -219,7 +227,7 @@ TEST_F(ArbiterTest, NobodyOwnsWhatIsOwnedOrNotThereOrTooMuch) {
 
 TEST_F(ArbiterTest, OwningMeansNothingToAPolicyWithoutOwners) {
     start("core:4 pu:1");
-    const ClientId a = join(4, {}, 1, CpuSet::parse("0-99"));
+    const ClientId a = join(4, {}, 1, CpuSet::parse("0-2"));
     const ClientId b = join(4, {}, 1, CpuSet::parse("0-3"));
     EXPECT_EQ(held(a), 2);
     EXPECT_EQ(held(b), 2);

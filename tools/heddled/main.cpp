@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "arbiter/server.hpp"
 #include "base/failpoint.h"
@@ -38,8 +39,18 @@ struct Options {
     bool verbose = false;
 };
 
+/// Where all users look for their arbiter. Its folder is root's to make.
+std::string system_socket() {
+    if (::mkdir(HEDDLE_SYSTEM_FOLDER, 0755) != 0 && errno != EEXIST)
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("cannot make {}: {}", HEDDLE_SYSTEM_FOLDER, std::strerror(errno)));
+    return HEDDLE_SYSTEM_SOCKET;
+}
+
 std::string socket_path(const Options& options) {
     if (!options.socket.empty()) return options.socket;
+    const std::string named = setting("HEDDLE_ARBITER");
+    if (options.all_users && (named.empty() || named == "auto")) return system_socket();
     char path[HEDDLE_SOCKET_PATH_BYTES];
     char problem[HEDDLE_PROBLEM_BYTES];
     switch (heddle_arbiter_path(path, problem)) {
@@ -69,6 +80,15 @@ void keep_what_a_daemon_needs() {
 /// One arbiter a socket: the lock is held for life, so a socket file without a holder of the lock is a dead
 /// one's.
 Descriptor lock_socket(const std::string& path) {
+    if (path.size() >= HEDDLE_SOCKET_PATH_BYTES)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("the socket's path has {} characters, and the system allows "
+                                "{}: {}",
+                                path.size(), HEDDLE_SOCKET_PATH_BYTES - 1, path));
+    struct stat there {};
+    if (::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode))
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("{} is there and is no socket; name another --socket", path));
     const std::string lock_path = path + ".lock";
     Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid())
@@ -200,7 +220,8 @@ int main(int argc, char** argv) {
            "How many seconds a living program of an earlier arbiter may take to come back for its CPUs")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 1e6));
-    app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready");
+    app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready")
+        ->check(CLI::Range(0, std::numeric_limits<int>::max()));
     app.add_flag("--all-users", options.all_users, "Serve every user of the machine");
     app.add_option("--clients-per-user", options.clients_per_user,
                    "Programs of one user at most; default: 64 of 256 with --all-users, else all")

@@ -15,7 +15,7 @@
 
 #include "launch/hello.h"
 
-enum { kReadyWithinMs = 2000 };
+enum { kReadyWithinMs = 2000, kMostSaid = 4096 };
 /* An arbiter that nobody uses ends after so long; the next `heddle run` starts another. */
 #define IDLE_EXIT_SECONDS "60"
 
@@ -27,8 +27,8 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     const int null = open("/dev/null", O_RDWR);
     dup2(null, 0);
     dup2(null, 1);
-    dup2(null, 2);
     dup2(ready, 3);
+    dup2(ready, 2); /* why it cannot start is for whoever waits; later nobody reads it */
     syscall(SYS_close_range, 4, ~0u, 0);
     unsetenv("LD_PRELOAD");
     /* The arbiter is everybody's: it must not inherit the affinity of whoever happened to start it. */
@@ -42,9 +42,27 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     _exit(1);
 }
 
-/* Starts the daemon and waits for its byte. */
-static bool start(const char* daemon, const char* path) {
+/* What the daemon writes until it is ready or has ended: lines, then its byte. Keeps the last line. */
+static bool await_ready(int ready, char said[kMostSaid]) {
+    size_t length = 0;
+    struct pollfd more = {.fd = ready, .events = POLLIN};
+    while (length < kMostSaid - 1 && poll(&more, 1, kReadyWithinMs) == 1) {
+        const ssize_t got = read(ready, said + length, kMostSaid - 1 - length);
+        if (got <= 0) break;
+        length += (size_t)got;
+        if (said[length - 1] == '1' && (length == 1 || said[length - 2] == '\n')) return true;
+    }
+    while (length > 0 && said[length - 1] == '\n') --length;
+    said[length] = '\0';
+    const char* last = strrchr(said, '\n');
+    if (last != NULL) memmove(said, last + 1, strlen(last));
+    return false;
+}
+
+/* Starts the daemon and waits for it. False fills `said` with its last words. */
+static bool start(const char* daemon, const char* path, char said[kMostSaid]) {
     int ready[2];
+    *said = '\0';
     if (pipe2(ready, O_CLOEXEC) != 0) return false;
     const pid_t child = fork();
     if (child == 0) {
@@ -52,10 +70,7 @@ static bool start(const char* daemon, const char* path) {
         _exit(0);
     }
     close(ready[1]);
-    struct pollfd byte = {.fd = ready[0], .events = POLLIN};
-    char unused;
-    const bool started = child > 0 && waitpid(child, NULL, 0) == child &&
-                         poll(&byte, 1, kReadyWithinMs) == 1 && read(ready[0], &unused, 1) == 1;
+    const bool started = child > 0 && waitpid(child, NULL, 0) == child && await_ready(ready[0], said);
     close(ready[0]);
     return started;
 }
@@ -73,8 +88,11 @@ int arbiter_ensure(const char* path, const char* daemon, char problem[HEDDLE_PRO
     while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {
     }
     socket = hello_connect(path);
-    if (socket < 0 && start(daemon, path)) socket = hello_connect(path);
-    if (socket < 0)
+    char said[kMostSaid] = "";
+    if (socket < 0 && start(daemon, path, said)) socket = hello_connect(path);
+    if (socket < 0 && *said != '\0')
+        snprintf(problem, HEDDLE_PROBLEM_BYTES, "no arbiter could be started: %s", said);
+    else if (socket < 0)
         snprintf(problem, HEDDLE_PROBLEM_BYTES, "%s did not start; run it by hand to see why", daemon);
     close(lock);
     return socket;
