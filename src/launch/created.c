@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "embedded.h"
 #include "export.h"
 #include "libgomp.h"
 #include "link.h"
@@ -112,7 +113,10 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
         belongs_to(caller, "libiomp"))
         return real(thread, attributes, run, argument);
     const bool by_tbb = belongs_to(caller, "libtbb");
-    if (by_tbb) tbb_noticed();
+    if (by_tbb)
+        tbb_noticed();
+    else
+        embedded_noticed(caller);
     struct start* start = make_start(run, argument, !by_tbb);
     if (start == NULL) return real(thread, attributes, run, argument);
     if (!by_tbb) link_change_own(+1);

@@ -246,6 +246,26 @@ TEST(RunProcess, StaticProgramRunsUnmanagedAndSaysSo) {
     EXPECT_THAT(outcome.errors, HasSubstr("runs unmanaged: it is linked statically"));
 }
 
+TEST(RunProcess, WhatAStaticProgramStartsIsManaged) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "printf '#!/bin/sh\\nexec ${PROGRAMS}plain link\\n' > $FOLDER/nproc; chmod +x $FOLDER/nproc\n"
+        "PATH=$FOLDER:$PATH $RUN ${PROGRAMS}static_plain spawn");
+    EXPECT_EQ(outcome.output, "program pages 2 sockets 1\n");
+    EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+}
+
+TEST(RunProcess, ALibgompThatIsLinkedIntoTheProgramIsTold) {
+    if (!std::filesystem::exists(kPrograms + "embedded")) GTEST_SKIP() << "there is no static libgomp";
+    const Managed managed;
+    const Outcome outcome = managed.run({kPrograms + "embedded", "0.05", "clause", "3"});
+    EXPECT_THAT(outcome.output, HasSubstr("team 3"));
+    EXPECT_EQ(outcome.errors, "heddle: libgomp is linked into embedded: its OpenMP regions run unmanaged\n");
+    // Threads alone, and libgomp as a library, are no sign of it.
+    EXPECT_EQ(managed.run({kPrograms + "plain", "spin", "0.01"}).errors, "");
+    EXPECT_EQ(managed.run({kPrograms + "regions", "0.05", "clause", "3"}).errors, "");
+}
+
 TEST(RunProcess, SetuidProgramRunsUnmanagedAndSaysSo) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can make a setuid program of somebody else's";
     const Managed managed;

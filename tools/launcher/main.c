@@ -158,8 +158,10 @@ static int run(int count, char** words) {
     }
 
     const char* absent = find_arbiter();
-    const char* unmanaged = absent != NULL ? absent : program_unmanageable(path);
-    if (unmanaged == NULL && !preload()) unmanaged = "libheddle-launch.so is not installed beside heddle";
+    bool children = false;
+    const char* unmanaged = absent != NULL ? absent : program_unmanageable(path, &children);
+    if ((unmanaged == NULL || children) && !preload())
+        unmanaged = "libheddle-launch.so is not installed beside heddle";
     if (unmanaged == NULL && !register_program(program[0])) unmanaged = strerror(errno);
     if (unmanaged == NULL && require) unmanaged = absent = refusal();
     if (absent != NULL && require) {
@@ -168,7 +170,7 @@ static int run(int count, char** words) {
     }
     if (unmanaged != NULL) {
         fprintf(stderr, "heddle run: %s runs unmanaged: %s\n", program[0], unmanaged);
-        setenv("HEDDLE_ARBITER", "off", 1);
+        if (!children) setenv("HEDDLE_ARBITER", "off", 1);
         hello_discard();
         if (arbiter >= 0) close(arbiter);
     }

@@ -62,6 +62,8 @@ static bool gets_rights(int fd) {
            (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0);
 }
 
+static const char kStatic[] = "it is linked statically";
+
 /* `interpreter` is what a script names; empty otherwise. */
 static const char* reason_of(int fd, char interpreter[PATH_MAX]) {
     union {
@@ -86,10 +88,10 @@ static const char* reason_of(int fd, char interpreter[PATH_MAX]) {
 #endif
     if (first.header.e_ident[EI_CLASS] != ELFCLASS64 || first.header.e_machine != machine)
         return "it is no program of this system's own kind, such as a 32-bit one";
-    return is_static(fd, &first.header) ? "it is linked statically" : NULL;
+    return is_static(fd, &first.header) ? kStatic : NULL;
 }
 
-const char* program_unmanageable(const char* path) {
+const char* program_unmanageable(const char* path, bool* children) {
     char next[PATH_MAX], interpreter[PATH_MAX];
     const char* reason = NULL;
     for (int i = 0; i < kMostInterpreters && reason == NULL && *path != '\0'; ++i) {
@@ -100,5 +102,6 @@ const char* program_unmanageable(const char* path) {
         memcpy(next, interpreter, sizeof next);
         path = next;
     }
+    *children = reason == kStatic;
     return reason;
 }

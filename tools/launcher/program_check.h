@@ -10,7 +10,8 @@ bool program_find(const char* name, char path[PATH_MAX]);
 
 /* NULL where libraries can be loaded into the program, or a reason why not: it is static, of another kind
  * than this system's own programs, or runs with rights that its user lacks. Of a script it is the interpreter
- * that counts. A file that cannot be read has no such reason. */
-const char* program_unmanageable(const char* path);
+ * that counts. A file that cannot be read has no such reason. `children` says whether libraries can be loaded
+ * into what it starts all the same. */
+const char* program_unmanageable(const char* path, bool* children);
 
 #endif

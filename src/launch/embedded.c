@@ -1,0 +1,66 @@
+#define _GNU_SOURCE
+#include "embedded.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { kMostObjects = 64 };
+
+/* What libgomp begins each of its messages with, in every version and also where symbols were stripped. */
+static const char kMark[] = "\nlibgomp: ";
+
+struct object {
+    const void* start;
+    bool has_mark;
+};
+
+static int look_at(struct dl_phdr_info* info, size_t size, void* data) {
+    (void)size;
+    struct object* object = data;
+    const char* start = NULL;
+    for (int i = 0; i < info->dlpi_phnum && start == NULL; ++i)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            start = (const char*)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (start != object->start) return 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr)* segment = &info->dlpi_phdr[i];
+        /* Data that is only read; linkers of today keep it apart from code. */
+        if (segment->p_type == PT_LOAD && segment->p_flags == PF_R)
+            object->has_mark |= memmem((const char*)(info->dlpi_addr + segment->p_vaddr), segment->p_filesz,
+                                       kMark, sizeof kMark - 1) != NULL;
+    }
+    return 1;
+}
+
+/* True for the first caller that names this object. A full table has room for no more: those go untold. */
+static bool is_new(const void* start) {
+    static _Atomic(const void*) known[kMostObjects];
+    for (int i = 0; i < kMostObjects; ++i) {
+        const void* there = atomic_load_explicit(&known[i], memory_order_relaxed);
+        if (there == NULL && atomic_compare_exchange_strong(&known[i], &there, start)) return true;
+        if (there == start) return false;
+    }
+    return false;
+}
+
+void embedded_noticed(const void* caller) {
+    static _Atomic bool told;
+    const int result = errno;
+    Dl_info where;
+    if (!atomic_load_explicit(&told, memory_order_relaxed) && dladdr(caller, &where) != 0 &&
+        is_new(where.dli_fbase)) {
+        const char* slash = strrchr(where.dli_fname, '/');
+        const char* name = slash == NULL ? where.dli_fname : slash + 1;
+        struct object object = {.start = where.dli_fbase};
+        /* A libgomp that nobody called yet by us is one all the same, and no embedded one. */
+        if (strncmp(name, "libgomp", 7) != 0) dl_iterate_phdr(look_at, &object);
+        if (object.has_mark && !atomic_exchange(&told, true))
+            fprintf(stderr, "heddle: libgomp is linked into %s: its OpenMP regions run unmanaged\n", name);
+    }
+    errno = result;
+}
