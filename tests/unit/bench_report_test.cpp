@@ -99,10 +99,19 @@ TEST(FigurePrograms, TheLimitIsTheTablesOrElseTheLines) {
     EXPECT_EQ(results[1].peer, "limit");
 }
 
+TEST(FigurePrograms, OneWithAPeerIsHeldAgainstWhatThatTook) {
+    const auto results = read_figures(
+        R"({"name":"tasks.switch_vs_boost","n":31,"median":15,"mad":1,"unit":"ns","peer_median":60})");
+    ASSERT_EQ(results.size(), 1U);
+    EXPECT_EQ(results[0].peer, "boost");
+    EXPECT_DOUBLE_EQ(results[0].ratio, 0.25);
+}
+
 TEST(FigurePrograms, RefusesALineThatIsNoFigure) {
     for (const char* const line :
          {"30 ns", "{}", R"({"name":"cores.lend","n":21,"median":30,"mad":1,"unit":"us"})",
           R"({"name":"cores.lend","n":21,"median":"fast","mad":1,"unit":"ns"})",
-          R"({"name":"cores.handover_asleep","n":21,"median":6,"mad":1,"unit":"us"})"})
+          R"({"name":"cores.handover_asleep","n":21,"median":6,"mad":1,"unit":"us"})",
+          R"({"name":"tasks.switch_vs_boost","n":31,"median":15,"mad":1,"unit":"ns"})"})
         EXPECT_THROW((void)read_figures(line), heddle::Error) << line;
 }

@@ -45,7 +45,7 @@ void list() {
         for (const Claim& claim : benchmark.claims)
             fmt::print("{:<34} {} (against: {})\n", claim.name, benchmark.what, claim.against);
     for (const Figure& figure : figures())
-        fmt::print("{:<34} {} (against: limit)\n", figure.name, figure.what);
+        fmt::print("{:<34} {} (against: {})\n", figure.name, figure.what, figure.against);
 }
 
 void check(const Options& options) {

@@ -86,6 +86,10 @@ const std::vector<Figure>& figures() {
         {"cores.handover_asleep", 0, "us",
          "the same with the taker asleep; limit: a bare futex wake and 5 us"},
         {"cores.scale", 1, "ms", "a rebalance with 1,024 CPUs and 256 clients"},
+        {"tasks.switch", 20, "ns", "one switch between fibers that compute with floating point"},
+        {"tasks.switch_vs_boost", 0, "ns", "the same, beside Boost.Context's jump_fcontext", "boost"},
+        {"tasks.switch_alike_vs_boost", 0, "ns", "the same, all results inexact, so that MXCSR is equal",
+         "boost"},
     };
     return table;
 }

@@ -1,7 +1,7 @@
 // The table of benchmarks: which programs run together, under which peers, and what is claimed of the result.
 //
 // Data only. A new benchmark of programs side by side is a row here; a figure that a program of its own
-// measures is such a program, bench/cores_*.cpp, and a row in its table of limits.
+// measures is such a program, bench/cores_*.cpp or tasks_*.cpp, and a row in its table.
 #pragma once
 
 #include <string>
@@ -42,13 +42,15 @@ struct Benchmark {
     int runs_factor = 1;                  ///< so many times the usual number of runs
 };
 
-/// What a program bench/cores_*.cpp prints: {"name","n","median","mad","unit"} a line, and "limit" where that
-/// depends on the run.
+/// What a program bench/cores_*.cpp or tasks_*.cpp prints: {"name","n","median","mad","unit"} a line, "limit"
+/// where that depends on the run, and "peer_median", in the same unit, where it is held against a peer.
 struct Figure {
     std::string_view name;
-    double limit = 0;  ///< in the unit below; 0: the program tells it
+    double limit =
+        0;  ///< in the unit below; 0: the program tells it. Against a peer: of the ratio; 0: none was set
     std::string_view unit;
     std::string_view what;
+    std::string_view against = "limit";  ///< or a peer's name
 };
 
 [[nodiscard]] const std::vector<Benchmark>& benchmarks();

@@ -21,7 +21,8 @@ constexpr std::chrono::seconds kLongest{120};
 std::set<fs::path> programs_of(const fs::path& folder) {
     std::set<fs::path> programs;
     for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.is_regular_file() && entry.path().filename().string().starts_with("cores_"))
+        if (const std::string name = entry.path().filename().string();
+            entry.is_regular_file() && (name.starts_with("cores_") || name.starts_with("tasks_")))
             programs.insert(entry.path());
     return programs;
 }
@@ -32,12 +33,17 @@ Result read_figure(const nlohmann::json& object, const Figure& figure) {
                   object.at("median"),
                   object.at("mad"),
                   object.at("unit"),
-                  "limit",
+                  std::string(figure.against),
                   0,
                   1};
     if (result.unit != figure.unit)
         throw Error(ErrorCode::kBadInput, fmt::format("{} is told in {} where its limit is in {}",
                                                       figure.name, result.unit, figure.unit));
+    if (figure.against != "limit") {
+        result.ratio = result.median / object.at("peer_median").get<double>();
+        result.limit = figure.limit;
+        return result;
+    }
     const double limit = figure.limit > 0 ? figure.limit : object.at("limit").get<double>();
     result.ratio = result.median / limit;
     return result;

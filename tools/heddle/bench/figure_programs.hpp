@@ -1,7 +1,9 @@
-// Runs the programs bench/cores_*, which measure one part of heddle each, and reads their figures.
+// Runs the programs bench/cores_* and tasks_*, which measure one part of heddle each, and reads their
+// figures.
 //
 // Such a program takes --quick or nothing, and prints one JSON object a line: name, n, median, mad, unit, and
-// limit where it depends on the run. The table of limits is in benchmarks.cpp.
+// limit where it depends on the run, peer_median where there is a peer. The table of them is in
+// benchmarks.cpp.
 #pragma once
 
 #include <functional>
