@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-ComponentCpus::ComponentCpus(Exchange& exchange, std::string name, CpuSet owned)
-    : exchange_(exchange), name_(std::move(name)), owned_(std::move(owned)) {}
+ComponentCpus::ComponentCpus(Exchange& exchange, std::string name, CpuSet owned, CpuSet among)
+    : exchange_(exchange), name_(std::move(name)), owned_(std::move(owned)), among_(std::move(among)) {}
 
 void ComponentCpus::start(std::function<void()> changed) {
     component_.emplace(exchange_, name_, owned_);
@@ -44,8 +44,15 @@ void ComponentCpus::ask() {
     // Requests that wait are replaced, not added to. Where too many wait already, those that come later in
     // the program's life ask again with the next change of demand.
     (void)component_->acquire_cpus(0);
-    const int lack = demand_ - component_->usable().count();
-    if (lack > 0) (void)component_->acquire_cpus(lack);
+    const CpuSet usable = component_->usable();
+    const int lack = demand_ - usable.count();
+    if (lack <= 0) return;
+    if (among_.empty())
+        (void)component_->acquire_cpus(lack);
+    else
+        (void)component_->acquire_cpu_mask(exchange_.ask([&](const Ledger& ledger) {
+            return ledger.machine().nearest(usable, (among_ | owned_) - usable, lack);
+        }));
 }
 
 }  // namespace heddle

@@ -16,8 +16,9 @@ namespace heddle {
 
 class ComponentCpus final : public CpuProvider {
   public:
-    /// A pool on `owned`, which may be empty: it then runs on what others lend.
-    ComponentCpus(Exchange& exchange, std::string name, CpuSet owned);
+    /// A pool on `owned`, which may be empty: it then runs on what others lend, and of that on `among` alone
+    /// where that is not empty.
+    ComponentCpus(Exchange& exchange, std::string name, CpuSet owned, CpuSet among = {});
 
     /// Attaches. Throws as Component's constructor.
     void start(std::function<void()> changed) override;
@@ -33,7 +34,7 @@ class ComponentCpus final : public CpuProvider {
 
     Exchange& exchange_;
     std::string name_;
-    CpuSet owned_;
+    CpuSet owned_, among_;
     std::optional<Component> component_;
     int demand_ = 0;  // only in the pool's calls, which come one at a time
 };

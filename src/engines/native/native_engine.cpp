@@ -1,0 +1,168 @@
+#include "engines/native/native_engine.hpp"
+
+#include <utility>
+
+#include "cores/futex.hpp"
+
+namespace heddle {
+namespace {
+
+/// A thread that waits looks after so many tasks whether it may stop.
+constexpr int kLookEvery = 64;
+
+WorkerPoolOptions pool_options(const EngineOptions& options) {
+    WorkerPoolOptions result;
+    result.limits.max = std::max(1, options.workers - 1);
+    return result;
+}
+
+void full_fence() {
+#ifdef __SANITIZE_THREAD__
+    // ThreadSanitizer does not know fences; a read-modify-write that all take part in does as well.
+    static std::atomic<int> meeting_point;
+    meeting_point.fetch_add(1, std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace
+
+NativeEngine::NativeEngine(const EngineOptions& options)
+    : host_(options.host),
+      one_at_a_time_(options.workers == 1),
+      pool_(options.machine, options.provider, *this, pool_options(options)) {}
+
+NativeEngine::~NativeEngine() {
+    pool_.stop();
+}
+
+void NativeEngine::ready(Lane& lane, Task& task) {
+    if (task.priority != 0)
+        urgent_.push(task);
+    else
+        lane.queue.push(task);
+    announce();
+}
+
+void NativeEngine::announce() {
+    full_fence();
+    if (sleepers_.load(std::memory_order_relaxed) > 0 &&
+        !(one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed))) {
+        news_.fetch_add(1, std::memory_order_relaxed);
+        futex_wake(news_, 1);
+        return;
+    }
+    pool_.work_arrived();
+}
+
+void NativeEngine::notify() {
+    full_fence();
+    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    news_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(news_, INT_MAX);
+}
+
+Task* NativeEngine::next(Lane& lane) noexcept {
+    if (Task* task = urgent_.pop(false)) return task;
+    return lane.queue.pop();
+}
+
+/// What to run after a task that made `continuation` possible, if any.
+Task* NativeEngine::after(Lane& lane, Task* continuation) noexcept {
+    if (continuation == nullptr) return next(lane);
+    if (urgent_.empty()) return continuation;
+    Task* urgent = urgent_.pop(false);
+    if (urgent == nullptr) return continuation;
+    keep(lane, *continuation);
+    return urgent;
+}
+
+Task* NativeEngine::steal(Lane& lane) noexcept {
+    const uint32_t lanes = host_.all_lanes().size();
+    Task* stolen[ReadyQueue::kMostStolen];
+    for (uint32_t i = 1; i < lanes; ++i) {
+        const size_t count = host_.all_lanes()[(lane.index + i) % lanes].queue.steal(stolen);
+        if (count == 0) continue;
+        for (size_t kept = 1; kept < count; ++kept) keep(lane, *stolen[kept]);
+        if (count > 1) announce();
+        return stolen[0];
+    }
+    return nullptr;
+}
+
+Task* NativeEngine::find(Lane& lane) noexcept {
+    if (Task* task = next(lane)) return task;
+    if (Task* task = steal(lane)) return task;
+    return urgent_.pop(true);
+}
+
+bool NativeEngine::may_have_work() noexcept {
+    if (one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed)) return false;
+    if (!urgent_.empty()) return true;
+    const uint32_t lanes = host_.all_lanes().size();
+    for (uint32_t i = 0; i < lanes; ++i)
+        if (host_.all_lanes()[i].queue.size() > 0) return true;
+    return false;
+}
+
+void NativeEngine::keep(Lane& lane, Task& task) noexcept {
+    try {
+        lane.queue.push(task);
+    } catch (const std::bad_alloc&) {
+        // Without room for it it runs here and now.
+        for (Task* now = &task; now != nullptr;) now = host_.run(lane, *now);
+    }
+}
+
+bool NativeEngine::run_one(Worker& worker) {
+    if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
+    Lane& lane = host_.lane();
+    Task* task = find(lane);
+    const bool found = task != nullptr;
+    if (found) worker.found_work();
+    while (task != nullptr && !worker.should_leave()) {
+        task = after(lane, host_.run(lane, *task));
+        if (task == nullptr) task = find(lane);
+    }
+    if (task != nullptr) keep(lane, *task);
+    host_.flush(lane);
+    if (one_at_a_time_) seat_taken_.store(false);
+    if (found) announce();
+    return found;
+}
+
+bool NativeEngine::help(Lane& lane) {
+    if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
+    Task* task = find(lane);
+    const bool found = task != nullptr;
+    for (int i = 0; i < kLookEvery && task != nullptr; ++i) task = after(lane, host_.run(lane, *task));
+    if (task != nullptr) keep(lane, *task);
+    host_.flush(lane);
+    if (one_at_a_time_) seat_taken_.store(false);
+    return found;
+}
+
+void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
+    host_.flush(lane);
+    while (!reached())
+        if (!help(lane)) sleep(reached);
+    if (may_have_work()) announce();
+}
+
+void NativeEngine::sleep(const std::function<bool()>& reached) {
+    const uint32_t seen = news_.load(std::memory_order_relaxed);
+    sleepers_.fetch_add(1, std::memory_order_relaxed);
+    full_fence();
+    if (!reached() && !may_have_work()) futex_wait(news_, seen, Time::max());
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+extern const EngineFactory kNativeEngine;
+const EngineFactory kNativeEngine{"native", [] { return std::string(); },
+                                  [] { return std::string(HEDDLE_VERSION); },
+                                  [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                                      return std::make_unique<NativeEngine>(options);
+                                  }};
+
+}  // namespace heddle

@@ -1,0 +1,87 @@
+// Engine: what runs tasks. One implementation a folder of src/engines.
+//
+// A runtime has one at a time and calls it from any thread, inside tasks too. Tasks reach it by ready() when
+// nothing is before them any more; engines with a graph of their own say so (`own_graph`) and get every task
+// by insert() instead, with its accesses. Either way the engine runs each once by EngineHost::run(), on any
+// thread of its own or of those in wait_until(), bound to CPUs that its provider lets it use. A plug-in needs
+// nothing of libheddle.so but these headers: all that it calls is virtual or inline.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cores/cpu_provider.hpp"
+#include "heddle/machine.hpp"
+#include "heddle/task.hpp"
+#include "tasks/lane.hpp"
+
+namespace heddle {
+
+/// The runtime, as its engine sees it. Outlives the engine. Any thread.
+class EngineHost {
+  public:
+    /// The calling thread's. Throws as lane_of().
+    [[nodiscard]] virtual Lane& lane() = 0;
+    /// Runs a task that could run, or cancels it, and ends it. Returns one that can run now on this thread,
+    /// or null; others are given to Engine::ready(). With a graph of its own, always null.
+    virtual Task* run(Lane& lane, Task& task) noexcept = 0;
+    /// Counts what ended on this lane. To be called before a thread sleeps or looks whether it has waited
+    /// enough.
+    virtual void flush(Lane& lane) noexcept = 0;
+    /// Of all threads that ever had to do with this runtime.
+    [[nodiscard]] virtual LaneTable& all_lanes() noexcept = 0;
+
+  protected:
+    ~EngineHost() = default;
+};
+
+struct EngineOptions {
+    EngineHost& host;
+    Machine machine;
+    /// Where the CPUs come from. The engine starts it, tells it what it can use, and stops it.
+    CpuProvider& provider;
+    CpuSet cpus;  ///< those that the provider may ever give, never empty
+    int workers;  ///< at most so many tasks at once, 1 or more; a thread in wait_until() is one of them
+};
+
+class Engine {
+  public:
+    /// Is called without tasks left in it, and not in a task. Ends what it started.
+    virtual ~Engine() = default;
+
+    /// Takes a task that could run. Throws std::bad_alloc; the caller then runs it itself.
+    virtual void ready(Lane& lane, Task& task) = 0;
+    /// With a graph of its own: takes a task that may have to wait for earlier ones.
+    virtual void insert(Lane& lane, Task& task) { ready(lane, task); }
+    [[nodiscard]] virtual bool own_graph() const { return false; }
+
+    /// Returns when `reached`, which is cheap and may be asked often, is true; helps meanwhile. The engine
+    /// looks again whenever a task has ended here, and after notify().
+    virtual void wait_until(Lane& lane, const std::function<bool()>& reached) = 0;
+    /// Something that a thread in wait_until() may wait for has come to pass.
+    virtual void notify() = 0;
+    /// Runs a task, if there is one at hand. For a producer that is far ahead.
+    virtual bool help(Lane& lane) = 0;
+};
+
+/// How an engine is found, asked for and made. Engines in libheddle.so have theirs in engine_registry.cpp;
+/// the others are plug-ins, libheddle-engine-NAME.so, with an extern "C" function heddle_engine() that
+/// returns one.
+struct EngineFactory {
+    const char* name;
+    /// "" where the engine could be made, else why not and what to do.
+    std::string (*problem)();
+    std::string (*version)();
+    /// Throws Error.
+    std::unique_ptr<Engine> (*make)(const EngineOptions& options);
+};
+
+/// By name in any case; loads plug-ins. Throws kInvalidArgument for an unknown name, kUnavailable for one
+/// that is known and not to be had.
+[[nodiscard]] const EngineFactory& find_engine(std::string_view name);
+[[nodiscard]] std::vector<EngineInfo> list_engines();
+
+}  // namespace heddle

@@ -1,0 +1,67 @@
+#include "tasks/failures.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "tasks/data_state.hpp"
+
+namespace heddle {
+
+void Failures::mark(Task& task, uint64_t failure) noexcept {
+    for (uint32_t i = 0; i < task.accesses; ++i)
+        if (Access& access = *task.access(i); access.mode != AccessMode::kIn)
+            access.data->failure.store(failure, std::memory_order_relaxed);
+}
+
+void Failures::healed(Task& task) noexcept {
+    mark(task, 0);
+}
+
+const Failures::Failure* Failures::find(uint64_t id) const {
+    const auto found = std::ranges::find(failures_, id, &Failure::id);
+    return found == failures_.end() ? nullptr : &*found;
+}
+
+uint64_t Failures::note(const SequenceState* sequence, std::exception_ptr error) {
+    try {
+        failures_.push_back({++last_id_, sequence, std::move(error)});
+    } catch (const std::bad_alloc&) {
+        // One failure less is told. Where it is the first at all, the room for it was made at the start.
+        return failures_.empty() ? 0 : failures_.back().id;
+    }
+    count_.store(failures_.size(), std::memory_order_release);
+    return last_id_;
+}
+
+void Failures::failed(Task& task, std::exception_ptr error) noexcept {
+    const std::lock_guard guard(mutex_);
+    mark(task, note(task.sequence, std::move(error)));
+}
+
+bool Failures::cancels(Task& task) noexcept {
+    const std::lock_guard guard(mutex_);
+    for (uint32_t i = 0; i < task.accesses; ++i) {
+        const Access& access = *task.access(i);
+        if (access.mode == AccessMode::kOut) continue;
+        const Failure* failure = find(access.data->failure.load(std::memory_order_relaxed));
+        if (failure == nullptr) continue;
+        const bool of_another = std::ranges::none_of(
+            failures_, [&](const Failure& other) { return other.sequence == task.sequence; });
+        mark(task, of_another ? note(task.sequence, failure->error) : failure->id);
+        return true;
+    }
+    return false;
+}
+
+std::exception_ptr Failures::take(const SequenceState& sequence) noexcept {
+    if (!any()) return nullptr;
+    const std::lock_guard guard(mutex_);
+    const auto first = std::ranges::find(failures_, &sequence, &Failure::sequence);
+    if (first == failures_.end()) return nullptr;
+    std::exception_ptr error = first->error;
+    std::erase_if(failures_, [&](const Failure& failure) { return failure.sequence == &sequence; });
+    count_.store(failures_.size(), std::memory_order_release);
+    return error;
+}
+
+}  // namespace heddle

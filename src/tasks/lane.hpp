@@ -1,0 +1,71 @@
+// Lane: what a thread has of its own in a runtime: free records, tasks that could run, tasks just finished.
+//
+// A thread gets one with its first insertion or wait and keeps it until it ends; then the lane is another
+// thread's, with the tasks that are left in it, which others may steal meanwhile. Only the thread itself uses
+// its lane, except for the queue. A fiber that was paused may be on another thread afterwards: ask again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "tasks/graph.hpp"
+#include "tasks/ready_queue.hpp"
+#include "tasks/task_memory.hpp"
+
+namespace heddle {
+
+/// A task that runs, on the stack of who runs it.
+struct TaskFrame {
+    Task* task;
+    std::shared_ptr<Domain> children;  ///< made with the first sequence in it
+    TaskFrame* below;                  ///< runs on the same stack, and goes on after this one
+};
+
+struct alignas(64) Lane {
+    ReadyQueue queue;
+    TaskMemory::Cache records;
+    /// Tasks that ended here and are not yet counted in their sequence.
+    SequenceState* finishing = nullptr;
+    uint32_t finished = 0;
+    TaskFrame* frame = nullptr;  ///< the task that runs now
+    uint32_t index = 0;
+    std::atomic<bool> in_engine{false};  ///< the thread may be in the engine; read by who switches it
+};
+
+/// All lanes of a runtime. Outlives it where a thread still has one.
+class LaneTable {
+  public:
+    static constexpr uint32_t kMost = 1024;
+
+    /// Calls with a lane whose thread is going.
+    using Leave = void (*)(detail::RuntimeState&, Lane&);
+    LaneTable(detail::RuntimeState& runtime, Leave leave) : runtime_(&runtime), leave_(leave) {}
+
+    /// Throws kLimit where kMost threads have one, std::bad_alloc.
+    [[nodiscard]] Lane& acquire();
+    void release(Lane& lane) noexcept;
+    /// The runtime is going.
+    void close() noexcept;
+
+    /// Lanes 0 to size() - 1 exist.
+    [[nodiscard]] uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
+    [[nodiscard]] Lane& operator[](uint32_t index) noexcept { return *lanes_[index]; }
+
+  private:
+    std::mutex mutex_;
+    detail::RuntimeState* runtime_;  // null once closed
+    Leave leave_;
+    std::array<std::unique_ptr<Lane>, kMost> lanes_;  // written under the mutex, before size_
+    std::array<bool, kMost> taken_{};
+    std::atomic<uint32_t> size_{0};
+};
+
+/// The calling thread's lane in the runtime that has this table. Throws as acquire() the first time.
+[[nodiscard]] Lane& lane_of(const std::shared_ptr<LaneTable>& table);
+/// The same where there is one, else null.
+[[nodiscard]] Lane* lane_if_any(const LaneTable& table) noexcept;
+
+}  // namespace heddle

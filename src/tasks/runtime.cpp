@@ -1,0 +1,30 @@
+#include "heddle/task.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle {
+
+Runtime::Runtime(RuntimeOptions options) : state_(std::make_unique<detail::RuntimeState>(options)) {}
+
+Runtime::~Runtime() = default;
+
+std::string Runtime::engine() const {
+    return state_->factory->name;
+}
+
+CpuSet Runtime::cpus() const {
+    return state_->cpus;
+}
+
+void Runtime::switch_engine(std::string_view engine) {
+    state_->switch_engine(engine);
+}
+
+void Runtime::wait() {
+    state_->wait_all();
+}
+
+std::vector<EngineInfo> Runtime::engines() {
+    return list_engines();
+}
+
+}  // namespace heddle

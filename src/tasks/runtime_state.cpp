@@ -1,0 +1,270 @@
+#include "tasks/runtime_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "cores/component_cpus.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle::detail {
+namespace {
+
+/// Of one sequence, before who inserts runs some: they are 16 MiB or so.
+constexpr uint64_t kFarAhead = 65'536;
+constexpr uint64_t kLookEvery = 1'024;
+/// Tasks that end on one lane before they are counted, at most: a shared counter is not for every task.
+constexpr uint32_t kCountEvery = 256;
+
+CpuSet cpus_for(const Machine& machine, const CpuSet& wanted) {
+    const CpuSet usable = allowance(machine).usable;
+    if (wanted.empty()) return usable;
+    if (const CpuSet beyond = wanted - usable; !beyond.empty())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "this process may not use CPUs " + beyond.to_list() + "; it may use " + usable.to_list());
+    return wanted;
+}
+
+int workers_for(int wanted, const CpuSet& cpus) {
+    if (wanted < 0)
+        throw Error(ErrorCode::kInvalidArgument, "a runtime cannot have " + std::to_string(wanted) +
+                                                     " workers: 0 stands for as many as CPUs");
+    return wanted == 0 ? cpus.count() : std::min(wanted, cpus.count());
+}
+
+}  // namespace
+
+/// The calling thread uses the engine; a switch waits for it, or it for a switch that has begun. Not for
+/// threads inside a task: what they are in has to end before the engine goes.
+class RuntimeState::InEngine {
+  public:
+    InEngine(RuntimeState& runtime, Lane& lane)
+        : lane_(lane), outer_(lane.in_engine.load(std::memory_order_relaxed)) {
+        if (outer_ || lane.frame != nullptr) return;
+        while (true) {
+            lane.in_engine.store(true, std::memory_order_seq_cst);
+            if (!runtime.switching_.load(std::memory_order_seq_cst)) return;
+            lane.in_engine.store(false, std::memory_order_seq_cst);
+            std::unique_lock lock(runtime.switch_mutex_);
+            runtime.switched_.notify_all();
+            runtime.switched_.wait(lock, [&] { return !runtime.switching_.load(); });
+        }
+    }
+    ~InEngine() {
+        if (!outer_) lane_.in_engine.store(false, std::memory_order_release);
+    }
+    InEngine(const InEngine&) = delete;
+    InEngine& operator=(const InEngine&) = delete;
+
+  private:
+    Lane& lane_;
+    bool outer_;
+};
+
+RuntimeState::RuntimeState(const RuntimeOptions& options)
+    : wanted_cpus(options.cpus),
+      cpus(cpus_for(machine, options.cpus)),
+      workers(workers_for(options.workers, cpus)),
+      root(std::make_shared<Domain>(nullptr)),
+      lanes(std::make_shared<LaneTable>(*this, [](RuntimeState& runtime, Lane& lane) {
+          runtime.flush(lane);
+          runtime.memory.empty(lane.records);
+      })) {
+    start_engine(find_engine(options.engine));
+}
+
+RuntimeState::~RuntimeState() {
+    wait_all();
+    stop_engine();
+    lanes->close();
+}
+
+void RuntimeState::start_engine(const EngineFactory& wanted) {
+    Exchange& exchange = Exchange::process();
+    // An owner of nothing: it runs on what lies idle in this process, and leaves it when it has no work.
+    provider = std::make_unique<ComponentCpus>(exchange, wanted.name, CpuSet(), wanted_cpus);
+    engine = wanted.make({*this, machine, *provider, cpus, workers});
+    factory = &wanted;
+}
+
+void RuntimeState::stop_engine() {
+    engine.reset();
+    provider.reset();
+}
+
+TaskFrame* RuntimeState::frame() noexcept {
+    const Lane* lane = lane_if_any(*lanes);
+    return lane == nullptr ? nullptr : lane->frame;
+}
+
+std::shared_ptr<Domain> RuntimeState::domain_here() {
+    TaskFrame* parent = frame();
+    if (parent == nullptr) return root;
+    if (parent->children == nullptr) parent->children = std::make_shared<Domain>(parent->task->sequence);
+    return parent->children;
+}
+
+void RuntimeState::enter(const std::shared_ptr<SequenceState>& sequence) {
+    const std::lock_guard guard(sequences_mutex_);
+    std::erase_if(sequences_, [](const auto& one) { return one.expired(); });
+    sequences_.push_back(sequence);
+}
+
+std::vector<std::shared_ptr<SequenceState>> RuntimeState::sequences() {
+    const std::lock_guard guard(sequences_mutex_);
+    std::vector<std::shared_ptr<SequenceState>> live;
+    for (const auto& one : sequences_)
+        if (auto sequence = one.lock()) live.push_back(std::move(sequence));
+    return live;
+}
+
+void RuntimeState::commit(Lane& lane, Task& task) {
+    const InEngine inside(*this, lane);
+    SequenceState& sequence = *task.sequence;
+    const uint64_t number = sequence.inserted.fetch_add(1, std::memory_order_relaxed);
+    try {
+        if (engine->own_graph()) {
+            engine->insert(lane, task);
+        } else if (task.accesses == 0 || graph.add(task, *sequence.domain)) {
+            make_ready(lane, task);
+        }
+    } catch (...) {
+        sequence.inserted.fetch_sub(1, std::memory_order_relaxed);
+        engine->notify();
+        throw;
+    }
+    if (number % kLookEvery == 0) help_if_far_ahead(lane, sequence);
+}
+
+void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
+    if (lane.frame != nullptr) return;
+    const auto ahead = [&] {
+        return sequence.inserted.load(std::memory_order_relaxed) -
+               sequence.finished.load(std::memory_order_relaxed);
+    };
+    if (ahead() < kFarAhead) return;
+    // Where nothing is at hand it is not for lack of hands, and who inserts goes on.
+    do {
+        if (!engine->help(lane)) break;
+        flush(lane);
+    } while (ahead() > kFarAhead / 2);
+    flush(lane);
+}
+
+Task* RuntimeState::run(Lane& lane, Task& task) noexcept {
+    if (!failures.any() || !failures.cancels(task)) {
+        TaskFrame frame{&task, nullptr, lane.frame};
+        lane.frame = &frame;
+        try {
+            task.body(task.closure(), BodyAction::kRun);
+            if (failures.any()) Failures::healed(task);
+        } catch (...) {
+            failures.failed(task, std::current_exception());
+        }
+        lane.frame = frame.below;
+    }
+    if (!task.trivial) task.body(task.closure(), BodyAction::kDestroy);
+    SequenceState& sequence = *task.sequence;
+    Task* next = Graph::finish(task);
+    memory.free(lane.records, task);
+    count(lane, sequence);
+    Task* continuation = nullptr;
+    while (next != nullptr) {
+        Task& one = *std::exchange(next, next->next);
+        if (continuation == nullptr && one.priority == 0)
+            continuation = &one;
+        else
+            make_ready(lane, one);
+    }
+    return continuation;
+}
+
+void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {
+    try {
+        engine->ready(lane, task);
+    } catch (...) {
+        // No memory to keep it: it runs here and now.
+        for (Task* now = &task; now != nullptr;) now = run(lane, *now);
+    }
+}
+
+void RuntimeState::count(Lane& lane, SequenceState& sequence) noexcept {
+    if (lane.finishing != &sequence || lane.finished == kCountEvery) {
+        flush(lane);
+        lane.finishing = &sequence;
+    }
+    ++lane.finished;
+}
+
+void RuntimeState::flush(Lane& lane) noexcept {
+    SequenceState* sequence = std::exchange(lane.finishing, nullptr);
+    if (sequence == nullptr) return;
+    const uint64_t count = std::exchange(lane.finished, 0);
+    // Read before the addition, after which the sequence may be gone. Who inserts more waits anew.
+    const uint64_t inserted = sequence->inserted.load(std::memory_order_acquire);
+    const uint64_t before = sequence->finished.fetch_add(count, std::memory_order_seq_cst);
+    if (before + count >= inserted) engine->notify();
+}
+
+void RuntimeState::wait_until_done(Lane& lane, SequenceState& sequence) {
+    const InEngine inside(*this, lane);
+    engine->wait_until(lane, [&] { return sequence.done(); });
+}
+
+void RuntimeState::wait(SequenceState& sequence) {
+    Lane& own = lane();
+    for (const TaskFrame* frame = own.frame; frame != nullptr; frame = frame->below)
+        for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
+             outer = outer->domain->parent())
+            if (outer == &sequence)
+                throw Error(
+                    ErrorCode::kInvalidArgument,
+                    "a task cannot wait for the sequence that it is in: it would wait for itself. Give what "
+                    "it is to wait for a sequence of its own");
+    wait_until_done(own, sequence);
+    if (std::exception_ptr error = failures.take(sequence)) std::rethrow_exception(std::move(error));
+}
+
+void RuntimeState::wait_all() {
+    Lane& own = lane();
+    for (const auto& sequence : sequences()) wait_until_done(own, *sequence);
+}
+
+bool RuntimeState::quiet() {
+    for (uint32_t i = 0; i < lanes->size(); ++i)
+        if ((*lanes)[i].in_engine.load(std::memory_order_seq_cst)) return false;
+    const auto live = sequences();
+    return std::ranges::all_of(live, [](const auto& sequence) { return sequence->done(); });
+}
+
+void RuntimeState::switch_engine(std::string_view name) {
+    const EngineFactory& wanted = find_engine(name);
+    Lane& own = lane();
+    if (own.frame != nullptr)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a task cannot switch the engine that runs it: let a thread outside of tasks do it");
+    std::unique_lock lock(switch_mutex_);
+    switched_.wait(lock, [&] { return !switching_.load(); });
+    switching_.store(true, std::memory_order_seq_cst);
+    lock.unlock();
+    while (!quiet()) {
+        for (const auto& sequence : sequences()) engine->wait_until(own, [&] { return sequence->done(); });
+        lock.lock();
+        switched_.wait_for(lock, std::chrono::milliseconds(1));
+        lock.unlock();
+    }
+    std::exception_ptr problem;
+    stop_engine();
+    try {
+        start_engine(wanted);
+    } catch (...) {
+        problem = std::current_exception();
+        start_engine(*factory);
+    }
+    lock.lock();
+    switching_.store(false, std::memory_order_seq_cst);
+    switched_.notify_all();
+    lock.unlock();
+    if (problem) std::rethrow_exception(problem);
+}
+
+}  // namespace heddle::detail

@@ -1,0 +1,103 @@
+// RuntimeState, SequenceState: what stands behind Runtime and Sequence.
+//
+// A RuntimeState holds the parts (memory, graph, failures, lanes, engine) and the way of a task through them:
+// Insertion -> Graph -> Engine -> run() -> Graph. Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "heddle/machine.hpp"
+#include "tasks/engine.hpp"
+#include "tasks/failures.hpp"
+#include "tasks/graph.hpp"
+#include "tasks/lane.hpp"
+#include "tasks/task_memory.hpp"
+
+namespace heddle::detail {
+
+struct SequenceState {
+    SequenceState(RuntimeState& its_runtime, std::shared_ptr<Domain> its_domain)
+        : runtime(its_runtime), domain(std::move(its_domain)) {}
+
+    RuntimeState& runtime;
+    std::shared_ptr<Domain> domain;
+    /// Tasks inserted, and those of them that ended and were counted. `finished` is written last, with
+    /// release: who reads both equal sees all that the tasks wrote, and nobody of them touches the sequence
+    /// any more.
+    alignas(64) std::atomic<uint64_t> inserted{0};
+    alignas(64) std::atomic<uint64_t> finished{0};
+
+    [[nodiscard]] bool done() const noexcept {
+        const uint64_t ended = finished.load(std::memory_order_acquire);
+        return ended == inserted.load(std::memory_order_acquire);
+    }
+};
+
+struct RuntimeState final : EngineHost {
+    explicit RuntimeState(const RuntimeOptions& options);
+    ~RuntimeState();
+    RuntimeState(const RuntimeState&) = delete;
+    RuntimeState& operator=(const RuntimeState&) = delete;
+
+    [[nodiscard]] Lane& lane() override { return lane_of(lanes); }
+    /// The task that the calling thread runs now, or null.
+    [[nodiscard]] TaskFrame* frame() noexcept;
+    /// Where tasks that the calling thread inserts into a new sequence are ordered.
+    [[nodiscard]] std::shared_ptr<Domain> domain_here();
+
+    /// Counts a task in and hands it to the graph or the engine. Throws std::bad_alloc; it is not counted
+    /// then.
+    void commit(Lane& lane, Task& task);
+    Task* run(Lane& lane, Task& task) noexcept override;
+    void flush(Lane& lane) noexcept override;
+    [[nodiscard]] LaneTable& all_lanes() noexcept override { return *lanes; }
+
+    void wait(SequenceState& sequence);
+    void wait_all();
+    void switch_engine(std::string_view name);
+
+    void enter(const std::shared_ptr<SequenceState>& sequence);
+
+    const Machine machine = Machine::detect();
+    const CpuSet wanted_cpus;  ///< by the program; empty: any
+    const CpuSet cpus;
+    const int workers;
+    TaskMemory memory;
+    Graph graph;
+    Failures failures;
+    std::shared_ptr<Domain> root;
+    std::shared_ptr<LaneTable> lanes;
+
+    const EngineFactory* factory;
+    std::unique_ptr<CpuProvider> provider;  ///< of the engine, and outlives it
+    std::unique_ptr<Engine> engine;
+
+  private:
+    class InEngine;
+
+    void make_ready(Lane& lane, Task& task) noexcept;
+    void start_engine(const EngineFactory& wanted);
+    void stop_engine();
+
+    void count(Lane& lane, SequenceState& sequence) noexcept;
+    void help_if_far_ahead(Lane& lane, SequenceState& sequence);
+    void wait_until_done(Lane& lane, SequenceState& sequence);
+    [[nodiscard]] std::vector<std::shared_ptr<SequenceState>> sequences();
+    [[nodiscard]] bool quiet();
+
+    /// The engine is being switched: threads outside of tasks insert and wait later. A thread says that it
+    /// uses the engine (Lane::in_engine) before it looks here, the switch looks at the lanes after it wrote
+    /// this; all seq_cst, so that one of the two sees the other.
+    std::atomic<bool> switching_{false};
+    std::mutex switch_mutex_;
+    std::condition_variable switched_;
+
+    std::mutex sequences_mutex_;
+    std::vector<std::weak_ptr<SequenceState>> sequences_;
+};
+
+}  // namespace heddle::detail

@@ -1,0 +1,78 @@
+// Task: one insertion, from its allocation to its end; and what orders it among others.
+//
+// A record of TaskMemory: this header, then its accesses, options and closure. Who inserts writes it until
+// commit; from then on it is the graph's, then the engine's that runs it, then free again. The memory of a
+// record stays a record of the same size for the life of its runtime, so that references to tasks that have
+// ended may be looked at (TaskRef).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "heddle/task.hpp"
+
+namespace heddle {
+
+struct DataState;
+struct Task;
+using detail::SequenceState;
+
+/// "When this ends, `to` waits for one thing less": an entry of a task's list of successors. It lies in an
+/// Access of one of the two.
+struct Edge {
+    Task* to;
+    Edge* next;
+};
+
+/// One datum of one task. `in` goes to the list of the task that this one follows; `out` to this task's own
+/// list, for the writer that follows this reader. No access has more than one of each.
+struct Access {
+    DataState* data;
+    Edge in, out;
+    AccessMode mode;
+};
+
+struct alignas(64) Task {
+    /// Tasks that wait for this one; closed() from its end on, and in records without accesses always. Pushed
+    /// to under the graph's lock, taken by who ends the task: acq_rel on both sides, so that successors see
+    /// what this task wrote.
+    std::atomic<Edge*> successors{closed()};
+    /// Of the insertion; written under the graph's lock, and only with accesses.
+    uint64_t id = 0;
+    /// Predecessors that have not ended, and a bias while they are being found. The release of each decrement
+    /// and the acquire of the last order all predecessors before the task.
+    std::atomic<int32_t> waits_for{0};
+    int32_t priority = 0;
+    uint32_t accesses = 0;
+    uint8_t size_class = 0;
+    bool trivial = true;
+    bool named = false;  ///< has TaskOptions behind its accesses
+    union {
+        SequenceState* sequence = nullptr;
+        Task* next_chain;  ///< in TaskMemory: of the first record of a chain
+    };
+    detail::Body body = nullptr;
+    Task* next = nullptr;  ///< in the one list that it is in: free records, or ready tasks
+
+    [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
+    [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }
+    [[nodiscard]] Access* access(uint32_t index) { return reinterpret_cast<Access*>(this + 1) + index; }
+    [[nodiscard]] void* closure() {
+        const size_t bytes = accesses * sizeof(Access) + sizeof(TaskOptions);
+        return reinterpret_cast<std::byte*>(this + 1) + (bytes + 15) / 16 * 16;
+    }
+    [[nodiscard]] TaskOptions& options() { return *reinterpret_cast<TaskOptions*>(access(accesses)); }
+};
+static_assert(sizeof(Task) == 64);
+
+/// A task that may have ended since, and its record been used again: under the graph's lock, live() tells.
+struct TaskRef {
+    Task* task = nullptr;
+    uint64_t id = 0;
+    Access* access = nullptr;
+
+    [[nodiscard]] bool live() const { return task != nullptr && task->id == id && !task->ended(); }
+};
+
+}  // namespace heddle

@@ -1,0 +1,126 @@
+#include "tasks/task_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <mutex>
+#include <new>
+
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+/// Records of 128 bytes, and two sizes for each doubling: 128, 192, 256, 384, 512, ...
+constexpr size_t kSmallest = 128;
+
+}  // namespace
+
+uint8_t TaskMemory::class_of(size_t bytes) {
+    if (bytes <= kSmallest) return 0;
+    const size_t doubling =
+        static_cast<size_t>(std::bit_width(bytes - 1)) - 1;  // 2^doubling < bytes <= 2^(doubling + 1)
+    const size_t half_way = size_t{3} << (doubling - 1);
+    return static_cast<uint8_t>(2 * (doubling - 7) + (bytes <= half_way ? 1 : 2));
+}
+
+size_t TaskMemory::bytes_of(uint8_t size_class) {
+    const size_t doubled = kSmallest << (size_class / 2);
+    return size_class % 2 == 0 ? doubled : doubled + doubled / 2;
+}
+
+TaskMemory::~TaskMemory() {
+    for (std::byte* slab : slabs_) ::operator delete(slab, kAlignment);
+}
+
+Task& TaskMemory::allocate(Cache& cache, size_t bytes) {
+    if (bytes > kLargest)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("a task's function, values and data take {} bytes, and {} is the most: pass "
+                                "large values by pointer, or as data",
+                                bytes, kLargest));
+    const uint8_t size_class = class_of(bytes);
+    auto& shelf = cache.shelves_[size_class];
+    if (shelf.open.first == nullptr) {
+        std::swap(shelf.open, shelf.full);
+        if (shelf.open.first == nullptr) shelf.open = take(size_class);
+    }
+    Task& task = *shelf.open.first;
+    shelf.open.first = task.next;
+    --shelf.open.length;
+    return task;
+}
+
+void TaskMemory::free(Cache& cache, Task& task) noexcept {
+    auto& shelf = cache.shelves_[task.size_class];
+    if (shelf.open.length >= kChain) {
+        if (shelf.full.first != nullptr) give(task.size_class, shelf.full);
+        shelf.full = std::exchange(shelf.open, {});
+    }
+    task.next = shelf.open.first;
+    shelf.open.first = &task;
+    ++shelf.open.length;
+}
+
+void TaskMemory::empty(Cache& cache) noexcept {
+    for (uint8_t size_class = 0; size_class < cache.shelves_.size(); ++size_class) {
+        auto& shelf = cache.shelves_[size_class];
+        for (Chain* chain : {&shelf.open, &shelf.full})
+            if (chain->first != nullptr) give(size_class, std::exchange(*chain, {}));
+    }
+}
+
+TaskMemory::Chain TaskMemory::take(uint8_t size_class) {
+    Middle& middle = middle_[size_class];
+    {
+        const std::lock_guard guard(middle.lock);
+        if (Task* first = middle.chains; first != nullptr) {
+            middle.chains = first->next_chain;
+            return {first, static_cast<uint32_t>(first->priority)};
+        }
+    }
+    return carve(size_class);
+}
+
+void TaskMemory::give(uint8_t size_class, Chain chain) noexcept {
+    Middle& middle = middle_[size_class];
+    chain.first->priority = static_cast<int32_t>(chain.length);
+    const std::lock_guard guard(middle.lock);
+    chain.first->next_chain = middle.chains;
+    middle.chains = chain.first;
+}
+
+TaskMemory::Chain TaskMemory::carve(uint8_t size_class) {
+    const size_t bytes = bytes_of(size_class);
+    const size_t count = std::max<size_t>(1, kSlab / bytes);
+    std::byte* slab = nullptr;
+    try {
+        slab = static_cast<std::byte*>(::operator new(count* bytes, kAlignment));
+        const std::lock_guard guard(slabs_lock_);
+        slabs_.push_back(slab);
+    } catch (const std::bad_alloc&) {
+        ::operator delete(slab, kAlignment);
+        throw Error(
+            ErrorCode::kLimit,
+            fmt::format("there is no memory for more tasks ({} bytes): wait for some of those inserted",
+                        count * bytes));
+    }
+    // All but the first chain go to the middle, in chains of the usual length.
+    Chain chain, first;
+    for (size_t i = count; i-- > 0;) {
+        Task* task = new (slab + i * bytes) Task;
+        task->size_class = size_class;
+        task->next = std::exchange(chain.first, task);
+        if (++chain.length < kChain && i > 0) continue;
+        if (i == 0)
+            first = chain;
+        else
+            give(size_class, chain);
+        chain = {};
+    }
+    return first;
+}
+
+}  // namespace heddle

@@ -1,0 +1,206 @@
+// Tasks run as if one after the other, wherever they run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "heddle/error.hpp"
+#include "heddle/task.hpp"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class TaskTest : public testing::Test {
+  protected:
+    Runtime runtime_;
+};
+
+TEST_F(TaskTest, WritersAndReadersOfADatumComeInOrder) {
+    Scalar<int> x(runtime_, 1), y(runtime_);
+    Sequence sequence(runtime_);
+    sequence.insert([](int& v) { v = 20; }, out(x));
+    sequence.insert([](const int& from, int& to) { to = from + 1; }, in(x), out(y));
+    sequence.insert([](int& v, int factor) { v *= factor; }, inout(x), value(2));
+    sequence.insert([](const int& from, int& to) { to += from; }, in(x), inout(y));
+    sequence.wait();
+    EXPECT_EQ(x.get(), 40);
+    EXPECT_EQ(y.get(), 61);
+}
+
+TEST_F(TaskTest, AChainOfManyTasks) {
+    Scalar<long> sum(runtime_, 0);
+    Sequence sequence(runtime_);
+    for (long i = 0; i < 100'000; ++i)
+        sequence.insert([](long& v, long k) { v = v * 3 + k; }, inout(sum), value(i));
+    sequence.wait();
+    long expected = 0;
+    for (long i = 0; i < 100'000; ++i) expected = expected * 3 + i;
+    EXPECT_EQ(sum.get(), expected);
+}
+
+TEST_F(TaskTest, ManyIndependentTasks) {
+    std::atomic<int> ran{0};
+    Sequence sequence(runtime_);
+    for (int i = 0; i < 200'000; ++i)
+        sequence.insert([&ran] { ran.fetch_add(1, std::memory_order_relaxed); });
+    sequence.wait();
+    EXPECT_EQ(ran, 200'000);
+}
+
+TEST_F(TaskTest, AWriterWaitsForAllReaders) {
+    Vector<int> x(runtime_, 100);
+    std::vector<int> seen(1000);
+    Sequence sequence(runtime_);
+    for (int round = 1; round <= 100; ++round) {
+        sequence.insert([round](std::span<int> v) { std::fill(v.begin(), v.end(), round); }, out(x));
+        for (int i = 0; i < 10; ++i) {
+            int& place = seen[static_cast<size_t>((round - 1) * 10 + i)];
+            sequence.insert(
+                [&place](std::span<const int> v) { place = std::accumulate(v.begin(), v.end(), 0); }, in(x));
+        }
+    }
+    sequence.wait();
+    for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], (static_cast<int>(i) / 10 + 1) * 100);
+}
+
+TEST_F(TaskTest, AnErrorReachesItsWaitAndCancelsWhatReadsItsResult) {
+    Scalar<int> a(runtime_, 1), b(runtime_, 1), c(runtime_, 1);
+    bool dependent = false, independent = false, healed = false;
+    Sequence sequence(runtime_);
+    sequence.insert([](int&) { throw std::runtime_error("no pivot"); }, inout(a));
+    sequence.insert([&](const int&, int&) { dependent = true; }, in(a), out(b));
+    sequence.insert([&](const int&) { dependent = true; }, in(b));
+    sequence.insert([&](int& v) { independent = true, v = 3; }, inout(c));
+    sequence.insert([&](int& v) { healed = true, v = 2; }, out(b));
+    EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<std::runtime_error>(HasSubstr("no pivot")));
+    EXPECT_FALSE(dependent);
+    EXPECT_TRUE(independent);
+    EXPECT_TRUE(healed);
+    // Told once; what comes afterwards runs.
+    sequence.insert([&](const int&) { dependent = true; }, in(a));
+    sequence.wait();
+    EXPECT_TRUE(dependent);
+}
+
+TEST_F(TaskTest, AnErrorReachesTheSequencesThatItConcerns) {
+    Scalar<int> a(runtime_), b(runtime_);
+    Sequence fails(runtime_), reads(runtime_), other(runtime_);
+    fails.insert([](int&) { throw std::runtime_error("broken"); }, out(a));
+    reads.insert([](const int&) {}, in(a));
+    other.insert([](int& v) { v = 7; }, out(b));
+    EXPECT_THAT([&] { reads.wait(); }, ThrowsMessage<std::runtime_error>(HasSubstr("broken")));
+    EXPECT_NO_THROW(other.wait());
+    EXPECT_THAT([&] { fails.wait(); }, ThrowsMessage<std::runtime_error>(HasSubstr("broken")));
+    EXPECT_EQ(b.get(), 7);
+}
+
+TEST_F(TaskTest, TasksInsertTasksAndWaitForThem) {
+    Vector<long> parts(runtime_, 64);
+    Scalar<long> total(runtime_);
+    Sequence sequence(runtime_);
+    sequence.insert(
+        [this](std::span<long> own) {
+            Sequence children(runtime_);
+            for (size_t i = 0; i < own.size(); ++i)
+                children.insert([&part = own[i], i] { part = static_cast<long>(i); });
+            children.wait();
+        },
+        out(parts));
+    sequence.insert(
+        [](std::span<const long> all, long& sum) { sum = std::accumulate(all.begin(), all.end(), 0L); },
+        in(parts), out(total));
+    sequence.wait();
+    EXPECT_EQ(total.get(), 64 * 63 / 2);
+}
+
+TEST_F(TaskTest, ATaskThatWaitsForItselfIsAnError) {
+    Scalar<int> x(runtime_);
+    Sequence sequence(runtime_);
+    sequence.insert([&] { sequence.wait(); });
+    EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("wait for itself")));
+    sequence.insert([&](int&) { (void)x.get(); }, out(x));
+    EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("uses itself")));
+}
+
+TEST_F(TaskTest, DataOfAnotherRuntimeAreRefused) {
+    Runtime other;
+    Scalar<int> x(other);
+    Sequence sequence(runtime_);
+    EXPECT_THAT([&] { sequence.insert([](int&) {}, out(x)); },
+                ThrowsMessage<Error>(HasSubstr("another runtime")));
+    x.release();
+    EXPECT_THAT([&] { sequence.insert([](int&) {}, out(x)); }, ThrowsMessage<Error>(HasSubstr("released")));
+}
+
+TEST_F(TaskTest, ManyThreadsInsertAtOnce) {
+    Scalar<long> sum(runtime_, 0);
+    Sequence shared(runtime_);
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            Sequence own(runtime_);
+            for (int i = 0; i < 5'000; ++i) {
+                shared.insert([](long& v) { ++v; }, inout(sum));
+                own.insert([](long& v) { ++v; }, inout(sum));
+            }
+            own.wait();
+        });
+    threads.clear();
+    shared.wait();
+    EXPECT_EQ(sum.get(), 40'000);
+}
+
+TEST_F(TaskTest, PrioritiesDecideWhoIsFirstOfThoseThatCouldRun) {
+    RuntimeOptions options;
+    options.workers = 1;
+    Runtime runtime(options);
+    std::vector<int> order;
+    Scalar<int> gate(runtime);
+    std::atomic<bool> open{false};
+    Sequence sequence(runtime);
+    sequence.insert([&](int&) { open.wait(false); }, out(gate));
+    for (const int priority : {-1, 3, 0, 7, 5})
+        sequence.insert(
+            {.priority = priority}, [&, priority](const int&) { order.push_back(priority); }, in(gate));
+    open = true;
+    open.notify_all();
+    sequence.wait();
+    EXPECT_THAT(order, testing::ElementsAre(7, 5, 3, 0, -1));
+}
+
+TEST(RuntimeTest, BadOptionsAreRefused) {
+    RuntimeOptions options;
+    options.engine = "warp";
+    EXPECT_THAT([&] { Runtime runtime(options); }, ThrowsMessage<Error>(HasSubstr("native, openmp")));
+    options.engine = "Native";
+    options.workers = -1;
+    EXPECT_THAT([&] { Runtime runtime(options); }, ThrowsMessage<Error>(HasSubstr("-1 workers")));
+    options.workers = 0;
+    options.cpus = CpuSet{4095};
+    EXPECT_THAT([&] { Runtime runtime(options); }, ThrowsMessage<Error>(HasSubstr("may not use CPUs 4095")));
+}
+
+TEST(RuntimeTest, SwitchesItsEngineWhileOthersInsert) {
+    Runtime runtime;
+    Scalar<long> sum(runtime, 0);
+    std::atomic<bool> stop{false};
+    std::atomic<long> inserted{0};
+    std::jthread inserter([&] {
+        Sequence sequence(runtime);
+        while (!stop) {
+            for (int i = 0; i < 100; ++i, ++inserted) sequence.insert([](long& v) { ++v; }, inout(sum));
+            sequence.wait();
+        }
+    });
+    for (int i = 0; i < 50; ++i) runtime.switch_engine("native");
+    stop = true;
+    inserter.join();
+    EXPECT_EQ(sum.get(), inserted);
+}
+
+}  // namespace
+}  // namespace heddle
