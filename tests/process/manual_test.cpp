@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -48,7 +49,39 @@ TEST(Manual, NamesEveryVariable) {
         EXPECT_NE(manual.find("*" + std::string(setting.name) + "*"), std::string::npos) << setting.name;
 }
 
+TEST(Manual, NamesNoVariableThatIsNone) {
+    std::set<std::string> known;
+    for (const heddle::Setting& setting : heddle::settings()) known.insert(std::string(setting.name));
+    for (const auto& entry : std::filesystem::directory_iterator(HEDDLE_TEST_DATA "/../packaging/man")) {
+        const std::string manual = page(entry.path().filename());
+        const std::regex variable("\\*(HEDDLE_[A-Z_]+)\\*");
+        for (std::sregex_iterator found(manual.begin(), manual.end(), variable);
+             found != std::sregex_iterator(); ++found)
+            EXPECT_TRUE(known.contains((*found)[1])) << entry.path() << ": " << (*found)[1];
+    }
+}
+
+TEST(Manual, NamesEveryCommand) {
+    const std::string help = output("heddle --help");
+    const std::string list = help.substr(help.find("Subcommands:"));
+    const std::string manual = page("heddle.1.scd");
+    const std::regex command("\n  ([a-z]+) ");
+    int count = 0;
+    for (std::sregex_iterator found(list.begin(), list.end(), command); found != std::sregex_iterator();
+         ++found) {
+        ++count;
+        EXPECT_NE(manual.find("\n*" + std::string((*found)[1]) + "*\n"), std::string::npos) << (*found)[1];
+    }
+    EXPECT_GE(count, 7);
+}
+
 TEST(Manual, NamesEveryOption) {
+    expect_options_described("heddle status", "heddle-status.1.scd");
+    expect_options_described("heddle top", "heddle-status.1.scd");
+    for (const char* command : {"record", "convert", "draw", "summary"})
+        expect_options_described(std::string("heddle trace ") + command, "heddle-trace.1.scd");
+    expect_options_described("heddle bench", "heddle-bench.1.scd");
+    expect_options_described("heddle demo", "heddle-bench.1.scd");
     expect_options_described("heddle info", "heddle-info.1.scd");
     expect_options_described("heddle run", "heddle-run.1.scd");
     expect_options_described("heddled", "heddled.8.scd");
