@@ -108,7 +108,8 @@ class HEDDLE_API Component {
     /// Lends what exceeds `max` CPUs, borrowed ones first, and never takes more from then on, its own
     /// included. 0: no limit.
     Outcome set_max_parallelism(int max);
-    /// disable: back to exactly what it owns, no requests; every call answers kDisabled until enable.
+    /// disable: back to exactly what it owns, no requests; every call above answers kDisabled until enable.
+    /// Questions and callbacks work as before.
     Outcome enable();
     Outcome disable();
 

@@ -48,6 +48,14 @@ class StatusTool : public testing::Test {
     Daemon daemon_{{topology_, {}, {}}};
 };
 
+TEST_F(StatusTool, WhatDoesNotArriveIsAFailure) {
+    if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+    for (const char* words : {"status", "status --json", "info", "top --count 1"}) {
+        const std::string said = output_of("(" + tool(words) + " > /dev/full; echo $?)");
+        EXPECT_THAT(said, testing::EndsWith("No space left on device\n1\n")) << words;
+    }
+}
+
 TEST_F(StatusTool, JsonHasTheKeysOfTheContract) {
     const WireClient a = client("weaver", 4);
     const json status = json::parse(output_of(tool("status --json")));

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/settings.hpp"
 #include "command.hpp"
@@ -15,6 +17,13 @@ std::string variables() {
     for (const heddle::Setting& setting : heddle::settings())
         text += fmt::format("  {:<28}{}\n", setting.name, setting.values);
     return text + "The manual, heddle(1), tells what they mean.";
+}
+
+/// What was printed may not have arrived: a full disk is no success.
+int whole_output(int exit_code) {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+    fmt::print(stderr, "heddle: cannot write to stdout: {}\n", std::strerror(errno));
+    return exit_code == heddle::tool::kDone ? heddle::tool::kFailed : exit_code;
 }
 
 }  // namespace
@@ -37,18 +46,16 @@ int main(int argc, char** argv) {
     add_top(app);
     try {
         app.parse(argc, argv);
-        return kDone;
+        return whole_output(kDone);
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::RuntimeError& ended) {
-        return ended.get_exit_code();  // of a command that was run
+        return whole_output(ended.get_exit_code());  // of a command that was run
     } catch (const CLI::ParseError& error) {
         const bool names_a_command = argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty();
-        if (names_a_command)
-            fmt::print(stderr, "heddle: there is no command '{}'\n", argv[1]);
-        else
-            fmt::print(stderr, "heddle: {}\n", error.what());
-        fmt::print(stderr, "Run heddle --help for what there is.\n");
+        const std::string what =
+            names_a_command ? fmt::format("there is no command '{}'", argv[1]) : std::string(error.what());
+        fmt::print(stderr, "heddle: {}; heddle --help tells what there is\n", what);
         return kUsage;
     } catch (const UsageError& error) {
         fmt::print(stderr, "heddle: {}\n", error.what());

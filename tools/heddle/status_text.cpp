@@ -19,9 +19,9 @@ char letter_of(uint32_t client) {
 std::string status_text(const ArbiterSnapshot& status) {
     int idle = 0;
     for (const auto& cpu : status.cpus) idle += cpu.client == 0 ? 1 : 0;
-    std::string text =
-        fmt::format("arbiter {}, policy {}, up {:.0f} s; {} CPUs, {} free, {} clients\n", status.pid,
-                    status.policy, status.uptime_s, status.cpus.size(), idle, status.clients.size());
+    std::string text = fmt::format("arbiter {}, policy {}, up {:.0f} s; {} CPUs, {} free, {} client{}\n",
+                                   status.pid, status.policy, status.uptime_s, status.cpus.size(), idle,
+                                   status.clients.size(), status.clients.size() == 1 ? "" : "s");
     text += fmt::format("core-seconds: {:.2f} used, {:.2f} of them lent, {:.2f} idle\n", status.used_s,
                         status.lent_s, status.idle_s);
     if (status.clients.empty()) return text;

@@ -1,5 +1,5 @@
-// heddle top: who holds which core, live. Five times a second on a terminal; without one, a snapshot a second
-// as lines.
+// heddle top: who holds which core, live. Five times a second on a terminal; without one, or where it cannot
+// be drawn on, a snapshot a second as lines.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <string_view>
 
 #include "command.hpp"
 #include "cores/observer.hpp"
@@ -81,10 +83,14 @@ void draw(const ArbiterSnapshot& status) {
     std::fflush(stdout);
 }
 
+bool can_draw() {
+    const std::string_view type = std::getenv("TERM") == nullptr ? "" : std::getenv("TERM");
+    return ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDIN_FILENO) != 0 && !type.empty() && type != "dumb";
+}
+
 void top(int count) {
     Observer observer(Observer::default_path());
-    const bool terminal = ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDIN_FILENO) != 0;
-    if (terminal && count == 0) {
+    if (count == 0 && can_draw()) {
         const Screen screen;
         do draw(observer.status());
         while (!Screen::wait(200ms));

@@ -48,7 +48,7 @@ enum { kOptionCount = sizeof kOptions / sizeof *kOptions };
 static int usage(const char* format, const char* detail) {
     fprintf(stderr, "heddle run: ");
     fprintf(stderr, format, detail);
-    fprintf(stderr, "\nRun heddle run --help for what there is.\n");
+    fprintf(stderr, "; heddle run --help tells what there is\n");
     return kUsage;
 }
 
