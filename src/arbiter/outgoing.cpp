@@ -34,7 +34,10 @@ void Server::apply_actions() {
 }
 
 void Server::apply(const Publish& publish) {
-    if (publish.wake) save(publish.client, publish.cpus);
+    if (publish.wake) {
+        save(publish.client, publish.cpus);
+        fit_fence(publish.client);
+    }
     Connection* connection = connection_of(publish.client);
     if (connection == nullptr || connection->grant_page() == nullptr) return;
     heddle_grant_page& page = *connection->grant_page();
@@ -47,22 +50,6 @@ void Server::apply(const Publish& publish) {
     send_or_wait(*connection);
     // Its demand may have changed while it was not told to say so.
     if (publish.contended) read_page(*connection, false);
-}
-
-void Server::apply(const Fence& fence) {
-    Connection* connection = connection_of(fence.client);
-    const auto away = away_.find(fence.client);
-    if (connection == nullptr && away == away_.end()) return;
-    if (connection != nullptr) read_releases(*connection, arbiter_.leaving_of(fence.client), true);
-    const pid_t pid = connection != nullptr ? connection->peer.pid : away->second.process.pid;
-    HEDDLE_FAILPOINT(fence_begins);
-    // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
-    const bool bound = fence.cpus.empty() || arbiter_.machine().synthetic() ||
-                       os_.bind_process(pid, fence.cpus.to_native()) == 0;
-    log(fmt::format("client {} did not leave in time and was {}", fence.client.value,
-                    bound ? "bound" : "not to be bound"));
-    HEDDLE_FAILPOINT(fence_is_done);
-    arbiter_.fenced(fence.client, bound, clock_.now());
 }
 
 void Server::apply(const Event& event) {
@@ -118,6 +105,9 @@ void Server::send_status(Connection& connection) {
         message.weight = static_cast<uint32_t>(client.weight);
         message.target = static_cast<uint32_t>(client.target);
         message.away = client.away ? 1 : 0;
+        if (fenced_.contains(client.client))
+            message.fenced =
+                fence_.holds(process_of(client.client)) ? HEDDLE_FENCED_BY_CPUSET : HEDDLE_FENCED_BY_AFFINITY;
         message.cpu_time_us = static_cast<uint64_t>(client.cpu_time / std::chrono::microseconds(1));
         message.granted = mask_of(client.granted);
         message.owned = mask_of(client.owned);

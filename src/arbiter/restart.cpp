@@ -58,10 +58,12 @@ ClientId Server::who_returns(const Connection& connection, const std::string& na
 
 void Server::forget_away(std::map<ClientId, Away>::iterator away, bool died) {
     const ClientId client = away->first;
+    const pid_t process = away->second.process.pid;
     HEDDLE_FAILPOINT(server_forgets_one_away);
     closed_.push_back(away->second.pidfd.get());
     away_by_pidfd_.erase(away->second.pidfd.get());
     away_.erase(away);
+    forget_fenced(client, process);
     if (const auto place = places_.extract(client)) saved_.remove(place.mapped());
     arbiter_.leave(client, died, clock_.now());  // where it returned it has left already
 }

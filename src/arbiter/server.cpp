@@ -38,7 +38,8 @@ Server::Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int l
       clock_(clock),
       started_(clock.now()),
       idle_since_(started_),
-      saved_(config_.state_path, os) {
+      saved_(config_.state_path, os),
+      fence_(os, config_.fence_tag) {
     if (listening >= 0) {
         listening_ = Descriptor(listening);
     } else {
@@ -76,7 +77,11 @@ void Server::run() {
 }
 
 bool Server::turn() {
-    if (!std::exchange(restored_, true)) restore_clients();
+    if (!std::exchange(restored_, true)) {
+        tell_what_fences();
+        fence_.remove_leftovers();
+        restore_clients();
+    }
     std::array<epoll_event, 64> events;
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
     if (ready < 0 && !is_passing(ready)) fail(ready, "epoll_wait");
@@ -106,6 +111,7 @@ bool Server::turn() {
     }
     end_silent_handshakes();
     forget_those_away_too_long();
+    look_at_fenced();
     if (arbiter_.lacking()) take_lent(false);
     if (accept_again_at_ && clock_.now() >= *accept_again_at_) resume_accepting();
     if (std::exchange(retry_writable_, false))
@@ -126,6 +132,8 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
     for (const auto& [fd, connection] : connections_)
         if (!connection->registered) at(connection->handshake_deadline);
     if (!away_.empty()) at(started_ + config_.away_at_most);
+    for (const auto& [client, fenced] : fenced_)
+        if (!fence_.holds(process_of(client))) at(fenced.look_at);
     if (accept_again_at_) at(*accept_again_at_);
     if (retry_writable_) at(clock_.now() + kPause);
     if (config_.idle_exit && connections_.empty() && away_.empty()) at(idle_since_ + *config_.idle_exit);
@@ -241,6 +249,7 @@ void Server::handle(Connection& connection, Request request) {
         HEDDLE_FAILPOINT(server_hears_of_leaving);
         read_releases(connection, arbiter_.leaving_of(connection.client), true);
         arbiter_.obeyed(connection.client, left->epoch, clock_.now());
+        end_fence_of_one_that_obeys(connection.client, left->epoch);
     } else if (const auto* limits = std::get_if<LimitsRequest>(&request)) {
         HEDDLE_FAILPOINT(server_changes_limits);
         arbiter_.set_limits(connection.client, limits->min, limits->max, limits->weight, clock_.now());
@@ -269,6 +278,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (!connection.make_pages(os_))
         return refuse(connection, HEDDLE_REFUSED_FULL, "no memory for the client's pages");
     HEDDLE_FAILPOINT(server_has_pages);
+    fence_.admit(connection.peer.pid);
     connection.client_page()->demand = static_cast<uint32_t>(request.demand);
     Registration registration{request.name,        static_cast<uint32_t>(connection.peer.pid),
                               connection.peer.uid, request.demand,
@@ -348,6 +358,7 @@ void Server::refuse(Connection& connection, uint32_t code, const std::string& re
 void Server::close(Connection& connection, bool died) {
     const int fd = connection.socket.get();
     const ClientId client = connection.client;
+    const pid_t process = connection.peer.pid;
     HEDDLE_FAILPOINT(server_closes);
     if (client != ClientId{}) read_releases(connection, arbiter_.cpus_of(client), false);
     closed_.push_back(fd);
@@ -361,6 +372,7 @@ void Server::close(Connection& connection, bool died) {
     HEDDLE_FAILPOINT(server_closed);
     if (client != ClientId{}) {
         forget_peer(client);
+        forget_fenced(client, process);
         if (const auto place = places_.extract(client)) saved_.remove(place.mapped());
         arbiter_.leave(client, died, clock_.now());
         log(fmt::format("client {} {}", client.value, died ? "died" : "left"));
@@ -397,7 +409,7 @@ void Server::read_page(Connection& connection, bool urgent) {
                      lasting, urgent, now);
 }
 
-Server::Connection* Server::connection_of(ClientId client) {
+Server::Connection* Server::connection_of(ClientId client) const {
     const auto place = sockets_by_client_.find(client);
     return place == sockets_by_client_.end() ? nullptr : connections_.at(place->second).get();
 }

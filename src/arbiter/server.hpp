@@ -14,6 +14,7 @@
 #include <string>
 
 #include "arbiter/arbiter.hpp"
+#include "arbiter/cpuset_fence.hpp"
 #include "arbiter/memory_reserve.hpp"
 #include "arbiter/saved_clients.hpp"
 #include "base/clock.hpp"
@@ -33,6 +34,8 @@ struct ServerConfig {
     std::string state_path;
     /// How long a living client of the arbiter before may take to come back.
     Nanoseconds away_at_most = std::chrono::seconds(10);
+    /// Tells this arbiter's cpuset groups from those of others (cpuset_fence.hpp); empty: it makes none.
+    std::string fence_tag;
     std::optional<Nanoseconds> idle_exit;  ///< stop after so long without a connection
     /// Spent where the system has no memory left: then nobody new is taken in, and whoever asks for the
     /// status or watches is hung up on. Outlives the server; none: an allocation that fails ends run().
@@ -73,6 +76,15 @@ class Server {
         std::string name;
     };
 
+    /// A client that was kept from CPUs by force, and has not done since what it was asked to.
+    struct Fenced {
+        CpuSet off;  ///< the CPUs, without those that it got again
+        Time look_at;
+        Nanoseconds rest;  ///< after that look
+        int offences = 0;  ///< how often it undid the fence
+        bool obeyed = false;
+    };
+
     void accept_some();
     void pause_accepting();
     void resume_accepting();
@@ -106,6 +118,18 @@ class Server {
     void apply_actions();
     void apply(const Publish& publish);
     void apply(const Fence& fence);
+    void fence_off(ClientId client, const CpuSet& off);
+    void look_at_fenced();
+    void look_at(ClientId client, Fenced& fenced);
+    /// In the log once, where no cpuset group can be had.
+    void tell_what_fences();
+    /// The client obeys `epoch` of its grant.
+    void end_fence_of_one_that_obeys(ClientId client, uint32_t epoch);
+    void forget_fenced(ClientId client, pid_t process);
+    void fit_fence(ClientId client);
+    [[nodiscard]] pid_t process_of(ClientId client) const;
+    /// All clients that a process is: the CPUs that it may still be on, or with `stays`, that it may stay on.
+    [[nodiscard]] CpuSet cpus_of_process(pid_t process, bool stays) const;
     void apply(const NameSuccessor& named);
     void apply(const NameLender& named);
     void apply(const Event& event);
@@ -117,7 +141,7 @@ class Server {
     [[nodiscard]] bool short_of_memory() const {
         return config_.reserve != nullptr && config_.reserve->spent();
     }
-    [[nodiscard]] Connection* connection_of(ClientId client);
+    [[nodiscard]] Connection* connection_of(ClientId client) const;
     [[nodiscard]] std::optional<Nanoseconds> time_to_wait() const;
     void end_silent_handshakes();
 
@@ -138,6 +162,8 @@ class Server {
     std::map<ClientId, int> places_;  // in saved_
     std::map<ClientId, Away> away_;
     std::map<int, ClientId> away_by_pidfd_;
+    CpusetFence fence_;
+    std::map<ClientId, Fenced> fenced_;
     std::vector<int> closed_;  // during this turn: events for them are stale
     std::atomic<bool> stopping_ = false;
     std::map<int, std::function<void()>> callbacks_;  // by descriptor

@@ -64,6 +64,13 @@
     POINT(restore_keeps_a_client)        \
     POINT(server_forgets_one_away)
 
+/* Where it holds a client by a cpuset group, and lets it go: */
+#define HEDDLE_FENCE_FAILPOINTS(POINT) \
+    POINT(cpuset_is_made)              \
+    POINT(cpuset_is_set)               \
+    POINT(cpuset_holds)                \
+    POINT(cpuset_lets_go)
+
 /* Where it ends as it was asked to: */
 #define HEDDLE_END_FAILPOINTS(POINT) POINT(daemon_ends)
 
@@ -115,8 +122,9 @@
 #define HEDDLE_FAILPOINT_NUMBER(name) heddle_failpoint_##name,
 enum heddle_failpoint {
     HEDDLE_START_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_ARBITER_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
-        HEDDLE_END_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_CLIENT_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
-            HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) heddle_failpoint_count
+        HEDDLE_FENCE_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_END_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
+            HEDDLE_CLIENT_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
+                HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) heddle_failpoint_count
 };
 
 /* Which passage of `name` is the last; 0: none. */

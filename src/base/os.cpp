@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -29,8 +30,23 @@
 namespace heddle {
 namespace {
 
+constexpr size_t kAffinityWords = 1024;  // of a mask as large as any kernel's
+
 int result(long value) {
     return value < 0 ? -errno : static_cast<int>(value);
+}
+
+/// Calls visit with each thread of a process, as far as they are there at the time; 0, or -errno where the
+/// process is not there.
+template <class Visit>
+int for_each_thread(pid_t pid, Visit visit) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir(fmt::format("/proc/{}/task", pid).c_str()),
+                                                    ::closedir);
+    if (tasks == nullptr) return -errno;
+    while (const dirent* entry = ::readdir(tasks.get()))
+        if (const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10)); thread > 0)
+            visit(thread);
+    return 0;
 }
 
 }  // namespace
@@ -202,19 +218,59 @@ int Os::prefer_short_turns() {
 }
 
 int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {
-    const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir(fmt::format("/proc/{}/task", pid).c_str()),
-                                                    ::closedir);
-    if (tasks == nullptr) return -errno;
     int failure = 0;
-    while (const dirent* entry = ::readdir(tasks.get())) {
-        const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-        if (thread <= 0) continue;
+    const int found = for_each_thread(pid, [&](pid_t thread) {
         if (::sched_setaffinity(thread, mask.size() * sizeof(long),
                                 reinterpret_cast<const cpu_set_t*>(mask.data())) != 0 &&
             errno != ESRCH)
             failure = -errno;
-    }
-    return failure;
+    });
+    return found < 0 ? found : failure;
+}
+
+int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask) {
+    int may = 0;
+    std::vector<unsigned long> own(kAffinityWords);
+    const int found = for_each_thread(pid, [&](pid_t thread) {
+        const long bytes = ::syscall(SYS_sched_getaffinity, thread, own.size() * sizeof(own[0]), own.data());
+        const size_t words = bytes < 0 ? 0 : static_cast<size_t>(bytes) / sizeof(own[0]);
+        for (size_t i = 0; i < std::min(words, mask.size()); ++i)
+            if ((own[i] & mask[i]) != 0) may = 1;
+    });
+    return found < 0 ? found : may;
+}
+
+std::optional<std::string> Os::read(const std::string& path) const {
+    return SystemFiles{}.read(path);
+}
+
+int Os::write(const std::string& path, const std::string& text) {
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW));
+    if (!file.valid()) return -errno;
+    const ssize_t written = ::write(file.get(), text.data(), text.size());
+    if (written < 0) return -errno;
+    return static_cast<size_t>(written) == text.size() ? 0 : -EIO;
+}
+
+int Os::make_folder(const std::string& path) {
+    return result(::mkdir(path.c_str(), 0755));
+}
+
+int Os::remove_folder(const std::string& path) {
+    return result(::rmdir(path.c_str()));
+}
+
+std::vector<std::string> Os::folders_in(const std::string& path) {
+    std::vector<std::string> names;
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+    if (folder == nullptr) return names;
+    while (const dirent* entry = ::readdir(folder.get()))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    return names;
+}
+
+bool Os::may_write(const std::string& path) {
+    return ::access(path.c_str(), W_OK) == 0;
 }
 
 }  // namespace heddle

@@ -1,8 +1,8 @@
 // Os: every system call of the daemon behind one narrow interface, so that tests inject any errno at any
 // call.
 //
-// Each function does what the system call of its name does and returns -errno on failure. No state; any
-// thread.
+// Each function does what the system call of its name does and returns -errno on failure. It is also the
+// FileSystem that the daemon reads /proc and /sys by. No state; any thread.
 #pragma once
 
 #include <sched.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/file_system.hpp"
 
 namespace heddle {
 
@@ -46,9 +47,17 @@ struct PeerCredentials {
     return result == -EAGAIN || result == -EINTR || result == -ENOMEM || result == -ENOBUFS;
 }
 
-class Os {
+class Os : public FileSystem {
   public:
-    virtual ~Os() = default;
+    [[nodiscard]] std::optional<std::string> read(const std::string& path) const override;
+    /// Writes to a file that exists, all in one call, as the kernel's own files ask for.
+    virtual int write(const std::string& path, const std::string& text);
+    virtual int make_folder(const std::string& path);
+    /// Removes an empty folder; a control group counts as empty where it has neither processes nor children.
+    virtual int remove_folder(const std::string& path);
+    /// The names of the folders in a folder; none where it cannot be read.
+    virtual std::vector<std::string> folders_in(const std::string& path);
+    virtual bool may_write(const std::string& path);
 
     virtual int socket_seqpacket();
     /// Binds to a path and listens. `backlog` connections may wait.
@@ -87,6 +96,8 @@ class Os {
     virtual int prefer_short_turns();
     /// Binds each thread of a process; 0 when every thread that still lives was bound.
     virtual int bind_process(pid_t pid, const std::vector<unsigned long>& mask);
+    /// 1 where some thread of the process may run on a CPU of the mask, 0 where none may.
+    virtual int process_may_use(pid_t pid, const std::vector<unsigned long>& mask);
 };
 
 }  // namespace heddle

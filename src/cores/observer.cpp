@@ -88,6 +88,7 @@ ArbiterSnapshot Observer::status() {
                                             cpus_of(c.owned),
                                             {},
                                             c.away != 0,
+                                            c.fenced,
                                             static_cast<double>(c.cpu_time_us) / 1e6});
                 break;
             }

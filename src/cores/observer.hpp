@@ -30,6 +30,7 @@ struct ArbiterSnapshot {
         CpuSet owned;        ///< empty under a policy without owners
         CpuSet lent;         ///< of its own, those that others hold
         bool away;           ///< of an arbiter before this one, alive, and not back yet
+        uint32_t fenced;     ///< as protocol.h says
         double cpu_seconds;  ///< core-seconds granted so far
     };
     uint32_t pid = 0;

@@ -197,6 +197,8 @@ typedef struct {
     } cpu[HEDDLE_STATUS_CPUS];
 } heddle_status_cpu_list;
 
+enum { HEDDLE_FENCED_BY_AFFINITY = 1, HEDDLE_FENCED_BY_CPUSET = 2 };
+
 typedef struct {
     heddle_header header;
     uint32_t client;
@@ -207,8 +209,8 @@ typedef struct {
     uint32_t max_cpus;
     uint32_t weight;
     uint32_t target;
-    uint32_t away; /* 1: it lives, and has not come back yet to this arbiter, which was started anew */
-    uint32_t reserved;
+    uint32_t away;   /* 1: it lives, and has not come back yet to this arbiter, which was started anew */
+    uint32_t fenced; /* 0, or HEDDLE_FENCED_BY_*: it is kept from CPUs that it did not leave when asked to */
     uint64_t cpu_time_us; /* core-microseconds granted so far */
     heddle_mask granted;
     heddle_mask owned;

@@ -159,6 +159,18 @@ void add_cpuset(const FileSystem& files, const std::vector<std::string>& directo
 
 }  // namespace
 
+std::optional<CpusetGroup> cpuset_group_of(const FileSystem& files, const std::string& process,
+                                           const std::string& thread) {
+    const std::string folder = "/proc/" + process + (thread.empty() ? "" : "/task/" + thread);
+    const std::string groups = files.read(folder + "/cgroup").value_or("");
+    const std::string mounts = files.read("/proc/self/mountinfo").value_or("");
+    for (const bool unified : {false, true}) {
+        const auto folders = group_directories(groups, mounts, unified ? "" : "cpuset");
+        if (!folders.empty()) return CpusetGroup{folders.front(), folders.back(), unified};
+    }
+    return std::nullopt;
+}
+
 CgroupLimits read_cgroup_limits(const FileSystem& files) {
     CgroupLimits limits;
     const std::string self = files.read("/proc/self/cgroup").value_or("");

@@ -1,4 +1,5 @@
-// What the control groups of this process allow: the cpuset and the CPU quota, of cgroup v1, v2 or both.
+// What the control groups of this process allow, the cpuset and the CPU quota, of cgroup v1, v2 or both; and
+// which group limits the CPUs of another process.
 //
 // Pure reading through FileSystem; any thread. Never throws on what it reads: a file that is missing or does
 // not parse limits nothing, because a limit that cannot be read must not stop a program.
@@ -23,5 +24,20 @@ struct CgroupLimits {
 /// above the mount (as in a container) cannot be seen; their cpuset shows in the group's effective one, their
 /// quota does not.
 [[nodiscard]] CgroupLimits read_cgroup_limits(const FileSystem& files);
+
+/// The innermost group by which the CPUs of a process are limited, as its folder, and the uppermost folder of
+/// that hierarchy that is mounted.
+struct CpusetGroup {
+    std::string folder;
+    std::string top;
+    bool unified;  ///< of cgroup v2
+    friend bool operator==(const CpusetGroup&, const CpusetGroup&) = default;
+};
+
+/// The group of a process or, with `thread`, of one of its threads ("self" is a process too). Of v1's cpuset
+/// where that is mounted, else of v2, whether or not it has the cpuset controller; nothing where there is
+/// neither, or the group is outside what is mounted.
+[[nodiscard]] std::optional<CpusetGroup> cpuset_group_of(const FileSystem& files, const std::string& process,
+                                                         const std::string& thread = "");
 
 }  // namespace heddle

@@ -30,6 +30,8 @@ class RecordedFiles final : public FileSystem {
         return found == files_.end() ? std::nullopt : std::optional(found->second);
     }
 
+    [[nodiscard]] const std::map<std::string, std::string>& all() const { return files_; }
+
   private:
     std::map<std::string, std::string> files_;
 };

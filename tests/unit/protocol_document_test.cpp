@@ -68,7 +68,7 @@ const std::map<std::string, Layout>& layouts() {
            FIELD(heddle_status_client, uid), FIELD(heddle_status_client, demand),
            FIELD(heddle_status_client, min_cpus), FIELD(heddle_status_client, max_cpus),
            FIELD(heddle_status_client, weight), FIELD(heddle_status_client, target),
-           FIELD(heddle_status_client, away), FIELD(heddle_status_client, reserved),
+           FIELD(heddle_status_client, away), FIELD(heddle_status_client, fenced),
            FIELD(heddle_status_client, cpu_time_us), FIELD(heddle_status_client, granted),
            FIELD(heddle_status_client, owned), FIELD(heddle_status_client, name)}}},
         {"heddle_event",

@@ -17,6 +17,17 @@ std::vector<int> numbers(const CpuSet& cpus) {
     return {cpus.begin(), cpus.end()};
 }
 
+json fenced_by(uint32_t what) {
+    switch (what) {
+        case HEDDLE_FENCED_BY_AFFINITY:
+            return "affinity";
+        case HEDDLE_FENCED_BY_CPUSET:
+            return "cpuset";
+        default:
+            return nullptr;
+    }
+}
+
 json to_json(const ArbiterSnapshot& status) {
     json cpus = json::array();
     for (const auto& cpu : status.cpus)
@@ -33,6 +44,7 @@ json to_json(const ArbiterSnapshot& status) {
                            {"owned", numbers(c.owned)},
                            {"lent", numbers(c.lent)},
                            {"away", c.away},
+                           {"fenced", fenced_by(c.fenced)},
                            {"min", c.min},
                            {"max", c.max},
                            {"weight", c.weight},

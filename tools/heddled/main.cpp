@@ -146,6 +146,13 @@ ArbiterLimits limits_of(const Options& options, const Machine& machine) {
     return limits;
 }
 
+/// FNV-1a: the same for every arbiter at a socket.
+uint32_t number_of(const std::string& path) {
+    uint32_t number = 2166136261U;
+    for (const char c : path) number = (number ^ static_cast<unsigned char>(c)) * 16777619U;
+    return number;
+}
+
 void serve(const Options& options) {
     const std::string path = socket_path(options);
     raise_descriptor_limit();
@@ -169,6 +176,7 @@ void serve(const Options& options) {
     config.path = path;
     config.reserve = &reserve;
     config.state_path = path + ".state";
+    config.fence_tag = fmt::format("{:08x}", number_of(path));
     config.away_at_most = Nanoseconds(static_cast<int64_t>(options.away * 1e9));
     config.other_users = options.all_users;
     if (options.idle_exit > 0) config.idle_exit = Nanoseconds(static_cast<int64_t>(options.idle_exit * 1e9));
