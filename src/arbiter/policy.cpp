@@ -8,9 +8,10 @@
 
 namespace heddle {
 
-// One line a policy; each is defined in the file of its name.
-std::unique_ptr<Policy> make_proportional();
-std::unique_ptr<Policy> make_owned();
+// The build lists the files of policies in policies.inc, a line POLICY(name) each (cmake/Policies.cmake).
+#define POLICY(name) std::unique_ptr<Policy> make_##name();
+#include "policies.inc"
+#undef POLICY
 
 namespace {
 
@@ -18,7 +19,11 @@ struct Entry {
     std::string_view name;
     std::unique_ptr<Policy> (*make)();
 };
-constexpr std::array kPolicies = {Entry{"proportional", make_proportional}, Entry{"owned", make_owned}};
+#define POLICY(name) Entry{#name, make_##name},
+constexpr std::array kPolicies = {
+#include "policies.inc"
+};
+#undef POLICY
 
 }  // namespace
 

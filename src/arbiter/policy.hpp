@@ -1,8 +1,8 @@
 // Policy: how many CPUs each client should hold when there are not enough for all.
 //
-// Pure arithmetic: no state of the arbiter, no clock. A policy is one file that defines a subclass and adds
-// itself to make_policy's table. The arbiter turns targets into moves, core by core, and only while somebody
-// lacks a CPU.
+// Pure arithmetic: no state of the arbiter, no clock. A policy is one file, policies/NAME.cpp or one that the
+// build is told, which defines a subclass and heddle::make_NAME; docs/POLICIES.md tells how to add one. The
+// arbiter turns targets into moves, core by core, and only while somebody lacks a CPU.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ class Policy {
     [[nodiscard]] virtual std::vector<int> targets(std::span<const Claim> claims, int cpus) const = 0;
 };
 
-/// "proportional" or "owned". Throws kInvalidArgument naming those that exist.
+/// "proportional", "owned", or another that was built in. Throws kInvalidArgument naming those that exist.
 [[nodiscard]] std::unique_ptr<Policy> make_policy(std::string_view name);
 
 /// Seed 002, Fig. 3, as arithmetic that other policies may use: one CPU for each active claim, the rest in

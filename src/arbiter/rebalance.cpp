@@ -84,10 +84,15 @@ void Arbiter::compute_targets() {
             claims.push_back({c->id, wanted(*c), c->min, c->weight,
                               c->owned.empty() ? 0 : (c->owned & c->allowed & there).count(), c->held()});
     }
-    const std::vector<int> targets = policy_->targets(claims, there.count());
-    auto target = targets.begin();
-    for (const auto& c : clients_)
-        if (!c->away) c->target = *target++;
+    // A policy may be a third party's: its mistakes must not become the arbiter's.
+    std::vector<int> targets = policy_->targets(claims, there.count());
+    targets.resize(claims.size(), 0);
+    size_t next = 0;
+    for (const auto& c : clients_) {
+        if (c->away) continue;
+        c->target = std::clamp(targets[next], 0, claims[next].demand);
+        ++next;
+    }
 }
 
 int Arbiter::lack() const {

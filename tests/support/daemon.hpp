@@ -14,6 +14,7 @@ class Daemon {
         std::string topology;  ///< empty: the real machine
         std::vector<std::string> arguments;
         std::vector<std::string> variables;
+        std::string program = HEDDLE_BUILD_DIR "/bin/heddled";
     };
 
     explicit Daemon(Options options) : options_(std::move(options)) { start(); }
@@ -25,8 +26,8 @@ class Daemon {
     bool start() {
         int ready[2];
         if (::pipe2(ready, O_CLOEXEC) != 0) return false;
-        std::vector<std::string> words = {
-            HEDDLE_BUILD_DIR "/bin/heddled", "--socket", path(), "--ready-fd", "3", "--idle-exit", "120"};
+        std::vector<std::string> words = {options_.program, "--socket", path(), "--ready-fd", "3",
+                                          "--idle-exit",    "120"};
         words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
         std::vector<std::string> variables = options_.variables;
         if (!options_.topology.empty()) variables.push_back("HEDDLE_TOPOLOGY=" + options_.topology);

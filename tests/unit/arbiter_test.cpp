@@ -346,6 +346,38 @@ TEST_F(ArbiterTest, RefusesWhomItCannotServe) {
     EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kFull);
 }
 
+/// Says what no policy may.
+class Nonsense final : public Policy {
+  public:
+    explicit Nonsense(std::vector<int> says) : says_(std::move(says)) {}
+    [[nodiscard]] std::string_view name() const override { return "nonsense"; }
+    [[nodiscard]] std::vector<int> targets(std::span<const Claim> /*claims*/, int /*cpus*/) const override {
+        return says_;
+    }
+
+  private:
+    std::vector<int> says_;
+};
+
+TEST_F(ArbiterTest, APolicyThatErrsCostsNoCore) {
+    for (const std::vector<int>& says : {std::vector<int>{}, {-7, 1'000'000}, {9, 9, 9, 9}, {4}, {0, 0, 0}}) {
+        arbiter_ = std::make_unique<Arbiter>(Machine::synthetic("core:4 pu:1"),
+                                             std::make_unique<Nonsense>(says), ArbiterLimits{}, now_);
+        const ClientId a = join(4);
+        const ClientId b = join(3);
+        const ClientId c = join(2);
+        for (int i = 0; i < 100; ++i) {
+            show(i % 2 == 0 ? a : b, i % 5, true);
+            now_ += 2ms;
+            arbiter_->tick(now_);
+            settle();
+        }
+        EXPECT_LE(held(a) + held(b) + held(c), 4);
+        arbiter_->leave(a, true, now_);
+        settle();
+    }
+}
+
 TEST_F(ArbiterTest, SamplingEndsWhenNobodyCompetes) {
     start("core:2 pu:1");
     const ClientId a = join(2);

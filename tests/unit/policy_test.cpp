@@ -138,7 +138,7 @@ TEST(Policies, AnUnknownNameListsThoseThatExist) {
         (void)make_policy("fair");
         FAIL();
     } catch (const Error& error) {
-        EXPECT_STREQ(error.what(), "there is no policy 'fair'; there are: proportional, owned");
+        EXPECT_STREQ(error.what(), "there is no policy 'fair'; there are: owned, proportional");
     }
 }
 

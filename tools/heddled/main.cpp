@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", HEDDLE_VERSION);
     app.failure_message(CLI::FailureMessage::simple);
     app.add_option("--socket", options.socket, "Where to listen; default: as HEDDLE_ARBITER says");
-    app.add_option("--policy", options.policy, "proportional or owned")
+    app.add_option("--policy", options.policy, "proportional, owned, or one that was built in")
         ->capture_default_str()
         ->check([](const std::string& name) {
             try {

@@ -1,0 +1,17 @@
+# heddle_policies(TARGET FILE...)   Builds policies into a target that compiles src/arbiter/policy.cpp: a file a policy,
+# which defines heddle::make_NAME, NAME being the file's.
+function(heddle_policies target)
+  set(table "")
+  foreach(file ${ARGN})
+    get_filename_component(name "${file}" NAME_WE)
+    if(NOT name MATCHES "^[a-z_][a-z0-9_]*$")
+      message(FATAL_ERROR "${file} is to define make_${name}: name the file of a policy as a function")
+    endif()
+    get_filename_component(path "${file}" ABSOLUTE)
+    target_sources(${target} PRIVATE "${path}")
+    string(APPEND table "POLICY(${name})\n")
+  endforeach()
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}_policies)
+  file(CONFIGURE OUTPUT ${folder}/policies.inc CONTENT "${table}" @ONLY)
+  target_include_directories(${target} PRIVATE ${folder})
+endfunction()
