@@ -22,17 +22,18 @@ inline constexpr bool kSwitchMayChangeModes = true;
 inline constexpr bool kSwitchMayChangeModes = false;
 #endif
 
-extern "C" {
 /// Saves the caller as *save and continues `to`. Returns when the caller is switched to, with what that
 /// switch handed over; *save was written before. Called from Fiber::switch_to alone, which is not inlined: so
 /// the processor predicts where it returns to (context_x86_64.S).
-[[gnu::visibility("hidden")]] Handoff heddle_context_switch(Context* save, Context to, Handoff handoff);
+[[gnu::visibility("hidden")]] Handoff switch_context(Context* save, Context to,
+                                                     Handoff handoff) __asm__("heddle_context_switch");
 
-/// A context that, when switched to, calls heddle_fiber_main on the stack below `top`.
-[[nodiscard, gnu::visibility("hidden")]] Context heddle_context_make(void* top, void* fiber);
+/// A context that, when switched to, calls fiber_main on the stack below `top`.
+[[nodiscard, gnu::visibility("hidden")]] Context make_context(void* top,
+                                                              void* fiber) __asm__("heddle_context_make");
 
 /// Of fiber.cpp: where every fiber begins.
-[[noreturn, gnu::visibility("hidden")]] void heddle_fiber_main(void* fiber, Handoff handoff) noexcept;
-}
+[[noreturn, gnu::visibility("hidden")]] void fiber_main(void* fiber, Handoff handoff) noexcept
+    __asm__("heddle_fiber_main");
 
 }  // namespace heddle

@@ -6,7 +6,7 @@
 #if defined(__aarch64__) && !defined(__ILP32__) && !defined(HEDDLE_FIBERS_ON_BOOST)
     .text
 
-/* Handoff heddle_context_switch(Context* save, Context to, Handoff handoff): x0, x1, x2 and x3; the hand-off arrives
+/* Handoff switch_context(Context* save, Context to, Handoff handoff): x0, x1, x2 and x3; the hand-off arrives
  * in x0 and x1. The unwind information is right on both sides of the switch, as both stacks have the same shape. */
     .globl heddle_context_switch
     .hidden heddle_context_switch
@@ -88,7 +88,7 @@ heddle_context_switch:
     .cfi_endproc
     .size heddle_context_switch, . - heddle_context_switch
 
-/* Context heddle_context_make(void* top, void* fiber): a context that begins in heddle_context_begin with the fiber
+/* Context make_context(void* top, void* fiber): a context that begins in heddle_context_begin with the fiber
  * in x19. */
     .globl heddle_context_make
     .hidden heddle_context_make

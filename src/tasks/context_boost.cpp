@@ -28,17 +28,17 @@ Handoff arrive(boost_context::transfer_t transfer) {
 void begin(boost_context::transfer_t made) {
     void* const fiber = made.data;
     const Handoff handoff = arrive(boost_context::jump_fcontext(made.fctx, nullptr));
-    heddle_fiber_main(fiber, handoff);
+    fiber_main(fiber, handoff);
 }
 
 }  // namespace
 
-Handoff heddle_context_switch(Context* save, Context to, Handoff handoff) {
+Handoff switch_context(Context* save, Context to, Handoff handoff) {
     Message message{save, handoff};
     return arrive(boost_context::jump_fcontext(to, &message));
 }
 
-Context heddle_context_make(void* top, void* fiber) {
+Context make_context(void* top, void* fiber) {
     // The size is for Boost's segmented stacks alone.
     const boost_context::fcontext_t fresh = boost_context::make_fcontext(top, 0, begin);
     return boost_context::jump_fcontext(fresh, fiber).fctx;

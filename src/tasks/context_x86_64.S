@@ -12,7 +12,7 @@
 #if defined(__x86_64__) && !defined(__ILP32__) && !defined(HEDDLE_FIBERS_ON_BOOST)
     .text
 
-/* Handoff heddle_context_switch(Context* save, Context to, Handoff handoff): rdi, rsi, rdx and rcx; the hand-off
+/* Handoff switch_context(Context* save, Context to, Handoff handoff): rdi, rsi, rdx and rcx; the hand-off
  * arrives in rax and rdx. The unwind information is right at each instruction, on both sides of the switch, as
  * both stacks have the same shape. */
     .globl heddle_context_switch
@@ -66,7 +66,7 @@ heddle_context_switch:
     .cfi_endproc
     .size heddle_context_switch, . - heddle_context_switch
 
-/* Context heddle_context_make(void* top, void* fiber): a context that begins in heddle_context_begin with the fiber
+/* Context make_context(void* top, void* fiber): a context that begins in heddle_context_begin with the fiber
  * in r12. */
     .globl heddle_context_make
     .hidden heddle_context_make

@@ -11,7 +11,7 @@ namespace heddle {
 Fiber::Fiber() : modes_(FloatModes::current()) {}
 
 Fiber::Fiber(StackSpan stack, Entry entry, void* argument)
-    : context_(heddle_context_make(stack.top, this)),
+    : context_(make_context(stack.top, this)),
       modes_(FloatModes::current()),
       entry_(entry),
       argument_(argument),
@@ -31,8 +31,7 @@ void Fiber::switch_to(Fiber& from, Fiber& to, Handoff handoff) noexcept {
     assert(to.context_ != nullptr);  // it would run already
     from.leave_for(to);
     from.sanitizers_.leave_for(to.sanitizers_);
-    const Handoff arrived =
-        heddle_context_switch(&from.context_, std::exchange(to.context_, nullptr), handoff);
+    const Handoff arrived = switch_context(&from.context_, std::exchange(to.context_, nullptr), handoff);
     from.sanitizers_.arrive();
     if constexpr (kSwitchMayChangeModes) from.modes_.apply();
     if (arrived.run != nullptr) arrived.run(arrived.argument);
@@ -44,7 +43,7 @@ void Fiber::exit_to(Fiber& from, Fiber& to, Handoff handoff) noexcept {
     std::terminate();  // somebody resumed what had ended
 }
 
-void heddle_fiber_main(void* fiber, Handoff handoff) noexcept {
+void fiber_main(void* fiber, Handoff handoff) noexcept {
     Fiber& self = *static_cast<Fiber*>(fiber);
     self.sanitizers_.arrive();
     if constexpr (kSwitchMayChangeModes) self.modes_.apply();

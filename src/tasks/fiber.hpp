@@ -47,7 +47,7 @@ class Fiber {
     [[noreturn]] static void exit_to(Fiber& from, Fiber& to, Handoff handoff = {}) noexcept;
 
   private:
-    friend void heddle_fiber_main(void* fiber, Handoff handoff) noexcept;
+    friend void fiber_main(void* fiber, Handoff handoff) noexcept;
 
     /// What the C++ runtime knows of a thread's exceptions (Itanium C++ ABI, __cxa_eh_globals).
     struct Exceptions {

@@ -58,9 +58,10 @@ class StackList {
 class StackPool {
   public:
     struct Options {
-        size_t stack_bytes = size_t{64} << 10;  ///< a power of two, 16 KiB to 1 GiB, with its guard page
-        size_t idle_bytes = size_t{64} << 20;   ///< of stacks that keep their memory while idle, caches apart
-        bool guard_pages = true;                ///< false: as on a kernel without
+        size_t stack_bytes = size_t{64}
+                             << 10;  ///< a power of two, 16 KiB to 1 GiB; up to 6 KiB are the pool's
+        size_t idle_bytes = size_t{64} << 20;  ///< of stacks that keep their memory while idle, caches apart
+        bool guard_pages = true;               ///< false: as on a kernel without
     };
     struct Usage {
         size_t made = 0;  ///< stacks carved so far; they are never unmade

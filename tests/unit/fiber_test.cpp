@@ -4,6 +4,7 @@
 #include <unwind.h>
 
 #include <array>
+#include <atomic>
 #include <cfenv>
 #include <cstdint>
 #include <exception>
@@ -144,6 +145,30 @@ TEST_F(FiberTest, HandoffOfTheLastSwitchMayDestroyWhatWasLeft) {
         Fiber::switch_to(thread, *job.fiber);
         EXPECT_EQ(job.fiber, nullptr);
     }
+}
+
+TEST_F(FiberTest, MayRunAndEndElsewhereWhileItsHandoffStillRuns) {
+    struct Meeting {
+        std::atomic<bool> told{false}, over{false};
+    } meeting;
+    Paused paused(cache, [&](Paused& self) {
+        self.pause({[](void* argument) noexcept {
+                        auto& both = *static_cast<Meeting*>(argument);
+                        both.told = true;
+                        both.told.notify_one();
+                        both.over.wait(false);
+                    },
+                    &meeting});
+    });
+    std::thread other([&] {
+        meeting.told.wait(false);
+        paused.resume();
+        meeting.over = true;
+        meeting.over.notify_one();
+    });
+    paused.resume();
+    EXPECT_TRUE(paused.ended());
+    other.join();
 }
 
 TEST_F(FiberTest, ThrowsAndCatchesWithin) {
