@@ -2,7 +2,8 @@
  *
  * One CPU, CLIENTS clients of one user, and the arbiter. Each statement, and each d_step, is one access to a
  * shared word or one thing that a lock of the process makes indivisible. Pages are those of a run of the
- * arbiter: a new arbiter makes new ones, and a client reads the old ones until it has registered again.
+ * arbiter: a new arbiter makes new ones, and a client reads the old ones until it sees that the old arbiter is
+ * gone; then it is alone until it has registered again. What the arbiter saves may be lost with it.
  * CRASHES clients die anywhere; FENCES are what the arbiter does to clients that do not leave in time;
  * RESTARTS kills the arbiter anywhere and starts another. GRANTS bounds the generations.
  *
@@ -45,6 +46,9 @@
 #define LEFT_WHILE_PASSING 11        /* the same of what it passes on unconfirmed, and may take back */
 
 #define TAKEN_BACK_UNSEEN 12         /* what is passed on is taken back without a look at the lender word */
+#define LENT_IS_STILL_OURS 15        /* without an arbiter, what was lent is taken back without a look */
+#define CLAIMS_ARE_FORGOTTEN 14      /* who held what is kept for another has lost it for good */
+#define CLAIMED_THOUGH_FENCED 13     /* after a restart a client claims a CPU that it was kept off by force */
 
 /* The words {generation, client}. */
 #define WORD(generation, who) ((generation) * 8 + (who))
@@ -90,6 +94,9 @@ byte named;
 bool honoured[MOST + 1];
 bool ended[MOST + 1]; /* was named for a grant that has ended, and has not been shown that */
 bool leaving;
+bool claims[MOST + 1]; /* says that it holds the CPU that is kept for another */
+byte fences = FENCES;
+byte saved; /* whose the CPU is in the file that outlives the arbiter */
 
 #define ALL_JOINED ((joined[1] || dead[1]) && (joined[2] || dead[2]) && (joined[3] || dead[3]))
 
@@ -233,27 +240,79 @@ inline obey(me) {
     fi
 }
 
-/* The arbiter's answer to HELLO: who says that it holds a CPU that nobody else does keeps it. */
+inline keep(who) {
+    holder = who;
+    generation++;
+    successor[AT(listening, who)] = WORD(generation, NOBODY);
+    mask[AT(listening, who)] = true;
+    saved = who
+}
+#define CLAIMANT(who) (holder == NOBODY && claims[who] && !dead[who] -> who : holder)
+inline take_claimant() {
+    holder = CLAIMANT(1);
+    holder = CLAIMANT(2);
+    holder = CLAIMANT(3);
+    claims[1] = claims[1] && holder == NOBODY;
+    claims[2] = claims[2] && holder == NOBODY;
+    claims[3] = claims[3] && holder == NOBODY
+}
+/* The arbiter's answer to HELLO: who says that it holds a CPU that nobody else does keeps it. Where the CPU is
+ * kept for another, who is not back yet, it may have been handed over: it is the claimant's as soon as it is
+ * free. */
 inline join(me, holds) {
     if
-    :: holds && holder == NOBODY ->
-        holder = me;
-        generation = 1;
-        successor[AT(listening, me)] = WORD(1, NOBODY);
-        mask[AT(listening, me)] = true
+    :: holds && (holder == NOBODY || holder == me) -> keep(me)
+    :: holds && holder != NOBODY && holder != me ->
+        claims[me] = !joined[holder] && MUTANT != CLAIMS_ARE_FORGOTTEN
+    :: !holds && holder == me ->
+        holder = NOBODY;
+        saved = NOBODY;
+        take_claimant();
+        if
+        :: holder != NOBODY -> keep(holder)
+        :: else
+        fi
     :: else
     fi;
     joined[me] = true
 }
 
-inline look_at_new_pages(me) {
-    link = listening;
-    belief[me] = (belief[me] == LENDING || belief[me] == PASSING -> ABSENT : belief[me])
+/* Without an arbiter: what was taken is ours, what was lent and nobody has taken may be taken back, and what a
+ * fence has ended is over. Then the old pages are looked at no more. */
+#define FENCED_OFF(me) (MUTANT != CLAIMED_THOUGH_FENCED && WHO(successor[AT(link, me)]) == TAKEN_BACK && \
+                        (!UNCONFIRMED(me) || GENERATION(successor[AT(link, me)]) > taken))
+#define LENT_AND_TAKEN(me) (MUTANT != LENT_IS_STILL_OURS && belief[me] == LENDING && WHO(FREE_WORD(me)) != LENT)
+
+inline let_go(me) {
+    belief[me] = (FENCED_OFF(me) || LENT_AND_TAKEN(me) -> ABSENT : belief[me]);
+    belief[me] = (belief[me] == TAKEN -> HELD : (belief[me] == PASSING -> LENDING : belief[me]));
+    taken = 0
+}
+inline lend_alone(me) {
+    d_step {
+        belief[me] == HELD || belief[me] == LEAVING ->
+        on[me] = false;
+        belief[me] = (belief[me] == HELD -> LENDING : ABSENT)
+    }
+}
+inline reclaim_alone(me) {
+    d_step {
+        belief[me] == LENDING ->
+        belief[me] = HELD;
+        if
+        :: !fenced[me] -> come(me)
+        :: else
+        fi
+    }
 }
 
-#if !RESTARTS
-inline register_again(me) { false }
-#elif MUTANT == OLD_PAGES_WHILE_REGISTERING
+/* What is lent is not held. */
+inline look_at_new_pages(me) {
+    link = listening;
+    belief[me] = (belief[me] == LENDING -> ABSENT : belief[me])
+}
+
+#if MUTANT == OLD_PAGES_WHILE_REGISTERING
 inline register_again(me) {
     if
     :: d_step {
@@ -263,14 +322,22 @@ inline register_again(me) {
     :: d_step { link != listening && joined[me] -> look_at_new_pages(me) }
     fi
 }
-#else
+#elif RESTARTS
 inline register_again(me) {
-    d_step {
+    d_step { link != era -> let_go(me) }
+    do
+    :: lend_alone(me)
+    :: reclaim_alone(me)
+    :: d_step {
         link != listening ->
         look_at_new_pages(me);
         join(me, belief[me] != ABSENT)
-    }
+       }
+       break
+    od
 }
+#else
+inline register_again(me) { false }
 #endif
 
 proctype client(byte me) {
@@ -304,6 +371,7 @@ inline show_grant() {
     if
     :: d_step {
         was != NOBODY ->
+        saved = (saved == was -> NOBODY : saved);
         mask[AT(me, was)] = false;
         asked[AT(me, was)] = false;
         forget_left(was);
@@ -314,6 +382,7 @@ inline show_grant() {
     if
     :: d_step {
         holder != NOBODY ->
+        saved = holder;
         mask[AT(me, holder)] = true;
         asked[AT(me, holder)] = false;
         forget_left(holder)
@@ -333,6 +402,7 @@ inline move_to(to) {
         ended[3] = ended[3] || honoured[3];
         honoured[3] = false;
         holder = to;
+        take_claimant();
         named = NOBODY;
         leaving = false;
         word = 0;
@@ -455,13 +525,14 @@ inline ask_back(may) {
     d_step {
         may && holder != NOBODY && !leaving && !dead[holder] ->
         leaving = true;
+        saved = NOBODY;
         mask[AT(me, holder)] = false;
         asked[AT(me, holder)] = true;
         forget_left(holder)
     }
 }
 
-/* A fence comes last of what is shown. */
+/* A fence comes last of what is shown but this: that the grant is over, before anybody else has the CPU. */
 inline fence() {
     d_step {
         holder != NOBODY && leaving && fences > 0 && !dead[holder] ->
@@ -469,6 +540,7 @@ inline fence() {
         on[holder] = false;
         fenced[holder] = true
     }
+    d_step { successor[AT(me, holder)] = WORD(generation, TAKEN_BACK) }
     end_grant()
 }
 
@@ -477,7 +549,6 @@ inline fence() {
 /* In every round it hears what was released, who died and who left; then it may decide something. */
 proctype arbiter(byte me) {
     byte was, word;
-    byte fences = FENCES;
     {
         do
         :: show_ended()
@@ -535,11 +606,16 @@ proctype fate() {
         restarts > 0 ->
         restarts--;
         era++;
-        holder = NOBODY; generation = 0; named = NOBODY; leaving = false;
+        generation = 0; named = NOBODY; leaving = false;
         honoured[1] = false; honoured[2] = false; honoured[3] = false;
         ended[1] = false; ended[2] = false; ended[3] = false;
         left[1] = false; left[2] = false; left[3] = false
        }
+       d_step { holder = (dead[saved] -> NOBODY : saved) } /* or what was saved is lost: */
+       if
+       :: true
+       :: d_step { holder = NOBODY; saved = NOBODY }
+       fi;
        listening = era;
        run arbiter(era)
 #endif

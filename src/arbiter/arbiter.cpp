@@ -61,6 +61,7 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
         if (now - started_ < limits_.recovery_ends)
             recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
         grant(joined, registration.held & allowed & free_, now);
+        note_claims(joined, registration.held & allowed);
     }
     rebalance(now);
     return Refusal::kNone;
@@ -75,6 +76,23 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
     grant(restored, keeps, now);
     rebalance(now);
     return restored.id;
+}
+
+void Arbiter::note_claims(Client& client, const CpuSet& held) {
+    for (const int cpu : held& cpus_) {
+        const Client* holder = find(this->holder(cpu));
+        if (holder != nullptr && holder->away && holder->user == client.user) client.claims.insert(cpu);
+    }
+}
+
+/// Among two claimants of one CPU the older has it.
+void Arbiter::honour_claims(Time now) {
+    if (std::ranges::all_of(clients_, [](const auto& client) { return client->claims.empty(); })) return;
+    for (const auto& client : clients_) grant(*client, client->claims & free_, now);
+    CpuSet kept;
+    for (const auto& client : clients_)
+        if (client->away) kept |= client->granted | client->leaving_cpus();
+    for (const auto& client : clients_) client->claims &= kept;
 }
 
 Arbiter::Client& Arbiter::enter(const Registration& registration, Time now) {
@@ -176,6 +194,7 @@ void Arbiter::fenced(ClientId id, bool bound, Time now) {
     for (const Client::Leaving& part : client->leaving)
         if (part.fencing) left |= part.cpus;
     if (left.empty()) return;
+    for (const int cpu : left) actions_.emplace_back(EndByForce{id, cpu, grant_of(cpu).generation});
     vacate(*client, left, now);
     rebalance(now);
 }

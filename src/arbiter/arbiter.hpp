@@ -90,6 +90,14 @@ struct Fence {
     CpuSet cpus;
     friend bool operator==(const Fence&, const Fence&) = default;
 };
+/// The client's grant of the CPU has ended by force, without its doing: show it, before anybody else gets the
+/// CPU, so that the client does not claim it from the next arbiter.
+struct EndByForce {
+    ClientId client;
+    int cpu;
+    uint32_t generation;
+    friend bool operator==(const EndByForce&, const EndByForce&) = default;
+};
 /// Where a CPU goes when its holder releases it: show it in the holder's page. Empty `successor`: nowhere.
 struct NameSuccessor {
     ClientId holder;
@@ -116,7 +124,7 @@ struct Event {
     std::string name;
     friend bool operator==(const Event&, const Event&) = default;
 };
-using ArbiterAction = std::variant<Publish, Fence, NameSuccessor, NameLender, Event>;
+using ArbiterAction = std::variant<Publish, Fence, EndByForce, NameSuccessor, NameLender, Event>;
 
 /// The present grant of a CPU.
 struct CpuGrant {
@@ -239,6 +247,8 @@ class Arbiter {
     void revoke(Client& client, const CpuSet& cpus, Time now);
     void vacate(Client& client, const CpuSet& cpus, Time now);
     void end_grant(int cpu);
+    void note_claims(Client& client, const CpuSet& held);
+    void honour_claims(Time now);
     void name_successors();
     void name_successor(int cpu, Client* successor);
     void account(Client& client, Time now);

@@ -26,6 +26,9 @@ struct Arbiter::Client {
     CpuSet owned;
 
     bool away = false;  ///< restored after a restart, and not back yet: it keeps what it holds
+    /// Says that it holds these, which are kept for others of its user that are away: they may have handed
+    /// them over. The first that such a one is back without, or dies with, is its own.
+    CpuSet claims;
     bool hands_over = false;
     int room = 0;           ///< CPUs that it may still be named the successor for; of name_successors() alone
     int together = 0;       ///< threads that only get on while all of them run

@@ -39,6 +39,7 @@ bool larger_quotient(long a, long b, long c, long d) {
 }  // namespace
 
 void Arbiter::rebalance(Time now) {
+    honour_claims(now);
     compute_targets();
     take_turns(now);
     if (now >= recovering_until_) {

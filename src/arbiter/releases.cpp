@@ -47,6 +47,14 @@ void Server::forget_peer(ClientId peer) {
         }
 }
 
+void Server::apply(const EndByForce& ended) {
+    Connection* client = connection_of(ended.client);
+    if (client == nullptr || client->grant_page() == nullptr) return;
+    client->grant_page()->successor[ended.cpu].store(heddle_word(ended.generation, HEDDLE_TAKEN),
+                                                     std::memory_order_release);
+    HEDDLE_FAILPOINT(grant_ends_by_force);
+}
+
 void Server::apply(const NameSuccessor& named) {
     Connection* holder = connection_of(named.holder);
     if (holder == nullptr || holder->grant_page() == nullptr) return;

@@ -130,6 +130,7 @@ class Server {
     [[nodiscard]] pid_t process_of(ClientId client) const;
     /// All clients that a process is: the CPUs that it may still be on, or with `stays`, that it may stay on.
     [[nodiscard]] CpuSet cpus_of_process(pid_t process, bool stays) const;
+    void apply(const EndByForce& ended);
     void apply(const NameSuccessor& named);
     void apply(const NameLender& named);
     void apply(const Event& event);

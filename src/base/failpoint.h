@@ -40,6 +40,7 @@
     POINT(publish_wakes)                 \
     POINT(fence_begins)                  \
     POINT(fence_is_done)                 \
+    POINT(grant_ends_by_force)           \
     POINT(event_goes_out)                \
     POINT(status_goes_out)               \
     POINT(watching_begins)               \

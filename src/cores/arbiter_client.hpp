@@ -104,6 +104,7 @@ class ArbiterClient final : public ArbiterLink {
     void start();
     void run();
     void reregister();
+    CpuSet let_go(const Link& link);
     void listen(Link& link);
     void obey(Link& link);
     void say_left(Link& link);

@@ -168,17 +168,42 @@ void ArbiterClient::free_retired() {
     retired_links_.clear();
 }
 
+/// Under mutex_, with the pages of an arbiter that is gone: what was taken is ours, and what was lent too
+/// where nobody has taken it. What the arbiter ended by force, or took, is another's by now. Returns what of
+/// that the process uses.
+CpuSet ArbiterClient::let_go(const Link& link) {
+    CpuSet lost;
+    for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu) {
+        const State now = state(cpu);
+        if (now == kAbsent) continue;
+        const bool unconfirmed = now == kTaken || now == kPassing;
+        const uint64_t own = link.connection.grant().successor[cpu].load();
+        const uint32_t since = unconfirmed ? taken_generation_[static_cast<size_t>(cpu)] : 0;
+        const auto newer = static_cast<int32_t>(heddle_word_generation(own) - since);
+        const bool ended = heddle_word_client(own) == HEDDLE_TAKEN && (!unconfirmed || newer > 0);
+        const uint64_t word = link.connection.page().release[cpu].load();
+        const bool taken = now == kLent && heddle_word_client(word) != HEDDLE_LENT;
+        if (ended || taken) {
+            if (now == kHeld || now == kTaken) lost.insert(cpu);
+            set_state(cpu, kAbsent);
+        } else if (unconfirmed) {
+            set_state(cpu, now == kTaken ? kHeld : kLent);
+        }
+    }
+    return lost;
+}
+
 /// The arbiter is gone: what is held stays held until there is one again. The old pages are let go of first:
 /// what moved by them after we said what we hold would have two users.
 void ArbiterClient::reregister() {
+    CpuSet lost;
     {
         const std::lock_guard guard(mutex_);
         retired_links_.emplace_back(link_.exchange(nullptr));
-        for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
-            if (const State now = state(cpu); now == kTaken || now == kPassing)
-                set_state(cpu, now == kTaken ? kHeld : kLent);
+        lost = let_go(*retired_links_.back());
     }
     changed();
+    announce({}, lost);
     const std::string folder = path_.substr(0, path_.rfind('/'));
     const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),

@@ -20,7 +20,8 @@
  * Handing a CPU over without the arbiter (docs/HANDOVER.md says why it is right). Each grant of a CPU has a
  * generation. The words {generation, client} of a CPU are
  *
- *   successor, in the holder's grant page: to whom the CPU goes when its holder releases it now;
+ *   successor, in the holder's grant page: to whom the CPU goes when its holder releases it now; TAKEN after
+ *            the arbiter has ended the grant by force;
  *   lender, in the grant page of each successor ever named for this grant: whose release word to watch;
  *   release, in the holder's client page: HELD, or released to a client, LENT to nobody in particular, or
  *            TAKEN by the arbiter. A generation other than that of the grant is as HELD.

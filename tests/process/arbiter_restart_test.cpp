@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <optional>
@@ -44,8 +45,9 @@ class ArbiterRestart : public testing::Test {
         options.demand = 2;
         options.allowed = {0, 1};
         options.path = path_;
-        auto opened =
-            std::async(std::launch::async, [&] { client_.emplace(options, ArbiterClient::Callbacks{}); });
+        ArbiterClient::Callbacks callbacks;
+        callbacks.asked_back = [this](const CpuSet& cpus) { asked_back_ = cpus.contains(0); };
+        auto opened = std::async(std::launch::async, [&] { client_.emplace(options, callbacks); });
         heddle_hello hello;
         ASSERT_TRUE(arbiter->receive_hello(hello) && arbiter->welcome(kMe));
         opened.get();
@@ -53,6 +55,7 @@ class ArbiterRestart : public testing::Test {
     }
 
     std::string folder_, path_;
+    std::atomic<bool> asked_back_{false};
     std::optional<ArbiterClient> client_;
 };
 
@@ -96,6 +99,45 @@ TEST_F(ArbiterRestart, WhatWasLentIsTheNewArbitersOnceItWasNotNamedAsHeld) {
         EXPECT_FALSE(client_->reclaim(0)) << "it may be another's by now";
     }  // it dies before it answers
     EXPECT_TRUE(becomes_true([&] { return client_->reclaim(0); }, 2s)) << "nobody has it";
+}
+
+TEST_F(ArbiterRestart, WhatIsNotLeftYetIsClaimedUnlessAFenceHasEndedIt) {
+    for (const bool fenced : {false, true}) {
+        client_.reset();
+        std::optional<ScriptedArbiter> old;
+        start(old);
+        old->grant->leaving = 1;
+        old->grant->mask[0] = 0;
+        old->grant->count = 0;
+        old->grant->epoch = 4;
+        ASSERT_TRUE(old->say_changed());
+        ASSERT_TRUE(becomes_true([&] { return !client_->holds(0); }, 2s));
+        if (fenced) old->grant->successor[0] = heddle_word(1, HEDDLE_TAKEN);
+        old.reset();
+        ScriptedArbiter fresh(path_);
+        heddle_hello hello;
+        ASSERT_TRUE(fresh.receive_hello(hello));
+        EXPECT_EQ(cpus_of(hello.held), fenced ? CpuSet{} : CpuSet{0});
+    }
+}
+
+TEST_F(ArbiterRestart, WhatAFenceEndedUnseenIsAskedBack) {
+    std::optional<ScriptedArbiter> old;
+    start(old);
+    old->grant->successor[0] = heddle_word(1, HEDDLE_TAKEN);
+    old.reset();
+    EXPECT_TRUE(becomes_true([&] { return !client_->holds(0); }, 2s));
+    EXPECT_TRUE(becomes_true([&] { return asked_back_.load(); }, 2s));
+}
+
+TEST_F(ArbiterRestart, WhatTheArbiterTookBeforeItDiedIsNotTakenBack) {
+    std::optional<ScriptedArbiter> old;
+    start(old);
+    ASSERT_EQ(client_->lend(0), ArbiterClient::Lent::kLent);
+    old->page->release[0] = heddle_word(1, HEDDLE_TAKEN);  // and it was killed before it said so
+    old.reset();
+    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }, 2s));
+    EXPECT_FALSE(client_->reclaim(0)) << "it is another's by now";
 }
 
 TEST_F(ArbiterRestart, AGrantThatIsNeverFinishedHoldsUpNobody) {

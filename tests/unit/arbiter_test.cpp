@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "support/arbiter_fixture.hpp"
 
 namespace heddle {
@@ -89,6 +91,89 @@ TEST_F(ArbiterTest, AHolderThatDoesNotLeaveIsFencedAfterItsDeadline) {
     settle();
     EXPECT_EQ(held(b), 1) << "who cannot be bound shares the CPU, and is counted";
     EXPECT_EQ(arbiter_->failed_fences(), 1U);
+}
+
+TEST_F(ArbiterTest, TheEndByForceIsShownBeforeTheCpuIsAnothers) {
+    start("core:2 pu:1");
+    obedient_ = false;
+    const ClientId a = join(2);
+    const ClientId b = join(2);
+    const CpuSet asked_back = arbiter_->leaving_of(a);
+    now_ += 10ms;
+    arbiter_->tick(now_);
+    settle();
+    const uint32_t generation = arbiter_->grant_of(asked_back.first()).generation;
+    arbiter_->fenced(a, true, now_);
+    const auto actions = arbiter_->take_actions();
+    const auto ended =
+        std::ranges::find(actions, ArbiterAction(EndByForce{a, asked_back.first(), generation}));
+    const auto granted = std::ranges::find_if(actions, [b](const ArbiterAction& action) {
+        const auto* publish = std::get_if<Publish>(&action);
+        return publish != nullptr && publish->client == b && !publish->cpus.empty();
+    });
+    ASSERT_NE(ended, actions.end());
+    ASSERT_NE(granted, actions.end());
+    EXPECT_LT(ended, granted);
+}
+
+/// A CPU that went from one program to another just before the arbiter died: the file says the first, the
+/// second holds it, and comes back before it.
+class ArbiterClaims : public ArbiterTest {
+  protected:
+    ArbiterClaims() {
+        start("core:2 pu:1");
+        lender_.name = "lender";
+        lender_.held = {0};
+        away_ = arbiter_->restore(lender_, now_).value();
+        taker_.name = "taker";
+        taker_.demand = 2;
+        taker_.held = {0};
+    }
+    ClientId enter(const Registration& registration) {
+        ClientId id;
+        EXPECT_EQ(arbiter_->join(registration, now_, id), Refusal::kNone);
+        settle();
+        return id;
+    }
+    Registration lender_, taker_;
+    ClientId away_;
+};
+
+TEST_F(ArbiterClaims, CountAsSoonAsTheOtherComesBackWithoutTheCpu) {
+    const ClientId taker = enter(taker_);
+    EXPECT_EQ(arbiter_->holder(0), away_) << "it may be on it";
+    lender_.held = {};
+    lender_.returns = away_;
+    const ClientId lender = enter(lender_);
+    EXPECT_EQ(arbiter_->holder(0), taker);
+    EXPECT_FALSE(published_[lender].cpus.contains(0));
+}
+
+TEST_F(ArbiterClaims, CountWhereTheOtherDies) {
+    const ClientId taker = enter(taker_);
+    (void)join(2);
+    arbiter_->leave(away_, true, now_);
+    settle();
+    EXPECT_EQ(arbiter_->holder(0), taker);
+}
+
+TEST_F(ArbiterClaims, AreNothingWhereTheOtherHoldsItOrIsAnotherUsers) {
+    const ClientId taker = enter(taker_);
+    lender_.returns = away_;
+    const ClientId lender = enter(lender_);
+    EXPECT_EQ(arbiter_->holder(0), lender);
+    lender_.returns = {};
+    lender_.user = 5;
+    arbiter_->leave(lender, true, now_);
+    arbiter_->leave(taker, true, now_);
+    const ClientId first = arbiter_->restore(lender_, now_).value();
+    (void)enter(taker_);
+    const ClientId other = join(2);
+    arbiter_->leave(first, true, now_);
+    settle();
+    EXPECT_NE(arbiter_->holder(0), first);
+    EXPECT_TRUE(arbiter_->holder(0) == ClientId{0} || arbiter_->holder(0) == other)
+        << "one user's claim to another's CPU";
 }
 
 TEST_F(ArbiterTest, ADeadHoldersCpusMoveInTheSameCall) {
