@@ -58,7 +58,12 @@ TEST_F(StatusTool, WhatDoesNotArriveIsAFailure) {
 
 TEST_F(StatusTool, JsonHasTheKeysOfTheContract) {
     const WireClient a = client("weaver", 4);
-    const json status = json::parse(output_of(tool("status --json")));
+    const std::string text = output_of(tool("status --json"));
+    const json status = json::parse(text);
+    std::vector<std::string> members;
+    const auto in_order = nlohmann::ordered_json::parse(text);
+    for (const auto& member : in_order.items()) members.push_back(member.key());
+    EXPECT_THAT(members, testing::ElementsAre("arbiter", "core_seconds", "cpus", "clients"));
     EXPECT_EQ(status["arbiter"]["policy"], "proportional");
     EXPECT_EQ(status["arbiter"]["pid"], daemon_.process().pid());
     EXPECT_TRUE(status["arbiter"]["uptime_s"].is_number());

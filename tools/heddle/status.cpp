@@ -11,7 +11,7 @@
 namespace heddle::tool {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // as the manual lists the members
 
 std::vector<int> numbers(const CpuSet& cpus) {
     return {cpus.begin(), cpus.end()};
