@@ -107,11 +107,28 @@ TEST(FigurePrograms, OneWithAPeerIsHeldAgainstWhatThatTook) {
     EXPECT_DOUBLE_EQ(results[0].ratio, 0.25);
 }
 
+TEST(FigurePrograms, OneAgainstTheBestNamesIt) {
+    const auto results = read_figures(
+        R"({"name":"tasks.chain","n":15,"median":60,"mad":1,"unit":"ns","peer":"tbb","peer_median":120})");
+    ASSERT_EQ(results.size(), 1U);
+    EXPECT_EQ(results[0].peer, "tbb");
+    EXPECT_DOUBLE_EQ(results[0].ratio, 0.5);
+    EXPECT_DOUBLE_EQ(results[0].limit, 0.6);
+}
+
+TEST(FigurePrograms, WhereMoreIsBetterTheRatioIsTurnedRound) {
+    const auto results =
+        read_figures(R"({"name":"tasks.efficiency","n":15,"median":0.96,"mad":0.01,"unit":"of 1"})");
+    ASSERT_EQ(results.size(), 1U);
+    EXPECT_DOUBLE_EQ(results[0].ratio, 0.8 / 0.96);
+}
+
 TEST(FigurePrograms, RefusesALineThatIsNoFigure) {
     for (const char* const line :
          {"30 ns", "{}", R"({"name":"cores.lend","n":21,"median":30,"mad":1,"unit":"us"})",
           R"({"name":"cores.lend","n":21,"median":"fast","mad":1,"unit":"ns"})",
           R"({"name":"cores.handover_asleep","n":21,"median":6,"mad":1,"unit":"us"})",
-          R"({"name":"tasks.switch_vs_boost","n":31,"median":15,"mad":1,"unit":"ns"})"})
+          R"({"name":"tasks.switch_vs_boost","n":31,"median":15,"mad":1,"unit":"ns"})",
+          R"({"name":"tasks.chain","n":15,"median":60,"mad":1,"unit":"ns","peer_median":120})"})
         EXPECT_THROW((void)read_figures(line), heddle::Error) << line;
 }

@@ -43,14 +43,17 @@ struct Benchmark {
 };
 
 /// What a program bench/cores_*.cpp or tasks_*.cpp prints: {"name","n","median","mad","unit"} a line, "limit"
-/// where that depends on the run, and "peer_median", in the same unit, where it is held against a peer.
+/// where that depends on the run, "peer_median", in the same unit, where it is held against a peer, and
+/// "peer" where that is the best of several.
 struct Figure {
+    std::string_view program;
     std::string_view name;
     double limit =
         0;  ///< in the unit below; 0: the program tells it. Against a peer: of the ratio; 0: none was set
     std::string_view unit;
     std::string_view what;
-    std::string_view against = "limit";  ///< or a peer's name
+    std::string_view against = "limit";  ///< or a peer's name, or "best"
+    bool more_is_better = false;         ///< the ratio is then the peer's over ours
 };
 
 [[nodiscard]] const std::vector<Benchmark>& benchmarks();

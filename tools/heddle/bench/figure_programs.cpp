@@ -16,14 +16,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kLongest{120};
+constexpr std::chrono::seconds kLongest{300};
 
-std::set<fs::path> programs_of(const fs::path& folder) {
-    std::set<fs::path> programs;
-    for (const auto& entry : fs::directory_iterator(folder))
-        if (const std::string name = entry.path().filename().string();
-            entry.is_regular_file() && (name.starts_with("cores_") || name.starts_with("tasks_")))
-            programs.insert(entry.path());
+std::set<std::string_view> programs_of(const std::function<bool(std::string_view)>& wanted) {
+    std::set<std::string_view> programs;
+    for (const Figure& figure : figures())
+        if (wanted(figure.name)) programs.insert(figure.program);
     return programs;
 }
 
@@ -39,13 +37,15 @@ Result read_figure(const nlohmann::json& object, const Figure& figure) {
     if (result.unit != figure.unit)
         throw Error(ErrorCode::kBadInput, fmt::format("{} is told in {} where its limit is in {}",
                                                       figure.name, result.unit, figure.unit));
-    if (figure.against != "limit") {
-        result.ratio = result.median / object.at("peer_median").get<double>();
+    double other;
+    if (figure.against == "limit") {
+        other = figure.limit > 0 ? figure.limit : object.at("limit").get<double>();
+    } else {
+        other = object.at("peer_median").get<double>();
         result.limit = figure.limit;
-        return result;
     }
-    const double limit = figure.limit > 0 ? figure.limit : object.at("limit").get<double>();
-    result.ratio = result.median / limit;
+    if (figure.against == "best") result.peer = object.at("peer").get<std::string>();
+    result.ratio = figure.more_is_better ? other / result.median : result.median / other;
     return result;
 }
 
@@ -70,10 +70,8 @@ std::vector<Result> read_figures(const std::string& output) {
 FigureResults run_figure_programs(const Host& host, bool quick,
                                   const std::function<bool(std::string_view)>& wanted) {
     FigureResults all;
-    if (std::ranges::none_of(figures(), [&](const Figure& figure) { return wanted(figure.name); }))
-        return all;
-    for (const fs::path& program : programs_of(host.programs)) {
-        Command command{{program.string()}, {}, {}};
+    for (const std::string_view program : programs_of(wanted)) {
+        Command command{{(host.programs / program).string()}, {}, {}};
         if (quick) command.argv.emplace_back("--quick");
         try {
             const Outcome outcome = run_together({&command, 1}, kLongest).front();
@@ -82,7 +80,7 @@ FigureResults run_figure_programs(const Host& host, bool quick,
             for (Result& result : read_figures(outcome.output))
                 if (wanted(result.name)) all.results.push_back(std::move(result));
         } catch (const Error& error) {
-            all.complaints.push_back(fmt::format("{}: {}", program.filename().string(), error.what()));
+            all.complaints.push_back(fmt::format("{}: {}", program, error.what()));
         }
     }
     for (const Figure& figure : figures())

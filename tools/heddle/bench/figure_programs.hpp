@@ -2,8 +2,8 @@
 // figures.
 //
 // Such a program takes --quick or nothing, and prints one JSON object a line: name, n, median, mad, unit, and
-// limit where it depends on the run, peer_median where there is a peer. The table of them is in
-// benchmarks.cpp.
+// limit where it depends on the run, peer_median where there is a peer, and its name as peer where it is the
+// best of several. The table of them is in benchmarks.cpp; only programs that tell a wanted figure run.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,70 @@
+// The shapes on heddle's native engine.
+#include "heddle/task.hpp"
+#include "program.hpp"
+
+namespace {
+
+using shapes::kernel;
+
+class Heddle {
+  public:
+    using Datum = heddle::Scalar<int>;
+
+    explicit Heddle(int workers) : runtime_(with(workers)), sequence_(runtime_) {}
+
+    std::vector<Datum> data(int count) {
+        std::vector<Datum> all;
+        for (int i = 0; i < count; ++i) all.emplace_back(runtime_);
+        return all;
+    }
+    void insert() {
+        sequence_.insert([] { kernel(); });
+    }
+    void insert(Datum& written) {
+        sequence_.insert([](int&) { kernel(); }, inout(written));
+    }
+    void insert(Datum& read, Datum& written) {
+        sequence_.insert([](const int&, int&) { kernel(); }, in(read), inout(written));
+    }
+    void insert(Datum& read, Datum& also_read, Datum& written) {
+        sequence_.insert([](const int&, const int&, int&) { kernel(); }, in(read), in(also_read),
+                         inout(written));
+    }
+    void insert(std::span<Datum* const> read, Datum& written) {
+        insert_as(std::make_index_sequence<9>(), read, written);
+    }
+    void wait() { sequence_.wait(); }
+    template <class Function>
+    void region(Function function) {
+        function();
+    }
+
+  private:
+    static heddle::RuntimeOptions with(int workers) {
+        heddle::RuntimeOptions options;
+        options.workers = workers;
+        return options;
+    }
+
+    /// How many data a task names is part of its type.
+    template <size_t... kCounts>
+    void insert_as(std::index_sequence<kCounts...>, std::span<Datum* const> read, Datum& written) {
+        (void)((read.size() == kCounts &&
+                (insert_reads(std::make_index_sequence<kCounts>(), read, written), true)) ||
+               ...);
+    }
+    template <size_t... kIndex>
+    void insert_reads(std::index_sequence<kIndex...>, [[maybe_unused]] std::span<Datum* const> read,
+                      Datum& written) {
+        sequence_.insert([](auto&...) { kernel(); }, in(*read[kIndex])..., out(written));
+    }
+
+    heddle::Runtime runtime_;
+    heddle::Sequence sequence_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return shapes::run_program<Heddle>(argc, argv);
+}

@@ -1,0 +1,130 @@
+// The shapes of tasks by which engines are compared, and the program that measures one of them on one engine.
+//
+// A shape is written once. Each engine is a program of its own (heddle.cpp, tbb.cpp, openmp.cpp), for their
+// runtimes would disturb each other in one process. `PROGRAM SHAPE WORKERS [--quick]` prints one number: what
+// a task takes, in ns, from before the first insertion until the wait has returned; for "efficiency" which
+// part of the workers' time was spent in tasks; for patterns METG(50 %) in us (patterns.hpp). One run before
+// it warms up. The thread that inserts is one of the workers.
+//
+// An Engine has a type Datum, which tasks name; data(n), so many of them; insert(), insert(Datum& written),
+// insert(Datum& read, Datum& written), insert(Datum& read, Datum& read, Datum& written), insert(span of up to
+// 8 Datum* that are read, Datum& written), tasks that call kernel(); wait(); and region(f), which calls f
+// where tasks may be inserted.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace shapes {
+
+using Nanoseconds = std::chrono::duration<double, std::nano>;
+
+/// What each task computes: so many steps of arithmetic. Written before the tasks, read by them.
+inline uint64_t kernel_steps = 0;
+
+[[gnu::noinline]] inline void compute(uint64_t steps) {
+    for (uint64_t value = 1; steps > 0; --steps) {
+        value = value * 6364136223846793005u + 1;
+        asm volatile("" : "+r"(value));
+    }
+}
+
+inline void kernel() {
+    if (kernel_steps != 0) compute(kernel_steps);
+}
+
+template <class Function>
+double time_ns(Function function) {
+    const auto start = std::chrono::steady_clock::now();
+    function();
+    return Nanoseconds(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Independent {
+    static constexpr int kData = 1;
+    int tasks = 1'000'000;
+
+    template <class Engine, class Data>
+    void insert(Engine& engine, Data&) const {
+        for (int i = 0; i < tasks; ++i) engine.insert();
+    }
+};
+
+struct Chain {
+    static constexpr int kData = 1;
+    int tasks = 100'000;
+
+    template <class Engine, class Data>
+    void insert(Engine& engine, Data& data) const {
+        for (int i = 0; i < tasks; ++i) engine.insert(data[0]);
+    }
+};
+
+/// The tasks of a right-looking tile Cholesky factorisation of kTiles x kTiles tiles.
+struct Cholesky {
+    static constexpr size_t kTiles = 40;
+    static constexpr int kData = kTiles * kTiles;
+    int tasks = kTiles * (kTiles + 1) * (kTiles + 2) / 6;
+
+    template <class Engine, class Data>
+    void insert(Engine& engine, Data& data) const {
+        const auto tile = [&](size_t row, size_t column) -> auto& {
+            return data[row + column * kTiles];
+        };
+        for (size_t k = 0; k < kTiles; ++k) {
+            engine.insert(tile(k, k));
+            for (size_t i = k + 1; i < kTiles; ++i) engine.insert(tile(k, k), tile(i, k));
+            for (size_t i = k + 1; i < kTiles; ++i) {
+                engine.insert(tile(i, k), tile(i, i));
+                for (size_t j = k + 1; j < i; ++j) engine.insert(tile(i, k), tile(j, k), tile(i, j));
+            }
+        }
+    }
+};
+
+/// One run: ns from before the first insertion until the wait has returned.
+template <class Engine, class Shape>
+double run_ns(Engine& engine, const Shape& shape) {
+    auto data = engine.data(Shape::kData);
+    double took = 0;
+    engine.region([&] {
+        took = time_ns([&] {
+            shape.insert(engine, data);
+            engine.wait();
+        });
+    });
+    return took;
+}
+
+/// The median of so many runs, after one more that warms up.
+template <class Engine, class Shape>
+double ns_per_task(Engine& engine, const Shape& shape, int runs) {
+    std::vector<double> times;
+    (void)run_ns(engine, shape);
+    for (int i = 0; i < runs; ++i) times.push_back(run_ns(engine, shape));
+    std::ranges::sort(times);
+    return times[times.size() / 2] / shape.tasks;
+}
+
+/// Of compute().
+inline double step_takes_ns() {
+    constexpr uint64_t kProbe = 1'000'000;
+    compute(kProbe);
+    return time_ns([] { compute(kProbe); }) / kProbe;
+}
+
+/// Which part of its workers' time an engine spends in tasks of 2 us, none of which waits for another.
+template <class Engine>
+double efficiency(Engine& engine, int workers, int tasks) {
+    constexpr double kTaskNs = 2000;
+    kernel_steps = static_cast<uint64_t>(kTaskNs / step_takes_ns());
+    const double each_ns = ns_per_task(engine, Independent{tasks}, 1);
+    const double alone_ns = time_ns([&] {
+        for (int i = 0; i < tasks; ++i) kernel();
+    });
+    return alone_ns / tasks / (each_ns * workers);
+}
+
+}  // namespace shapes
