@@ -37,7 +37,7 @@ inline void futex_wait(const std::atomic<uint32_t>& word, uint32_t value, Time u
 inline void futex_wait_either(const std::atomic<uint32_t>& first, uint32_t first_value,
                               const std::atomic<uint32_t>& second, uint32_t second_value,
                               Time until) noexcept {
-    struct Waiter {  // struct futex_waitv
+    struct Waitv {  // struct futex_waitv
         uint64_t value;
         uint64_t address;
         uint32_t flags;
@@ -45,8 +45,8 @@ inline void futex_wait_either(const std::atomic<uint32_t>& first, uint32_t first
     };
     constexpr long kWaitv = 449;
     constexpr uint32_t kSize32 = 2;  // FUTEX_32
-    const Waiter waiters[2] = {{first_value, reinterpret_cast<uintptr_t>(&first), kSize32, 0},
-                               {second_value, reinterpret_cast<uintptr_t>(&second), kSize32, 0}};
+    const Waitv waiters[2] = {{first_value, reinterpret_cast<uintptr_t>(&first), kSize32, 0},
+                              {second_value, reinterpret_cast<uintptr_t>(&second), kSize32, 0}};
     const timespec limit = timespec_of(until.time_since_epoch());
     if (::syscall(kWaitv, waiters, 2, 0, until == Time::max() ? nullptr : &limit, CLOCK_MONOTONIC) < 0 &&
         errno == ENOSYS)

@@ -61,7 +61,7 @@ DataView& DataHandle::checked() const {
 
 void DataHandle::wait() const {
     DataState& state = DataState::of(checked());
-    for (const TaskFrame* frame = state.runtime.frame(); frame != nullptr; frame = frame->below)
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
         for (uint32_t i = 0; i < frame->task->accesses; ++i)
             if (frame->task->access(i)->data == &state)
                 throw Error(ErrorCode::kInvalidArgument,

@@ -17,6 +17,8 @@
 #include "heddle/machine.hpp"
 #include "heddle/task.hpp"
 #include "tasks/lane.hpp"
+#include "tasks/polling.hpp"
+#include "tasks/waiter.hpp"
 
 namespace heddle {
 
@@ -27,12 +29,15 @@ class EngineHost {
     [[nodiscard]] virtual Lane& lane() = 0;
     /// Runs a task that could run, or cancels it, and ends it. Returns one that can run now on this thread,
     /// or null; others are given to Engine::ready(). With a graph of its own, always null.
-    virtual Task* run(Lane& lane, Task& task) noexcept = 0;
+    /// `lane` is the calling thread's, and afterwards that of the thread where the task has ended.
+    virtual Task* run(Lane*& lane, Task& task) noexcept = 0;
     /// Counts what ended on this lane. To be called before a thread sleeps or looks whether it has waited
     /// enough.
     virtual void flush(Lane& lane) noexcept = 0;
     /// Of all threads that ever had to do with this runtime.
     [[nodiscard]] virtual LaneTable& all_lanes() noexcept = 0;
+    /// To be called by a worker that has nothing to do, again and again while there are any.
+    [[nodiscard]] virtual PollingServices& polling_services() noexcept = 0;
 
   protected:
     ~EngineHost() = default;
@@ -65,6 +70,14 @@ class Engine {
     virtual void notify() = 0;
     /// Runs a task, if there is one at hand. For a producer that is far ahead.
     virtual bool help(Lane& lane) = 0;
+
+    /// There is a polling service now, where there was none.
+    virtual void services_arrived() {}
+
+    /// Can it pause a task, so that the thread goes on with others?
+    [[nodiscard]] virtual bool suspends() const { return false; }
+    /// In a task: pauses it as wait_for_wake() says.
+    virtual void suspend(Publish) {}
 };
 
 /// How an engine is found, asked for and made. Engines in libheddle.so have theirs in engine_registry.cpp;

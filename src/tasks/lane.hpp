@@ -11,18 +11,10 @@
 #include <memory>
 #include <mutex>
 
-#include "tasks/graph.hpp"
 #include "tasks/ready_queue.hpp"
 #include "tasks/task_memory.hpp"
 
 namespace heddle {
-
-/// A task that runs, on the stack of who runs it.
-struct TaskFrame {
-    Task* task;
-    std::shared_ptr<Domain> children;  ///< made with the first sequence in it
-    TaskFrame* below;                  ///< runs on the same stack, and goes on after this one
-};
 
 struct alignas(64) Lane {
     ReadyQueue queue;
@@ -30,7 +22,6 @@ struct alignas(64) Lane {
     /// Tasks that ended here and are not yet counted in their sequence.
     SequenceState* finishing = nullptr;
     uint32_t finished = 0;
-    TaskFrame* frame = nullptr;  ///< the task that runs now
     uint32_t index = 0;
     std::atomic<bool> in_engine{false};  ///< the thread may be in the engine; read by who switches it
 };

@@ -31,33 +31,38 @@ int workers_for(int wanted, const CpuSet& cpus) {
     return wanted == 0 ? cpus.count() : std::min(wanted, cpus.count());
 }
 
+bool in_task_of(const RuntimeState& runtime) {
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+        if (frame->runtime == &runtime) return true;
+    return false;
+}
+
 }  // namespace
 
 /// The calling thread uses the engine; a switch waits for it, or it for a switch that has begun. Not for
 /// threads inside a task: what they are in has to end before the engine goes.
 class RuntimeState::InEngine {
   public:
-    InEngine(RuntimeState& runtime, Lane& lane)
-        : lane_(lane), outer_(lane.in_engine.load(std::memory_order_relaxed)) {
-        if (outer_ || lane.frame != nullptr) return;
+    InEngine(RuntimeState& runtime, Lane& lane) {
+        if (lane.in_engine.load(std::memory_order_relaxed) || in_task_of(runtime)) return;
         while (true) {
             lane.in_engine.store(true, std::memory_order_seq_cst);
-            if (!runtime.switching_.load(std::memory_order_seq_cst)) return;
+            if (!runtime.switching_.load(std::memory_order_seq_cst)) break;
             lane.in_engine.store(false, std::memory_order_seq_cst);
             std::unique_lock lock(runtime.switch_mutex_);
             runtime.switched_.notify_all();
             runtime.switched_.wait(lock, [&] { return !runtime.switching_.load(); });
         }
+        lane_ = &lane;
     }
     ~InEngine() {
-        if (!outer_) lane_.in_engine.store(false, std::memory_order_release);
+        if (lane_ != nullptr) lane_->in_engine.store(false, std::memory_order_release);
     }
     InEngine(const InEngine&) = delete;
     InEngine& operator=(const InEngine&) = delete;
 
   private:
-    Lane& lane_;
-    bool outer_;
+    Lane* lane_ = nullptr;
 };
 
 RuntimeState::RuntimeState(const RuntimeOptions& options)
@@ -84,6 +89,13 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
     provider = std::make_unique<ComponentCpus>(exchange, wanted.name, CpuSet(), wanted_cpus);
     engine = wanted.make({*this, machine, *provider, cpus, workers});
     factory = &wanted;
+    if (!polling.empty()) engine->services_arrived();
+}
+
+void RuntimeState::add_service(const std::string& name, PollingService service, void* data) {
+    const InEngine inside(*this, lane());
+    polling.add(name, service, data);
+    engine->services_arrived();
 }
 
 void RuntimeState::stop_engine() {
@@ -91,14 +103,9 @@ void RuntimeState::stop_engine() {
     provider.reset();
 }
 
-TaskFrame* RuntimeState::frame() noexcept {
-    const Lane* lane = lane_if_any(*lanes);
-    return lane == nullptr ? nullptr : lane->frame;
-}
-
 std::shared_ptr<Domain> RuntimeState::domain_here() {
-    TaskFrame* parent = frame();
-    if (parent == nullptr) return root;
+    TaskFrame* parent = current_frame();
+    if (parent == nullptr || parent->runtime != this) return root;
     if (parent->children == nullptr) parent->children = std::make_shared<Domain>(parent->task->sequence);
     return parent->children;
 }
@@ -136,7 +143,7 @@ void RuntimeState::commit(Lane& lane, Task& task) {
 }
 
 void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
-    if (lane.frame != nullptr) return;
+    if (current_frame() != nullptr) return;
     const auto ahead = [&] {
         return sequence.inserted.load(std::memory_order_relaxed) -
                sequence.finished.load(std::memory_order_relaxed);
@@ -150,30 +157,32 @@ void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
     flush(lane);
 }
 
-Task* RuntimeState::run(Lane& lane, Task& task) noexcept {
+Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
     if (!failures.any() || !failures.cancels(task)) {
-        TaskFrame frame{&task, nullptr, lane.frame};
-        lane.frame = &frame;
+        TaskFrame frame{&task, this, nullptr, nullptr};
+        frame.below = exchange_frame(&frame);
         try {
             task.body(task.closure(), BodyAction::kRun);
             if (failures.any()) Failures::healed(task);
         } catch (...) {
             failures.failed(task, std::current_exception());
         }
-        lane.frame = frame.below;
+        exchange_frame(frame.below);
+        // It may have been paused, and then gone on in another thread, which has a lane already.
+        lane = lane_if_any(*lanes);
     }
     if (!task.trivial) task.body(task.closure(), BodyAction::kDestroy);
     SequenceState& sequence = *task.sequence;
     Task* next = Graph::finish(task);
-    memory.free(lane.records, task);
-    count(lane, sequence);
+    memory.free(lane->records, task);
+    count(*lane, sequence);
     Task* continuation = nullptr;
     while (next != nullptr) {
         Task& one = *std::exchange(next, next->next);
         if (continuation == nullptr && one.priority == 0)
             continuation = &one;
         else
-            make_ready(lane, one);
+            make_ready(*lane, one);
     }
     return continuation;
 }
@@ -183,7 +192,8 @@ void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {
         engine->ready(lane, task);
     } catch (...) {
         // No memory to keep it: it runs here and now.
-        for (Task* now = &task; now != nullptr;) now = run(lane, *now);
+        Lane* here = &lane;
+        for (Task* now = &task; now != nullptr;) now = run(here, *now);
     }
 }
 
@@ -202,31 +212,73 @@ void RuntimeState::flush(Lane& lane) noexcept {
     // Read before the addition, after which the sequence may be gone. Who inserts more waits anew.
     const uint64_t inserted = sequence->inserted.load(std::memory_order_acquire);
     const uint64_t before = sequence->finished.fetch_add(count, std::memory_order_seq_cst);
-    if (before + count >= inserted) engine->notify();
+    if (before + count < inserted) return;
+    if (waiter_count_.load(std::memory_order_seq_cst) > 0) wake_waiters(sequence);
+    engine->notify();
 }
 
-void RuntimeState::wait_until_done(Lane& lane, SequenceState& sequence) {
-    const InEngine inside(*this, lane);
-    engine->wait_until(lane, [&] { return sequence.done(); });
+/// The sequence may be gone; only where somebody waits for it is it looked at.
+void RuntimeState::wake_waiters(const SequenceState* sequence) noexcept {
+    SequenceWaiter* woken = nullptr;
+    {
+        const std::lock_guard guard(waiters_mutex_);
+        for (SequenceWaiter** link = &waiters_of(sequence); *link != nullptr;) {
+            SequenceWaiter& one = **link;
+            if (one.sequence != sequence || !sequence->done()) {
+                link = &one.next;
+                continue;
+            }
+            *link = std::exchange(one.next, woken);
+            woken = &one;
+            waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+        }
+    }
+    while (woken != nullptr) std::exchange(woken, woken->next)->waiter->wake();
+}
+
+RuntimeState::SequenceWaiter*& RuntimeState::waiters_of(const SequenceState* sequence) noexcept {
+    return waiters_[std::hash<const void*>()(sequence) / alignof(SequenceState) % waiters_.size()];
+}
+
+void RuntimeState::pause_until_done(SequenceState& sequence) {
+    SequenceWaiter self{&sequence, nullptr, nullptr};
+    const auto publish = [&](Waiter& waiter) noexcept {
+        self.waiter = &waiter;
+        const std::lock_guard guard(waiters_mutex_);
+        SequenceWaiter*& first = waiters_of(&sequence);
+        self.next = std::exchange(first, &self);
+        waiter_count_.fetch_add(1, std::memory_order_seq_cst);
+        if (!sequence.done()) return true;
+        waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+        first = self.next;
+        return false;
+    };
+    flush(lane());
+    while (!sequence.done()) wait_for_wake(publish);
+}
+
+void RuntimeState::wait_until_done(SequenceState& sequence) {
+    const TaskFrame* frame = current_frame();
+    if (frame != nullptr && frame->runtime->engine->suspends()) return pause_until_done(sequence);
+    Lane& own = lane();
+    const InEngine inside(*this, own);
+    engine->wait_until(own, [&] { return sequence.done(); });
 }
 
 void RuntimeState::wait(SequenceState& sequence) {
-    Lane& own = lane();
-    for (const TaskFrame* frame = own.frame; frame != nullptr; frame = frame->below)
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
         for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
              outer = outer->domain->parent())
             if (outer == &sequence)
-                throw Error(
-                    ErrorCode::kInvalidArgument,
-                    "a task cannot wait for the sequence that it is in: it would wait for itself. Give what "
-                    "it is to wait for a sequence of its own");
-    wait_until_done(own, sequence);
+                throw Error(ErrorCode::kInvalidArgument,
+                            "a task cannot wait for the sequence that it is in: it would wait for itself. "
+                            "Give what it is to wait for a sequence of its own");
+    wait_until_done(sequence);
     if (std::exception_ptr error = failures.take(sequence)) std::rethrow_exception(std::move(error));
 }
 
 void RuntimeState::wait_all() {
-    Lane& own = lane();
-    for (const auto& sequence : sequences()) wait_until_done(own, *sequence);
+    for (const auto& sequence : sequences()) wait_until_done(*sequence);
 }
 
 bool RuntimeState::quiet() {
@@ -239,7 +291,7 @@ bool RuntimeState::quiet() {
 void RuntimeState::switch_engine(std::string_view name) {
     const EngineFactory& wanted = find_engine(name);
     Lane& own = lane();
-    if (own.frame != nullptr)
+    if (current_frame() != nullptr)
         throw Error(ErrorCode::kInvalidArgument,
                     "a task cannot switch the engine that runs it: let a thread outside of tasks do it");
     std::unique_lock lock(switch_mutex_);

@@ -4,6 +4,7 @@
 // Insertion -> Graph -> Engine -> run() -> Graph. Any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "heddle/machine.hpp"
 #include "tasks/engine.hpp"
 #include "tasks/failures.hpp"
+#include "tasks/frame.hpp"
 #include "tasks/graph.hpp"
 #include "tasks/lane.hpp"
 #include "tasks/task_memory.hpp"
@@ -44,22 +46,22 @@ struct RuntimeState final : EngineHost {
     RuntimeState& operator=(const RuntimeState&) = delete;
 
     [[nodiscard]] Lane& lane() override { return lane_of(lanes); }
-    /// The task that the calling thread runs now, or null.
-    [[nodiscard]] TaskFrame* frame() noexcept;
     /// Where tasks that the calling thread inserts into a new sequence are ordered.
     [[nodiscard]] std::shared_ptr<Domain> domain_here();
 
     /// Counts a task in and hands it to the graph or the engine. Throws std::bad_alloc; it is not counted
     /// then.
     void commit(Lane& lane, Task& task);
-    Task* run(Lane& lane, Task& task) noexcept override;
+    Task* run(Lane*& lane, Task& task) noexcept override;
     void flush(Lane& lane) noexcept override;
     [[nodiscard]] LaneTable& all_lanes() noexcept override { return *lanes; }
+    [[nodiscard]] PollingServices& polling_services() noexcept override { return polling; }
 
     void wait(SequenceState& sequence);
     void wait_all();
     void switch_engine(std::string_view name);
 
+    void add_service(const std::string& name, PollingService service, void* data);
     void enter(const std::shared_ptr<SequenceState>& sequence);
 
     const Machine machine = Machine::detect();
@@ -69,6 +71,7 @@ struct RuntimeState final : EngineHost {
     TaskMemory memory;
     Graph graph;
     Failures failures;
+    PollingServices polling;
     std::shared_ptr<Domain> root;
     std::shared_ptr<LaneTable> lanes;
 
@@ -78,6 +81,13 @@ struct RuntimeState final : EngineHost {
 
   private:
     class InEngine;
+    /// On the stack of the task that waits.
+    struct SequenceWaiter {
+        const SequenceState* sequence;
+        Waiter* waiter;
+        SequenceWaiter* next;
+    };
+    [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
     void make_ready(Lane& lane, Task& task) noexcept;
     void start_engine(const EngineFactory& wanted);
@@ -85,7 +95,9 @@ struct RuntimeState final : EngineHost {
 
     void count(Lane& lane, SequenceState& sequence) noexcept;
     void help_if_far_ahead(Lane& lane, SequenceState& sequence);
-    void wait_until_done(Lane& lane, SequenceState& sequence);
+    void wait_until_done(SequenceState& sequence);
+    void pause_until_done(SequenceState& sequence);
+    void wake_waiters(const SequenceState* sequence) noexcept;
     [[nodiscard]] std::vector<std::shared_ptr<SequenceState>> sequences();
     [[nodiscard]] bool quiet();
 
@@ -98,6 +110,12 @@ struct RuntimeState final : EngineHost {
 
     std::mutex sequences_mutex_;
     std::vector<std::weak_ptr<SequenceState>> sequences_;
+
+    /// Tasks that wait for sequences, of this runtime or others. A task enters itself, then looks whether the
+    /// sequence is done; who counts the last end looks here afterwards; all seq_cst.
+    std::atomic<size_t> waiter_count_{0};
+    std::mutex waiters_mutex_;
+    std::array<SequenceWaiter*, 64> waiters_{};  // lists, by the sequence's address
 };
 
 }  // namespace heddle::detail

@@ -1,5 +1,8 @@
 #include "engines/native/native_engine.hpp"
 
+#include <algorithm>
+#include <climits>
+#include <thread>
 #include <utility>
 
 #include "cores/futex.hpp"
@@ -9,6 +12,9 @@ namespace {
 
 /// A thread that waits looks after so many tasks whether it may stop.
 constexpr int kLookEvery = 64;
+/// Between two calls of polling services.
+constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
+                      kLongestPause = std::chrono::microseconds(200);
 
 WorkerPoolOptions pool_options(const EngineOptions& options) {
     WorkerPoolOptions result;
@@ -35,6 +41,22 @@ NativeEngine::NativeEngine(const EngineOptions& options)
 
 NativeEngine::~NativeEngine() {
     pool_.stop();
+    while (resuming_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+    for (const auto& here : flows_) {
+        if (here == nullptr) continue;
+        while (here->resting != nullptr) {
+            Flow& flow = take_flow(*here);
+            here->stacks.give_back(flow.stack);
+            delete &flow;
+        }
+    }
+}
+
+void NativeEngine::resume(Flow& flow) noexcept {
+    resuming_.fetch_add(1, std::memory_order_relaxed);
+    resumed_.push(flow);
+    announce();
+    resuming_.fetch_sub(1, std::memory_order_release);
 }
 
 void NativeEngine::ready(Lane& lane, Task& task) {
@@ -98,8 +120,12 @@ Task* NativeEngine::find(Lane& lane) noexcept {
 }
 
 bool NativeEngine::may_have_work() noexcept {
+    return has_tasks() || (!host_.polling_services().empty() && !polling_.load(std::memory_order_relaxed));
+}
+
+bool NativeEngine::has_tasks() noexcept {
     if (one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed)) return false;
-    if (!urgent_.empty()) return true;
+    if (!urgent_.empty() || !resumed_.empty()) return true;
     const uint32_t lanes = host_.all_lanes().size();
     for (uint32_t i = 0; i < lanes; ++i)
         if (host_.all_lanes()[i].queue.size() > 0) return true;
@@ -111,33 +137,24 @@ void NativeEngine::keep(Lane& lane, Task& task) noexcept {
         lane.queue.push(task);
     } catch (const std::bad_alloc&) {
         // Without room for it it runs here and now.
-        for (Task* now = &task; now != nullptr;) now = host_.run(lane, *now);
+        Lane* here = &lane;
+        for (Task* now = &task; now != nullptr;) now = host_.run(here, *now);
     }
 }
 
 bool NativeEngine::run_one(Worker& worker) {
     if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
     Lane& lane = host_.lane();
-    Task* task = find(lane);
-    const bool found = task != nullptr;
-    if (found) worker.found_work();
-    while (task != nullptr && !worker.should_leave()) {
-        task = after(lane, host_.run(lane, *task));
-        if (task == nullptr) task = find(lane);
-    }
-    if (task != nullptr) keep(lane, *task);
+    const bool found = enter(lane, &worker, INT_MAX);
     host_.flush(lane);
     if (one_at_a_time_) seat_taken_.store(false);
     if (found) announce();
-    return found;
+    return found || poll([&] { return worker.should_leave(); });
 }
 
 bool NativeEngine::help(Lane& lane) {
     if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
-    Task* task = find(lane);
-    const bool found = task != nullptr;
-    for (int i = 0; i < kLookEvery && task != nullptr; ++i) task = after(lane, host_.run(lane, *task));
-    if (task != nullptr) keep(lane, *task);
+    const bool found = enter(lane, nullptr, kLookEvery);
     host_.flush(lane);
     if (one_at_a_time_) seat_taken_.store(false);
     return found;
@@ -146,16 +163,36 @@ bool NativeEngine::help(Lane& lane) {
 void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     host_.flush(lane);
     while (!reached())
-        if (!help(lane)) sleep(reached);
+        if (!help(lane) && !poll(reached)) sleep([&] { return reached() || may_have_work(); }, Time::max());
     if (may_have_work()) announce();
 }
 
-void NativeEngine::sleep(const std::function<bool()>& reached) {
+void NativeEngine::sleep(const std::function<bool()>& reached, Time until) {
     const uint32_t seen = news_.load(std::memory_order_relaxed);
     sleepers_.fetch_add(1, std::memory_order_relaxed);
     full_fence();
-    if (!reached() && !may_have_work()) futex_wait(news_, seen, Time::max());
+    if (!reached() && !has_tasks()) futex_wait(news_, seen, until);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// A thread without work calls the services, and sleeps a little longer each time that none of them is done. False: there
+/// are none, another thread is at it, or this one is to do something else.
+bool NativeEngine::poll(const std::function<bool()>& leave) {
+    PollingServices& services = host_.polling_services();
+    if (services.empty() || polling_.exchange(true)) return false;
+    Nanoseconds pause = kShortestPause;
+    while (!services.empty() && !has_tasks() && !leave()) {
+        if (services.poll()) pause = kShortestPause;
+        sleep(leave, SteadyClock().now() + pause);
+        pause = std::min(2 * pause, kLongestPause);
+    }
+    polling_.store(false);
+    return has_tasks();
+}
+
+void NativeEngine::services_arrived() {
+    notify();
+    announce();
 }
 
 extern const EngineFactory kNativeEngine;

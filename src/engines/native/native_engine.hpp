@@ -1,14 +1,18 @@
 // NativeEngine: heddle's own. Workers of a WorkerPool, each with a queue, steal from each other; a task that
-// ends goes on at once with one that waited for it.
+// ends goes on at once with one that waited for it; a task that waits is paused and costs its stack alone.
 //
 // Threads that wait for tasks run them too: with n workers the pool has n - 1, and with one worker either its
-// thread or one that waits is at work, never both. Who has nothing to do sleeps.
+// thread or one that waits is at work, never both. Who has nothing to do sleeps, but for polling services:
+// while there are some, one worker calls them in growing intervals.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "cores/worker_pool.hpp"
+#include "engines/native/flow.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "tasks/engine.hpp"
 
@@ -23,29 +27,56 @@ class NativeEngine final : public Engine, private WorkSource {
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override;
     bool help(Lane& lane) override;
+    [[nodiscard]] bool suspends() const override { return true; }
+    void suspend(Publish publish) override;
+    void services_arrived() override;
+
+    /// The task of a paused flow was woken. Any thread.
+    void resume(Flow& flow) noexcept;
 
   private:
     bool run_one(Worker& worker) override;
     bool may_have_work() noexcept override;
 
+    // Where tasks come from.
     [[nodiscard]] Task* find(Lane& lane) noexcept;
     [[nodiscard]] Task* next(Lane& lane) noexcept;
     [[nodiscard]] Task* steal(Lane& lane) noexcept;
     [[nodiscard]] Task* after(Lane& lane, Task* continuation) noexcept;
     /// In the lane's queue, for later.
     void keep(Lane& lane, Task& task) noexcept;
-    /// Tells somebody who sleeps that there is a task.
+    /// Tells somebody who sleeps that there is something to do.
     void announce();
-    void sleep(const std::function<bool()>& reached);
+    void sleep(const std::function<bool()>& reached, Time until);
+    bool poll(const std::function<bool()>& leave);
+    [[nodiscard]] bool has_tasks() noexcept;
+
+    // Flows (native_flows.cpp).
+    [[nodiscard]] FlowsOfLane& flows(Lane& lane);
+    /// Runs tasks in a flow until there is none at hand, the budget is spent or the worker is to leave. True:
+    /// there was one.
+    bool enter(Lane& lane, Worker* worker, int budget);
+    static void run_flow(void* flow);
+    void loop(Flow& self);
+    [[nodiscard]] Flow& take_flow(FlowsOfLane& here);
+    void rest(FlowsOfLane& here, Flow& flow) noexcept;
 
     EngineHost& host_;
     const bool one_at_a_time_;
     PriorityQueue urgent_;
+    ResumedFlows resumed_;
+    StackPool stacks_;
+    const FloatModes modes_ = FloatModes::current();  ///< the program's, where it made the engine
+    std::array<std::unique_ptr<FlowsOfLane>, LaneTable::kMost>
+        flows_;  // each made and used by its lane's thread
     /// With one worker: it is taken by the thread that may run tasks.
     std::atomic<bool> seat_taken_{false};
+    std::atomic<bool> polling_{false};  ///< a thread is in poll()
+    /// Threads in resume(), which may have nothing else that keeps the engine alive.
+    std::atomic<int> resuming_{0};
 
-    /// Threads in wait_until() that sleep, or are about to: counted before they look for the last time. Who
-    /// makes something to be seen looks here afterwards; a full fence on both sides.
+    /// Threads that sleep here, or are about to: counted before they look for the last time. Who makes
+    /// something to be seen looks here afterwards; a full fence on both sides.
     alignas(64) std::atomic<int> sleepers_{0};
     std::atomic<uint32_t> news_{0};  // a futex: rises with each thing to be seen while somebody sleeps
 

@@ -1,0 +1,125 @@
+#include <utility>
+
+#include "engines/native/native_engine.hpp"
+#include "tasks/frame.hpp"
+
+namespace heddle {
+namespace {
+
+/// Flows that a lane keeps for its next pauses. Others give their stacks back.
+constexpr uint32_t kMostResting = 32;
+
+}  // namespace
+
+void Flow::wake() noexcept {
+    engine.resume(*this);
+}
+
+FlowsOfLane& NativeEngine::flows(Lane& lane) {
+    auto& here = flows_[lane.index];
+    if (here == nullptr) here = std::make_unique<FlowsOfLane>(stacks_);
+    return *here;
+}
+
+Flow& NativeEngine::take_flow(FlowsOfLane& here) {
+    if (Flow* flow = here.resting) {
+        here.resting = flow->next;
+        --here.resting_count;
+        return *flow;
+    }
+    Stack& stack = here.stacks.take();
+    try {
+        return *new Flow(*this, stack, &NativeEngine::run_flow);
+    } catch (...) {
+        here.stacks.give_back(stack);
+        throw;
+    }
+}
+
+/// `flow` is between two tasks and about to be left for another on this thread, or was left already.
+void NativeEngine::rest(FlowsOfLane& here, Flow& flow) noexcept {
+    flow.next = here.resting;
+    here.resting = &flow;
+    ++here.resting_count;
+}
+
+bool NativeEngine::enter(Lane& lane, Worker* worker, int budget) {
+    FlowsOfLane& here = flows(lane);
+    Flow& flow = take_flow(here);
+    Fiber home;
+    TaskFrame* const frame = exchange_frame(nullptr);
+    Fiber* const outer_home = std::exchange(here.home, &home);
+    here.worker = worker;
+    here.budget = budget;
+    here.found = false;
+    Fiber::switch_to(home, flow.fiber);
+    here.home = outer_home;
+    (void)exchange_frame(frame);
+    // The flows that rest are not needed while this thread is elsewhere: what is beyond a few goes.
+    while (here.resting_count > kMostResting) {
+        Flow& spare = take_flow(here);
+        Stack& stack = spare.stack;
+        delete &spare;
+        here.stacks.give_back(stack);
+    }
+    return here.found;
+}
+
+void NativeEngine::run_flow(void* flow) {
+    Flow& self = *static_cast<Flow*>(flow);
+    self.engine.loop(self);
+}
+
+void NativeEngine::loop(Flow& self) {
+    while (true) {
+        // After each switch and each task this may be another thread.
+        Lane* lane = &host_.lane();
+        FlowsOfLane* here = &flows(*lane);
+        here->current = &self;
+        Task* task = nullptr;
+        Flow* resumed = nullptr;
+        while (here->budget > 0 && !(here->worker != nullptr && here->worker->should_leave())) {
+            resumed = resumed_.pop();
+            if (resumed != nullptr) break;
+            if (task == nullptr && (task = find(*lane)) == nullptr) break;
+            if (!std::exchange(here->found, true) && here->worker != nullptr) here->worker->found_work();
+            --here->budget;
+            modes_.apply();  // the task before may have left others
+            Task* continuation = host_.run(lane, *task);
+            here = &flows(*lane);
+            here->current = &self;
+            task = after(*lane, continuation);
+        }
+        if (task != nullptr) keep(*lane, *task);
+        rest(*here, self);
+        if (resumed != nullptr) {
+            if (!std::exchange(here->found, true) && here->worker != nullptr) here->worker->found_work();
+            --here->budget;
+            here->current = resumed;  // it is in a task, and may pause again before it comes back here
+            Fiber::switch_to(self.fiber, resumed->fiber);
+        } else {
+            Fiber::switch_to(self.fiber, *here->home);
+        }
+    }
+}
+
+void NativeEngine::suspend(Publish publish) {
+    Lane& lane = host_.lane();
+    FlowsOfLane& here = flows(lane);
+    Flow& self = *here.current;
+    Flow& other = take_flow(here);
+    TaskFrame* const frame = exchange_frame(nullptr);
+    struct Telling {
+        Publish publish;
+        Flow& flow;
+    } telling{publish, self};
+    Fiber::switch_to(self.fiber, other.fiber,
+                     {[](void* argument) noexcept {
+                          const Telling told = *static_cast<Telling*>(argument);
+                          if (!told.publish.call(told.publish.argument, told.flow)) told.flow.wake();
+                      },
+                      &telling});
+    (void)exchange_frame(frame);
+}
+
+}  // namespace heddle

@@ -1,0 +1,28 @@
+// TaskFrame: a task that runs, on the stack of who runs it; and the innermost one of the calling flow of
+// control.
+//
+// Only the flow itself uses its frames. They go with a fiber that is paused: whoever switches fibers keeps
+// the one and sets the other.
+#pragma once
+
+#include <memory>
+
+#include "tasks/task.hpp"
+
+namespace heddle {
+
+class Domain;
+
+struct TaskFrame {
+    Task* task;
+    detail::RuntimeState* runtime;
+    TaskFrame* below;                  ///< runs on the same stack, and goes on after this one
+    std::shared_ptr<Domain> children;  ///< made with the first sequence in it
+};
+
+/// Null outside of tasks. Never inlined: what is thread-local must be looked up anew after a pause.
+[[nodiscard, gnu::noinline]] TaskFrame* current_frame() noexcept;
+/// Sets it, and returns what it was.
+[[gnu::noinline]] TaskFrame* exchange_frame(TaskFrame* frame) noexcept;
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+#include "tasks/polling.hpp"
+
+#include <algorithm>
+
+#include "heddle/error.hpp"
+#include "heddle/task.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle {
+
+void PollingServices::add(const std::string& name, PollingService service, void* data) {
+    const std::lock_guard guard(mutex_);
+    if (service == nullptr)
+        throw Error(ErrorCode::kInvalidArgument, "the polling service " + name + " is null");
+    const Entry entry{name, service, data};
+    if (std::ranges::find(entries_, entry) != entries_.end())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "the polling service " + name + " is registered with these data already");
+    entries_.push_back(entry);
+    count_.store(entries_.size(), std::memory_order_release);
+}
+
+void PollingServices::remove(PollingService service, void* data) {
+    std::unique_lock lock(mutex_);
+    const Entry entry{{}, service, data};
+    const auto removed = std::erase(entries_, entry);
+    count_.store(entries_.size(), std::memory_order_release);
+    const bool running = polling_ && under_way_ == entry;
+    called_.wait(lock, [&] { return !(polling_ && under_way_ == entry); });
+    if (removed == 0 && !running)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "this polling service is not registered with these data: it has returned true, or never was");
+}
+
+bool PollingServices::poll() noexcept {
+    std::unique_lock lock(mutex_);
+    if (polling_) return false;
+    polling_ = true;
+    bool done = false;
+    for (size_t i = 0; i < entries_.size();) {
+        under_way_.service = entries_[i].service;
+        under_way_.data = entries_[i].data;
+        lock.unlock();
+        const bool finished = under_way_.service(under_way_.data);
+        lock.lock();
+        done = done || finished;
+        // The list may have changed meanwhile.
+        const auto self = std::ranges::find(entries_, under_way_);
+        if (self == entries_.end()) continue;
+        i = static_cast<size_t>(self - entries_.begin()) + 1;
+        if (finished) {
+            entries_.erase(self);
+            --i;
+        }
+        count_.store(entries_.size(), std::memory_order_release);
+        called_.notify_all();
+    }
+    polling_ = false;
+    called_.notify_all();
+    return done;
+}
+
+void register_polling_service(Runtime& runtime, const std::string& name, PollingService service, void* data) {
+    runtime.state().add_service(name, service, data);
+}
+
+void unregister_polling_service(Runtime& runtime, PollingService service, void* data) {
+    runtime.state().polling.remove(service, data);
+}
+
+}  // namespace heddle

@@ -1,0 +1,41 @@
+// PollingServices: what idle workers of a runtime call in between.
+//
+// Any thread. One thread at a time calls them; to that one a service may come to be unregistered, which waits
+// for the call that is under way.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "heddle/pause.hpp"
+
+namespace heddle {
+
+class PollingServices {
+  public:
+    void add(const std::string& name, PollingService service, void* data);
+    void remove(PollingService service, void* data);
+    [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+    /// Calls each once; nothing where another thread is at it. True: one of them was done.
+    bool poll() noexcept;
+
+  private:
+    struct Entry {
+        std::string name;
+        PollingService service;
+        void* data;
+        bool operator==(const Entry& other) const { return service == other.service && data == other.data; }
+    };
+
+    std::mutex mutex_;  // for all below, and not held in a service
+    std::vector<Entry> entries_;
+    Entry under_way_{};
+    bool polling_ = false;
+    std::condition_variable called_;
+    std::atomic<size_t> count_{0};  // of entries_; read without the mutex, as a hint
+};
+
+}  // namespace heddle

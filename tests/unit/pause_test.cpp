@@ -1,0 +1,151 @@
+// Tasks wait without keeping their worker.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "heddle/error.hpp"
+#include "heddle/pause.hpp"
+#include "heddle/task.hpp"
+#include "support/sanitized.hpp"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+RuntimeOptions with_workers(int workers) {
+    RuntimeOptions options;
+    options.workers = workers;
+    return options;
+}
+
+class PauseTest : public testing::TestWithParam<int> {
+  protected:
+    Runtime runtime_{with_workers(GetParam())};
+};
+
+TEST_P(PauseTest, ASignalMayPrecedeTheBlock) {
+    BlockCondition condition;
+    condition.signal();
+    condition.block();
+    condition.signal();
+    EXPECT_THAT([&] { condition.signal(); }, ThrowsMessage<Error>(HasSubstr("signalled already")));
+}
+
+TEST_P(PauseTest, AThreadOutsideOfTasksSleeps) {
+    BlockCondition condition;
+    std::jthread other([&] { condition.signal(); });
+    condition.block();
+}
+
+TEST_P(PauseTest, APausedTaskLeavesItsWorkerToOthers) {
+    const size_t tasks = test::kSanitized ? 500 : 10'000;
+    std::vector<BlockCondition> conditions(tasks);
+    std::atomic<size_t> begun{0}, ended{0};
+    Sequence sequence(runtime_);
+    for (BlockCondition& condition : conditions)
+        sequence.insert([&] {
+            ++begun;
+            condition.block();
+            ++ended;
+        });
+    // Comes to run only when all others are paused, with one worker.
+    sequence.insert({.priority = -1}, [&] {
+        for (BlockCondition& condition : conditions) condition.signal();
+    });
+    sequence.wait();
+    EXPECT_EQ(begun, tasks);
+    EXPECT_EQ(ended, tasks);
+}
+
+TEST_P(PauseTest, ATaskGoesOnWithItsExceptionsAndItsData) {
+    BlockCondition condition;
+    Scalar<int> result(runtime_);
+    Sequence sequence(runtime_);
+    sequence.insert(
+        [&](int& value) {
+            try {
+                throw std::runtime_error("kept");
+            } catch (const std::exception& error) {
+                condition.block();
+                value = std::string(error.what()) == "kept" ? 1 : 2;
+            }
+        },
+        out(result));
+    sequence.insert([&] { condition.signal(); });
+    sequence.insert([](int& value) { value *= 10; }, inout(result));
+    EXPECT_EQ(result.get(), 10);
+}
+
+TEST_P(PauseTest, TasksThatWaitForTheirChildrenDoNotNest) {
+    const int parents = test::kSanitized ? 200 : 5'000;
+    std::atomic<int> ran{0};
+    Sequence sequence(runtime_);
+    for (int i = 0; i < parents; ++i)
+        sequence.insert([&] {
+            Sequence children(runtime_);
+            for (int k = 0; k < 4; ++k) children.insert([&] { ++ran; });
+            children.wait();
+            ++ran;
+        });
+    sequence.wait();
+    EXPECT_EQ(ran, parents * 5);
+}
+
+TEST_P(PauseTest, ManyPausesUnderSignalsFromOutside) {
+    const int rounds = test::kSanitized ? 50 : 2'000;
+    constexpr int kTasks = 20;
+    std::vector<BlockCondition> conditions(kTasks);
+    std::vector<std::atomic<bool>> waiting(kTasks);
+    std::atomic<int> left{kTasks};
+    Sequence sequence(runtime_);
+    for (size_t i = 0; i < kTasks; ++i)
+        sequence.insert([&, i] {
+            for (int round = 0; round < rounds; ++round) {
+                waiting[i] = true;
+                conditions[i].block();
+            }
+            --left;
+        });
+    std::jthread signaller([&] {
+        for (size_t i = 0; left > 0; i = (i + 7) % kTasks)
+            if (waiting[i].exchange(false)) conditions[i].signal();
+    });
+    sequence.wait();
+}
+
+TEST_P(PauseTest, ServicesArePolledUntilTheyAreDone) {
+    struct Timer {
+        BlockCondition condition;
+        int calls = 0;
+    } timer;
+    register_polling_service(
+        runtime_, "timer",
+        [](void* data) {
+            auto& it = *static_cast<Timer*>(data);
+            if (++it.calls < 10) return false;
+            it.condition.signal();
+            return true;
+        },
+        &timer);
+    Sequence sequence(runtime_);
+    sequence.insert([&] { timer.condition.block(); });
+    sequence.wait();
+    EXPECT_EQ(timer.calls, 10);
+    const PollingService nothing = [](void*) { return false; };
+    register_polling_service(runtime_, "nothing", nothing, &timer);
+    EXPECT_THAT([&] { register_polling_service(runtime_, "nothing", nothing, &timer); },
+                ThrowsMessage<Error>(HasSubstr("registered with these data already")));
+    unregister_polling_service(runtime_, nothing, &timer);
+    EXPECT_THAT([&] { unregister_polling_service(runtime_, nothing, &timer); },
+                ThrowsMessage<Error>(HasSubstr("not registered")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, PauseTest, testing::Values(1, 2));
+
+}  // namespace
+}  // namespace heddle
