@@ -175,8 +175,8 @@ void NativeEngine::sleep(const std::function<bool()>& reached, Time until) {
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-/// A thread without work calls the services, and sleeps a little longer each time that none of them is done. False: there
-/// are none, another thread is at it, or this one is to do something else.
+/// A thread without work calls the services, and sleeps a little longer each time that none of them is done.
+/// False: there are none, another thread is at it, or this one is to do something else.
 bool NativeEngine::poll(const std::function<bool()>& leave) {
     PollingServices& services = host_.polling_services();
     if (services.empty() || polling_.exchange(true)) return false;
