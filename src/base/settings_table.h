@@ -13,6 +13,7 @@
     SETTING("HEDDLE_WEIGHT", "W", "weight of a process's demand, 1 to 1000; default 1")                     \
     SETTING("HEDDLE_OWN", "CPUS",                                                                           \
             "CPUs that are a process's own, as 0-3,8, where the arbiter's policy is owned")                 \
+    SETTING("HEDDLE_LAPACK", "FILE", "the library that tile algorithms take BLAS and LAPACK from")          \
     SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")
 
 #endif

@@ -25,6 +25,7 @@ void add_info(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_trace_record(CLI::App& trace);
 void add_run(CLI::App& app);
+void add_solve(CLI::App& app);
 void add_status(CLI::App& app);
 void add_top(CLI::App& app);
 

@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
     add_info(app);
     add_trace(app);
     add_run(app);
+    add_solve(app);
     add_status(app);
     add_top(app);
     try {

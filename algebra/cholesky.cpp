@@ -1,0 +1,139 @@
+#include "algebra/cholesky.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algebra/cholesky_levels.hpp"
+#include "algebra/lapack.hpp"
+#include "algebra/tile_kernels.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle::algebra {
+namespace {
+
+using View = MatrixView<double>;
+using ConstView = MatrixView<const double>;
+
+void require_square(const TileMatrix<double>& a) {
+    if (a.rows() != a.columns())
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("a matrix of {} x {} elements has no Cholesky factorisation: it must be square",
+                        a.rows(), a.columns()));
+}
+
+void ended(Progress* progress) {
+    if (progress != nullptr) progress->ended.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Tasks with a name and a priority, counted where somebody asks for progress.
+class Inserter {
+  public:
+    Inserter(Sequence& sequence, Progress* progress) : sequence_(sequence), progress_(progress) {
+        (void)lapack();  // missing: told here, and not by each task
+    }
+
+    template <class Function, class... Arguments>
+    void task(const char* name, int priority, Function function, Arguments... arguments) {
+        sequence_.insert(
+            {.priority = priority, .name = name},
+            [function, progress = progress_](auto&&... given) {
+                function(given...);
+                ended(progress);
+            },
+            arguments...);
+        if (progress_ != nullptr) progress_->inserted.fetch_add(1, std::memory_order_relaxed);
+    }
+
+  private:
+    Sequence& sequence_;
+    Progress* progress_;
+};
+
+/// `first` is the number, from 0, of the tile's first row in the matrix.
+void factor(View a, size_t first) {
+    const size_t failed = factor_tile(a);
+    if (failed > 0)
+        throw Error(ErrorCode::kBadInput,
+                    fmt::format("the matrix is not symmetric positive definite: pivot {} of its Cholesky "
+                                "factorisation is not positive",
+                                first + failed));
+}
+
+}  // namespace
+
+void cholesky_factor(Sequence& sequence, TileMatrix<double>& a, Progress* progress) {
+    require_square(a);
+    Inserter insert(sequence, progress);
+    const size_t tiles = a.tile_rows();
+    const CholeskyLevels levels(tiles);
+    for (size_t k = 0; k < tiles; ++k) {
+        insert.task("potrf", levels.finish(k, k), factor, inout(a.tile(k, k)), value(k * a.tile_size()));
+        for (size_t i = k + 1; i < tiles; ++i)
+            insert.task(
+                "trsm", levels.finish(i, k),
+                [](ConstView l, View b) { solve_tile(Side::kRight, Transpose::kYes, l, b); },
+                in(a.tile(k, k)), inout(a.tile(i, k)));
+        for (size_t j = k + 1; j < tiles; ++j) {
+            insert.task("syrk", levels.update(j, j, k), update_diagonal_tile, in(a.tile(j, k)),
+                        inout(a.tile(j, j)));
+            for (size_t i = j + 1; i < tiles; ++i)
+                insert.task(
+                    "gemm", levels.update(i, j, k),
+                    [](ConstView x, ConstView y, View c) {
+                        multiply_tile(-1, Transpose::kNo, x, Transpose::kYes, y, 1, c);
+                    },
+                    in(a.tile(i, k)), in(a.tile(j, k)), inout(a.tile(i, j)));
+        }
+    }
+}
+
+void cholesky_solve(Sequence& sequence, const TileMatrix<double>& l, TileMatrix<double>& b,
+                    Progress* progress) {
+    require_square(l);
+    if (b.rows() != l.rows() || b.tile_size() != l.tile_size())
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the right-hand side has {} rows in tiles of {}, the matrix {} in tiles of {}: "
+                        "they must be equal",
+                        b.rows(), b.tile_size(), l.rows(), l.tile_size()));
+    Inserter insert(sequence, progress);
+    const size_t tiles = l.tile_rows();
+    // Rows to go, once forward and once back: what comes first in the order of insertion goes first.
+    const auto level = [tiles](size_t passed) { return static_cast<int>(2 * tiles - passed); };
+    for (size_t column = 0; column < b.tile_columns(); ++column) {
+        for (size_t k = 0; k < tiles; ++k) {
+            insert.task(
+                "trsm", level(k), [](ConstView t, View x) { solve_tile(Side::kLeft, Transpose::kNo, t, x); },
+                in(l.tile(k, k)), inout(b.tile(k, column)));
+            for (size_t i = k + 1; i < tiles; ++i)
+                insert.task(
+                    "gemm", level(i),
+                    [](ConstView t, ConstView x, View y) {
+                        multiply_tile(-1, Transpose::kNo, t, Transpose::kNo, x, 1, y);
+                    },
+                    in(l.tile(i, k)), in(b.tile(k, column)), inout(b.tile(i, column)));
+        }
+        for (size_t k = tiles; k-- > 0;) {
+            insert.task(
+                "trsm", level(2 * tiles - 1 - k),
+                [](ConstView t, View x) { solve_tile(Side::kLeft, Transpose::kYes, t, x); }, in(l.tile(k, k)),
+                inout(b.tile(k, column)));
+            for (size_t i = k; i-- > 0;)
+                insert.task(
+                    "gemm", level(2 * tiles - 1 - i),
+                    [](ConstView t, ConstView x, View y) {
+                        multiply_tile(-1, Transpose::kYes, t, Transpose::kNo, x, 1, y);
+                    },
+                    in(l.tile(k, i)), in(b.tile(k, column)), inout(b.tile(i, column)));
+        }
+    }
+}
+
+size_t cholesky_tile_size(size_t n, int workers) {
+    if (workers <= 1) return std::max<size_t>(n, 1);
+    return std::clamp<size_t>(n / 8, 64, 512);
+}
+
+}  // namespace heddle::algebra

@@ -1,0 +1,66 @@
+#include "algebra/tile_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <climits>
+#include <cmath>
+
+#include "algebra/blas_threads.hpp"
+#include "algebra/lapack.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle::algebra {
+namespace {
+
+int size(size_t value) {
+    if (value > INT_MAX)
+        throw Error(ErrorCode::kLimit, fmt::format("a tile has {} rows or columns: LAPACK counts to {}; "
+                                                   "take smaller matrices, or tiles of memory of their own",
+                                                   value, INT_MAX));
+    return static_cast<int>(value);
+}
+
+char letter(Transpose op) {
+    return static_cast<char>(op);
+}
+
+}  // namespace
+
+size_t factor_tile(MatrixView<double> a) {
+    const BlasThreads one(1);
+    const int n = size(a.rows), leading = size(a.leading);
+    int info = 0;
+    lapack().dpotrf("L", &n, a.data, &leading, &info, 1);
+    if (info > 0) return static_cast<size_t>(info);
+    // OpenBLAS lets a pivot pass that is no number.
+    for (size_t i = 0; i < a.rows; ++i)
+        if (!std::isfinite(a(i, i))) return i + 1;
+    return 0;
+}
+
+void solve_tile(Side side, Transpose op, MatrixView<const double> l, MatrixView<double> b) {
+    const BlasThreads one(1);
+    const int m = size(b.rows), n = size(b.columns), ldl = size(l.leading), ldb = size(b.leading);
+    const double alpha = 1;
+    const char where = static_cast<char>(side), transpose = letter(op);
+    lapack().dtrsm(&where, "L", &transpose, "N", &m, &n, &alpha, l.data, &ldl, b.data, &ldb, 1, 1, 1, 1);
+}
+
+void update_diagonal_tile(MatrixView<const double> a, MatrixView<double> c) {
+    const BlasThreads one(1);
+    const int n = size(c.rows), k = size(a.columns), lda = size(a.leading), ldc = size(c.leading);
+    const double alpha = -1, beta = 1;
+    lapack().dsyrk("L", "N", &n, &k, &alpha, a.data, &lda, &beta, c.data, &ldc, 1, 1);
+}
+
+void multiply_tile(double alpha, Transpose op_a, MatrixView<const double> a, Transpose op_b,
+                   MatrixView<const double> b, double beta, MatrixView<double> c) {
+    const BlasThreads one(1);
+    const int m = size(c.rows), n = size(c.columns), k = size(op_a == Transpose::kNo ? a.columns : a.rows);
+    const int lda = size(a.leading), ldb = size(b.leading), ldc = size(c.leading);
+    const char transpose_a = letter(op_a), transpose_b = letter(op_b);
+    lapack().dgemm(&transpose_a, &transpose_b, &m, &n, &k, &alpha, a.data, &lda, b.data, &ldb, &beta, c.data,
+                   &ldc, 1, 1);
+}
+
+}  // namespace heddle::algebra

@@ -1,0 +1,234 @@
+// heddle solve: a symmetric positive definite system from Matrix Market files, solved by tile Cholesky on
+// each engine that is named, and by LAPACK beside them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "algebra/blas_threads.hpp"
+#include "algebra/cholesky.hpp"
+#include "algebra/lapack.hpp"
+#include "algebra/matrix_market.hpp"
+#include "algebra/residual.hpp"
+#include "command.hpp"
+#include "heddle/error.hpp"
+#include "heddle/task.hpp"
+#include "task_progress.hpp"
+
+namespace heddle::tool {
+namespace {
+
+using algebra::DenseMatrix;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+    std::string matrix, rhs, out;
+    std::vector<std::string> engines{"native"};
+    size_t tile = 0;  // 0: as suits
+    int workers = 0;
+    bool json = false;
+};
+
+struct System {
+    DenseMatrix a, b;
+};
+
+struct Solution {
+    std::string by;
+    DenseMatrix x;
+    double factor_s = 0, solve_s = 0;
+    double residual = 0, difference = 0;
+};
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+System read_system(const Options& options) {
+    System system{algebra::read_matrix_market_file(options.matrix), {}};
+    algebra::require_symmetric(system.a.view(), options.matrix);
+    const size_t n = system.a.rows();
+    if (options.rhs.empty()) {
+        system.b = DenseMatrix(n, 1);
+        for (size_t j = 0; j < n; ++j)
+            for (size_t i = 0; i < n; ++i) system.b(i, 0) += system.a(i, j);
+        return system;
+    }
+    system.b = algebra::read_matrix_market_file(options.rhs);
+    if (system.b.rows() != n)
+        throw Error(ErrorCode::kBadInput, fmt::format("{}: it has {} rows, the matrix {} has {}", options.rhs,
+                                                      system.b.rows(), options.matrix, n));
+    return system;
+}
+
+/// Throws for the first engine that cannot be used, before any is. (A name in other letters is found by
+/// Runtime.)
+void check_engines(const Options& options) {
+    const std::vector<EngineInfo> known = Runtime::engines();
+    for (const std::string& name : options.engines) {
+        const auto found = std::ranges::find(known, name, &EngineInfo::name);
+        if (found != known.end() && found->available) continue;
+        try {
+            Runtime probe(RuntimeOptions{name, {}, 1});
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::kInvalidArgument) throw UsageError(error.what());
+            throw;
+        }
+    }
+}
+
+/// Throws kBadInput where the matrix is not positive definite.
+Solution solve_by_tasks(Runtime& runtime, const System& system, size_t tile) {
+    Solution solution{runtime.engine(), system.b};
+    DenseMatrix factor = system.a;
+    TileMatrix<double> l(runtime, factor.view(), tile), x(runtime, solution.x.view(), tile);
+    Sequence sequence(runtime);
+    TaskProgress progress(solution.by);
+    Clock::time_point start = Clock::now();
+    algebra::cholesky_factor(sequence, l, &progress.counts());
+    sequence.wait();
+    solution.factor_s = seconds_since(start);
+    start = Clock::now();
+    algebra::cholesky_solve(sequence, l, x, &progress.counts());
+    sequence.wait();
+    solution.solve_s = seconds_since(start);
+    return solution;
+}
+
+/// LAPACK on as many threads of its own as the engines had workers.
+Solution solve_by_lapack(const System& system, int workers) {
+    Solution solution{"LAPACK", system.b};
+    DenseMatrix factor = system.a;
+    const algebra::BlasThreads threads(workers);
+    const int n = static_cast<int>(factor.rows()), columns = static_cast<int>(system.b.columns());
+    int info = 0;
+    Clock::time_point start = Clock::now();
+    algebra::lapack().dpotrf("L", &n, factor.view().data, &n, &info, 1);
+    if (info != 0)
+        throw Error(
+            ErrorCode::kBadInput,
+            fmt::format("LAPACK finds that the matrix is not symmetric positive definite: pivot {}", info));
+    solution.factor_s = seconds_since(start);
+    start = Clock::now();
+    algebra::lapack().dpotrs("L", &n, &columns, factor.view().data, &n, solution.x.view().data, &n, &info, 1);
+    solution.solve_s = seconds_since(start);
+    return solution;
+}
+
+double gflops(const Solution& solution) {
+    const auto n = static_cast<double>(solution.x.rows());
+    return n * n * n / 3e9 / solution.factor_s;
+}
+
+nlohmann::ordered_json to_json(const Solution& solution) {
+    return {{"engine", solution.by},         {"factor_s", solution.factor_s},
+            {"solve_s", solution.solve_s},   {"gflops", gflops(solution)},
+            {"residual", solution.residual}, {"difference", solution.difference}};
+}
+
+void print_json(const Options& options, const System& system, size_t tile, int workers,
+                const std::vector<Solution>& solutions) {
+    nlohmann::ordered_json engines = nlohmann::ordered_json::array();
+    for (const Solution& solution : solutions)
+        if (&solution != &solutions.back()) engines.push_back(to_json(solution));
+    nlohmann::ordered_json lapack = to_json(solutions.back());
+    lapack["engine"] = algebra::lapack().file;
+    const nlohmann::ordered_json all{{"matrix", options.matrix},
+                                     {"n", system.a.rows()},
+                                     {"right_hand_sides", system.b.columns()},
+                                     {"tile", tile},
+                                     {"workers", workers},
+                                     {"engines", engines},
+                                     {"lapack", lapack}};
+    fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+std::string duration(double seconds) {
+    return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
+}
+
+void print_text(const Options& options, const System& system, size_t tile, int workers,
+                const std::vector<Solution>& solutions) {
+    fmt::print("matrix      {}: {} x {}, in tiles of {}\n", options.matrix, system.a.rows(), system.a.rows(),
+               tile);
+    fmt::print("right side  {}: {} {}\n", options.rhs.empty() ? "the matrix times ones" : options.rhs,
+               system.b.columns(), system.b.columns() == 1 ? "column" : "columns");
+    fmt::print("workers     {}\n\n", workers);
+    fmt::print("{:<10} {:>10} {:>10} {:>10} {:>10} {:>11}\n", "engine", "factor", "solve", "Gflop/s",
+               "residual", "difference");
+    for (const Solution& solution : solutions)
+        fmt::print("{:<10} {:>10} {:>10} {:>10.3g} {:>10.2g} {:>11.2g}\n", solution.by,
+                   duration(solution.factor_s), duration(solution.solve_s), gflops(solution),
+                   solution.residual, solution.difference);
+}
+
+void write_solution(const std::string& path, const DenseMatrix& x) {
+    std::ofstream out(path, std::ios::binary);
+    if (out) algebra::write_matrix_market(out, x.view());
+    out.close();
+    if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
+}
+
+void solve(const Options& options) {
+    check_engines(options);
+    (void)algebra::lapack();
+    const System system = read_system(options);
+    Runtime runtime(RuntimeOptions{options.engines.front(), {}, options.workers});
+    const int workers =
+        options.workers > 0 ? std::min(options.workers, runtime.cpus().count()) : runtime.cpus().count();
+    const size_t tile =
+        options.tile > 0 ? options.tile : algebra::cholesky_tile_size(system.a.rows(), workers);
+    std::vector<Solution> solutions;
+    for (const std::string& engine : options.engines) {
+        runtime.switch_engine(engine);
+        try {
+            solutions.push_back(solve_by_tasks(runtime, system, tile));
+        } catch (const Error& error) {
+            throw Error(error.code(), fmt::format("{}: {}", options.matrix, error.what()));
+        }
+    }
+    solutions.push_back(solve_by_lapack(system, workers));
+    for (Solution& solution : solutions) {
+        solution.residual = algebra::residual(system.a.view(), solution.x.view(), system.b.view());
+        solution.difference = algebra::difference(solutions.front().x.view(), solution.x.view());
+    }
+    if (options.json)
+        print_json(options, system, tile, workers, solutions);
+    else
+        print_text(options, system, tile, workers, solutions);
+    if (!options.out.empty()) write_solution(options.out, solutions.front().x);
+    for (const Solution& solution : solutions)
+        if (!(solution.residual <= algebra::kResidualLimit))
+            throw Error(ErrorCode::kBadInput,
+                        fmt::format("the residual of {} is {:.3g}, more than {}: its solution is wrong",
+                                    solution.by, solution.residual, algebra::kResidualLimit));
+}
+
+}  // namespace
+
+void add_solve(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* command =
+        app.add_subcommand("solve", "Solve a symmetric positive definite system, by tasks on each engine");
+    command->add_option("A.mtx", options->matrix, "the matrix, a Matrix Market file")->required();
+    command->add_option("--engine", options->engines, "engines that run the tasks, as native,openmp")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->capture_default_str();
+    command->add_option("--tile", options->tile, "rows and columns of a tile; default: as suits the matrix")
+        ->check(CLI::Range(1, 1 << 20));
+    command->add_option("--workers", options->workers, "CPUs to use; default: all that the process may")
+        ->check(CLI::Range(1, 4096));
+    command->add_option("--rhs", options->rhs,
+                        "right-hand sides, a Matrix Market file; default: A times ones");
+    command->add_option("--out", options->out, "file for the solution");
+    command->add_flag("--json", options->json, "print JSON");
+    command->callback([options] { solve(*options); });
+}
+
+}  // namespace heddle::tool
