@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "arbiter/client.hpp"
+#include "base/steps.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -304,6 +306,7 @@ std::string Arbiter::check() const {
 }
 
 Arbiter::Client* Arbiter::find(ClientId id) const {
+    HEDDLE_STEPS(std::bit_width(clients_.size()));
     const auto place = std::ranges::lower_bound(clients_, id, {}, [](const auto& c) { return c->id; });
     return place == clients_.end() || (*place)->id != id ? nullptr : place->get();
 }
@@ -373,7 +376,13 @@ void Arbiter::revoke(Client& client, const CpuSet& cpus, Time now) {
     client.granted -= cpus;
     client.held_count = client.granted.count();
     client.grant_changed = true;
-    client.leaving.push_back({cpus, client.epoch + 2, now + limits_.fence_after});
+    const Client::Leaving part{cpus, client.epoch + 2, now + limits_.fence_after};
+    // Of one decision there is one part, however many others it is for.
+    if (Client::Leaving* last = client.leaving.empty() ? nullptr : &client.leaving.back();
+        last != nullptr && last->epoch == part.epoch && last->deadline == part.deadline)
+        last->cpus |= cpus;
+    else
+        client.leaving.push_back(part);
 }
 
 void Arbiter::vacate(Client& client, const CpuSet& cpus, Time now) {
@@ -408,6 +417,7 @@ void Arbiter::must(Outcome outcome, Outcome expected, const char* what) {
 }
 
 void Arbiter::publish() {
+    HEDDLE_STEPS(clients_.size() + ended_.size());
     for (const auto& client : clients_) {
         const bool parked = client->sits_out && client->granted.empty();
         client->grant_changed |= parked != client->parked;

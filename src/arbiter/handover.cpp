@@ -5,6 +5,7 @@
 
 #include "arbiter/arbiter.hpp"
 #include "arbiter/client.hpp"
+#include "base/steps.hpp"
 
 namespace heddle {
 namespace {
@@ -60,6 +61,7 @@ void Arbiter::name_successor(int cpu, Client* successor) {
 /// Whoever wants more CPUs than it holds is named for CPUs of others of its user, those with the largest
 /// quotient of demand to CPUs held first, in turn. Who is named already stays.
 void Arbiter::name_successors() {
+    HEDDLE_STEPS(2 * clients_.size());
     std::vector<Client*> candidates;
     for (const auto& c : clients_) {
         c->room = 0;
@@ -70,6 +72,7 @@ void Arbiter::name_successors() {
     if (candidates.empty() && !successors_named_) return;
     successors_named_ = !candidates.empty();
     std::ranges::stable_sort(candidates, [this](const Client* a, const Client* b) {
+        HEDDLE_STEPS(1);
         return long{wanted(*a)} * b->held() > long{wanted(*b)} * a->held();
     });
     std::unordered_map<UserId, std::deque<Client*>> waiting;
@@ -88,10 +91,12 @@ void Arbiter::name_successors() {
     for (Client* candidate : candidates)
         if (candidate->room > 0) waiting[candidate->user].push_back(candidate);
     for (const auto& [holder, cpu] : open) {
+        HEDDLE_STEPS(1);
         std::deque<Client*>& queue = waiting[holder->user];
         const CpuGrant& grant_now = grant_of(cpu);
         Client* successor = nullptr;
         for (size_t k = 0, tries = std::min(kTries, queue.size()); k < tries && successor == nullptr; ++k) {
+            HEDDLE_STEPS(1);
             Client* candidate = queue.front();
             queue.pop_front();
             const bool honoured =

@@ -5,6 +5,7 @@
 
 #include "arbiter/arbiter.hpp"
 #include "arbiter/client.hpp"
+#include "base/steps.hpp"
 
 namespace heddle {
 namespace {
@@ -15,14 +16,17 @@ template <class Before>
 std::vector<int> hand_out(size_t entries, int units, const std::vector<int>& room, Before before) {
     std::vector<int> got(entries, 0);
     const auto later = [&](size_t a, size_t b) {
+        HEDDLE_STEPS(1);
         if (before(a, got[a], b, got[b])) return false;
         if (before(b, got[b], a, got[a])) return true;
         return a > b;
     };
     std::priority_queue<size_t, std::vector<size_t>, decltype(later)> queue(later);
+    HEDDLE_STEPS(entries);
     for (size_t i = 0; i < entries; ++i)
         if (room[i] > 0) queue.push(i);
     for (; units > 0 && !queue.empty(); --units) {
+        HEDDLE_STEPS(1);
         const size_t i = queue.top();
         queue.pop();
         if (++got[i] < room[i]) queue.push(i);
@@ -65,6 +69,7 @@ int Arbiter::wanted(const Client& client) const {
 }
 
 void Arbiter::enforce_maxima(Time now) {
+    HEDDLE_STEPS(clients_.size());
     for (const auto& c : clients_)
         if (c->sits_out)
             revoke(*c, CpuSet(c->granted), now);  // a copy: it changes what it takes from
@@ -73,6 +78,7 @@ void Arbiter::enforce_maxima(Time now) {
 }
 
 void Arbiter::compute_targets() {
+    HEDDLE_STEPS(3 * clients_.size());
     std::vector<Claim> claims;
     claims.reserve(clients_.size());
     CpuSet there = cpus_;
@@ -97,6 +103,7 @@ void Arbiter::compute_targets() {
 }
 
 int Arbiter::lack() const {
+    HEDDLE_STEPS(clients_.size());
     return std::accumulate(clients_.begin(), clients_.end(), 0,
                            [](int sum, const auto& c) { return sum + std::max(0, c->target - c->held()); });
 }
@@ -110,6 +117,7 @@ CpuSet Arbiter::choose_free(const Client& client, int count) const {
 
 void Arbiter::grant_to_the_needy(Time now) {
     if (free_.empty()) return;
+    HEDDLE_STEPS(2 * clients_.size());
     std::vector<int> room;
     for (const auto& c : clients_)
         room.push_back(std::clamp(c->target - c->held(), 0, (free_ & c->allowed).count()));
@@ -121,7 +129,10 @@ void Arbiter::grant_to_the_needy(Time now) {
     // Those with the fewest CPUs to choose from choose first.
     std::vector<size_t> order(clients_.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return clients_[i]->allowed.count(); });
+    std::ranges::stable_sort(order, {}, [&](size_t i) {
+        HEDDLE_STEPS(1);
+        return clients_[i]->usable;
+    });
     for (const size_t i : order)
         if (shares[i] > 0) grant(*clients_[i], choose_free(*clients_[i], shares[i]), now);
 }
@@ -152,6 +163,7 @@ CpuSet Arbiter::spare(const Client& client) const {
 /// first to give up others.
 void Arbiter::grant_own(Time now) {
     if (!policy_->has_owners()) return;
+    HEDDLE_STEPS(clients_.size());
     for (const auto& owner : clients_) {
         if (const int missing = own_missing(*owner); missing > 0)
             grant(*owner, machine_.nearest(owner->granted, free_ & owner->owned & owner->allowed, missing),
@@ -161,6 +173,7 @@ void Arbiter::grant_own(Time now) {
 
 void Arbiter::take_back_owned(Time now) {
     if (!policy_->has_owners()) return;
+    HEDDLE_STEPS(clients_.size());
     for (const auto& owner : clients_) {
         int missing = own_missing(*owner);
         if (missing <= 0) continue;
@@ -183,6 +196,7 @@ void Arbiter::take_back_owned(Time now) {
 }
 
 void Arbiter::revoke_from_the_rich(Time now) {
+    HEDDLE_STEPS(2 * clients_.size());
     int leaving = 0;
     CpuSet wished;
     for (const auto& c : clients_) {
@@ -214,6 +228,7 @@ void Arbiter::revoke_from_the_rich(Time now) {
 /// its place. Owners keep their own.
 void Arbiter::swap_for_affinity(Time now) {
     if (free_.empty() || lack() == 0) return;
+    HEDDLE_STEPS(2 * clients_.size());
     CpuSet offered;  // CPUs whose holders may use a free one instead
     for (const auto& holder : clients_)
         if (!holder->away && free_.intersects(holder->allowed)) offered |= holder->granted - holder->owned;
@@ -241,6 +256,7 @@ void Arbiter::swap_for_affinity(Time now) {
 
 void Arbiter::spread_the_rest(Time now) {
     if (free_.empty() || lack() > 0) return;
+    HEDDLE_STEPS(2 * clients_.size());
     std::vector<int> room;
     for (const auto& c : clients_)
         room.push_back(
@@ -255,6 +271,7 @@ void Arbiter::spread_the_rest(Time now) {
 }
 
 void Arbiter::update_contention(Time now) {
+    HEDDLE_STEPS(clients_.size());
     long peaks = 0;
     int active = 0;
     bool unmet = false;

@@ -15,6 +15,7 @@
 
 #include "arbiter/arbiter.hpp"
 #include "arbiter/client.hpp"
+#include "base/steps.hpp"
 
 namespace heddle {
 namespace {
@@ -38,6 +39,7 @@ int Arbiter::gang(const Client& client) const {
 }
 
 void Arbiter::take_turns(Time now) {
+    HEDDLE_STEPS(clients_.size());
     const bool squeezed =
         std::ranges::any_of(clients_, [this](const auto& c) { return gang(*c) > std::max(c->target, 1); });
     if (!squeezed) {
@@ -45,10 +47,14 @@ void Arbiter::take_turns(Time now) {
         for (const auto& c : clients_) c->sits_out = false;
         return;
     }
+    HEDDLE_STEPS(4 * clients_.size());
     std::vector<Client*> order;
     for (const auto& c : clients_)
         if (wanted(*c) > 0) order.push_back(c.get());
-    const auto by_turns = [](const Client* c) { return std::pair(c->turns, c->had_turn); };
+    const auto by_turns = [](const Client* c) {
+        HEDDLE_STEPS(1);
+        return std::pair(c->turns, c->had_turn);
+    };
     const bool over = now >= turn_ends_ || std::ranges::find(order, turn_, &Client::id) == order.end();
     if (over) {
         const int lightest = (*std::ranges::min_element(order, {}, &Client::weight))->weight;

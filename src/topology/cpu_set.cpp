@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/steps.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -92,18 +93,21 @@ bool CpuSet::contains(int cpu) const noexcept {
 }
 
 bool CpuSet::contains(const CpuSet& other) const noexcept {
+    HEDDLE_STEPS(1);
     for (size_t i = 0; i < other.words_.size(); ++i)
         if ((other.words_[i] & ~(i < words_.size() ? words_[i] : 0)) != 0) return false;
     return true;
 }
 
 bool CpuSet::intersects(const CpuSet& other) const noexcept {
+    HEDDLE_STEPS(1);
     for (size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i)
         if ((words_[i] & other.words_[i]) != 0) return true;
     return false;
 }
 
 int CpuSet::count() const noexcept {
+    HEDDLE_STEPS(1);
     int total = 0;
     for (const uint64_t word : words_) total += std::popcount(word);
     return total;
@@ -114,6 +118,7 @@ bool CpuSet::empty() const noexcept {
 }
 
 int CpuSet::next(int cpu) const noexcept {
+    HEDDLE_STEPS(1);
     const int from = cpu + 1;
     auto word = static_cast<size_t>(from / kWordBits);
     if (word >= words_.size()) return -1;
@@ -131,6 +136,7 @@ int CpuSet::last() const noexcept {
 }
 
 CpuSet& CpuSet::operator|=(const CpuSet& other) {
+    HEDDLE_STEPS(1);
     if (words_.size() < other.words_.size()) words_.resize(other.words_.size());
     for (size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
     return *this;
@@ -138,12 +144,14 @@ CpuSet& CpuSet::operator|=(const CpuSet& other) {
 
 CpuSet& CpuSet::operator&=(const CpuSet& other) {
     words_.resize(std::min(words_.size(), other.words_.size()));
+    HEDDLE_STEPS(1);
     for (size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
     trim();
     return *this;
 }
 
 CpuSet& CpuSet::operator-=(const CpuSet& other) {
+    HEDDLE_STEPS(1);
     for (size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i) words_[i] &= ~other.words_[i];
     trim();
     return *this;

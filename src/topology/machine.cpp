@@ -62,6 +62,7 @@ std::shared_ptr<const Machine::Data> Machine::Data::from_places(std::vector<CpuP
     data->places = places;
     std::ranges::sort(places, {},
                       [](const CpuPlace& p) { return std::tie(p.package, p.numa, p.core, p.cpu); });
+    data->core_of.resize(data->index_of.size());
     const CpuPlace* before = nullptr;
     for (const CpuPlace& place : places) {
         const bool new_package = before == nullptr || before->package != place.package;
@@ -70,12 +71,15 @@ std::shared_ptr<const Machine::Data> Machine::Data::from_places(std::vector<CpuP
             if (new_node) {
                 if (new_package) data->packages.push_back({data->nodes.size(), data->nodes.size()});
                 data->nodes.push_back({data->cores.size(), data->cores.size()});
+                data->package_of.push_back(data->packages.size() - 1);
                 ++data->packages.back().last;
             }
             data->cores.push_back({data->order.size(), data->order.size()});
+            data->node_of.push_back(data->nodes.size() - 1);
             ++data->nodes.back().last;
         }
         data->order.push_back(place.cpu);
+        data->core_of[static_cast<size_t>(place.cpu)] = data->cores.size() - 1;
         ++data->cores.back().last;
         before = &place;
     }

@@ -30,7 +30,10 @@ struct Machine::Data {
     std::vector<Run> cores;
     std::vector<Run> nodes;
     std::vector<Run> packages;
-    std::vector<CpuSet> core_cpus;  ///< by CpuPlace::core
+    std::vector<size_t> core_of;     ///< by CPU, the index into cores
+    std::vector<size_t> node_of;     ///< by index into cores
+    std::vector<size_t> package_of;  ///< by index into nodes
+    std::vector<CpuSet> core_cpus;   ///< by CpuPlace::core
     std::vector<CpuSet> numa_cpus;
     std::vector<CpuSet> package_cpus;
 

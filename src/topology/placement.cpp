@@ -10,6 +10,7 @@
 #include <compare>
 #include <limits>
 
+#include "base/steps.hpp"
 #include "heddle/machine.hpp"
 #include "topology/machine_data.hpp"
 
@@ -55,16 +56,16 @@ class CompactChoice {
           per_core_(data.cores.size()),
           nodes_(data.nodes.size()),
           packages_(data.packages.size()) {
-        for (size_t package = 0; package < data.packages.size(); ++package) {
-            for (size_t node = data.packages[package].first; node < data.packages[package].last; ++node) {
-                for (size_t core = data.nodes[node].first; core < data.nodes[node].last; ++core) {
-                    for (size_t i = data.cores[core].first; i < data.cores[core].last; ++i)
-                        per_core_[core] += available.contains(data.order[i]) ? 1 : 0;
-                    nodes_[node].add_core(per_core_[core]);
-                }
-                packages_[package].add(nodes_[node]);
-            }
+        for (const int cpu : available) {
+            const size_t core = data.core_of[static_cast<size_t>(cpu)];
+            if (per_core_[core]++ == 0) cores_.push_back(core);
         }
+        std::ranges::sort(cores_);
+        HEDDLE_STEPS(cores_.size());
+        for (const size_t core : cores_) nodes_[data.node_of[core]].add_core(per_core_[core]);
+        HEDDLE_STEPS(nodes_.size());
+        for (size_t node = 0; node < nodes_.size(); ++node)
+            packages_[data.package_of[node]].add(nodes_[node]);
     }
 
     void take(int count) {
@@ -107,6 +108,7 @@ class CompactChoice {
     static size_t best(const std::vector<Supply>& units, Data::Run run, int count, CostOf cost_of) {
         size_t found = run.first;
         Cost found_cost{kMany + 1, 0, 0};
+        HEDDLE_STEPS(run.last - run.first);
         for (size_t unit = run.first; unit < run.last; ++unit) {
             if (units[unit].cpus >= count) {
                 const Cost cost = cost_of(unit);
@@ -135,13 +137,16 @@ class CompactChoice {
 
     /// Fullest cores first: the threads of a core that another program half holds are slower.
     void take_in_node(Data::Run cores, int count) {
+        const auto first = std::ranges::lower_bound(cores_, cores.first);
+        const auto last = std::ranges::lower_bound(cores_, cores.last);
         int fullest = 0;
-        for (size_t core = cores.first; core < cores.last; ++core)
-            fullest = std::max(fullest, per_core_[core]);
+        HEDDLE_STEPS(last - first);
+        for (auto core = first; core != last; ++core) fullest = std::max(fullest, per_core_[*core]);
         for (int size = fullest; size > 0; --size) {
-            for (size_t core = cores.first; core < cores.last; ++core) {
-                if (per_core_[core] != size) continue;
-                for (size_t i = data_.cores[core].first; i < data_.cores[core].last; ++i) {
+            for (auto core = first; core != last; ++core) {
+                HEDDLE_STEPS(1);
+                if (per_core_[*core] != size) continue;
+                for (size_t i = data_.cores[*core].first; i < data_.cores[*core].last; ++i) {
                     const int cpu = data_.order[i];
                     if (!available_.contains(cpu)) continue;
                     chosen_.insert(cpu);
@@ -154,6 +159,7 @@ class CompactChoice {
     const Data& data_;
     const CpuSet& available_;
     CpuSet& chosen_;
+    std::vector<size_t> cores_;  // those with available CPUs, in order
     std::vector<int> per_core_;
     std::vector<Supply> nodes_;
     std::vector<Supply> packages_;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "arbiter/policy.hpp"
+#include "base/steps.hpp"
 
 namespace heddle {
 namespace {
@@ -13,6 +14,7 @@ class Owned final : public Policy {
     [[nodiscard]] std::string_view name() const override { return "owned"; }
     [[nodiscard]] bool has_owners() const override { return true; }
     [[nodiscard]] std::vector<int> targets(std::span<const Claim> claims, int cpus) const override {
+        HEDDLE_STEPS(3 * claims.size());
         std::vector<int> own(claims.size());
         std::vector<Claim> rest(claims.begin(), claims.end());
         for (size_t i = 0; i < claims.size(); ++i) {

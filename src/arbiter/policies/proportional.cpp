@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "arbiter/policy.hpp"
+#include "base/steps.hpp"
 
 namespace heddle {
 namespace {
@@ -15,6 +16,7 @@ void one_each(std::span<const Claim> claims, int cpus, std::vector<int>& portion
     for (size_t i = 0; i < claims.size(); ++i)
         if (claims[i].demand > 0) order.push_back(i);
     std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+        HEDDLE_STEPS(1);
         // A holder keeps its CPU: taking it away to serve another would only turn the shortage round.
         if ((claims[a].held > 0) != (claims[b].held > 0)) return claims[a].held > 0;
         return claims[a].demand * claims[a].weight > claims[b].demand * claims[b].weight;
@@ -25,6 +27,7 @@ void one_each(std::span<const Claim> claims, int cpus, std::vector<int>& portion
 }  // namespace
 
 std::vector<int> apportion(std::span<const Claim> claims, int cpus) {
+    HEDDLE_STEPS(5 * claims.size());
     std::vector<int> portions(claims.size(), 0);
     const long wanted = std::accumulate(claims.begin(), claims.end(), 0L,
                                         [](long sum, const Claim& c) { return sum + c.demand; });
@@ -50,6 +53,7 @@ std::vector<int> apportion(std::span<const Claim> claims, int cpus) {
     // Each pass shares what is left in proportion; a claim that reaches its demand drops out and the rest is
     // shared again.
     while (left > 0) {
+        HEDDLE_STEPS(2 * claims.size());
         long load = 0;
         for (size_t i = 0; i < claims.size(); ++i)
             load += long{claims[i].weight} * (claims[i].demand - portions[i]);
@@ -64,7 +68,10 @@ std::vector<int> apportion(std::span<const Claim> claims, int cpus) {
             left -= whole;
             if (whole < room) remainders.emplace_back(share % load, i);
         }
-        std::ranges::stable_sort(remainders, [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::ranges::stable_sort(remainders, [](const auto& a, const auto& b) {
+            HEDDLE_STEPS(1);
+            return a.first > b.first;
+        });
         for (const auto& [remainder, i] : remainders) {
             if (left == 0 || remainder == 0) break;
             ++portions[i];
