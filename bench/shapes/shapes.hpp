@@ -9,7 +9,7 @@
 // An Engine has a type Datum, which tasks name; data(n), so many of them; insert(), insert(Datum& written),
 // insert(Datum& read, Datum& written), insert(Datum& read, Datum& read, Datum& written), insert(span of up to
 // 8 Datum* that are read, Datum& written), tasks that call kernel(); wait(); and region(f), which calls f
-// where tasks may be inserted.
+// where tasks may be inserted; where it has to be told, forget(data) that will not be used again.
 #pragma once
 
 #include <algorithm>
@@ -95,6 +95,7 @@ double run_ns(Engine& engine, const Shape& shape) {
             engine.wait();
         });
     });
+    if constexpr (requires { engine.forget(data); }) engine.forget(data);
     return took;
 }
 
