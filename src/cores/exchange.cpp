@@ -110,6 +110,13 @@ void Exchange::set_watcher(ExchangeWatcher* watcher) {
     publish_counts();
 }
 
+void Exchange::lend_unowned(const CpuSet& cpus) {
+    (void)call([&](Ledger& ledger, Actions& actions) {
+        if (!ledger.shared()) ledger.share(cpus, actions);
+        return Outcome::kSuccess;
+    });
+}
+
 CpuSet Exchange::take_idle() {
     Actions none;  // nobody uses them
     const std::lock_guard guard(lock_);

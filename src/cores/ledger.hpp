@@ -103,6 +103,7 @@ class Ledger {
 
     /// From now on CPUs come and go, and those of `here` are here. Once for a ledger.
     void share(const CpuSet& here, Actions& actions);
+    [[nodiscard]] bool shared() const noexcept { return shared_; }
     /// Others use these from now on, or will when their guests have left: each returns or lends its CPU.
     void take_away(const CpuSet& cpus, Actions& actions);
     /// These are here again: their owners' that want them, of who waits for them, or free.

@@ -85,6 +85,7 @@ RuntimeState::~RuntimeState() {
 
 void RuntimeState::start_engine(const EngineFactory& wanted) {
     Exchange& exchange = Exchange::process();
+    exchange.lend_unowned(allowance(machine).usable);
     // An owner of nothing: it runs on what lies idle in this process, and leaves it when it has no work.
     provider = std::make_unique<ComponentCpus>(exchange, wanted.name, CpuSet(), wanted_cpus);
     engine = wanted.make({*this, machine, *provider, cpus, workers});

@@ -51,6 +51,24 @@ TEST_F(TaskTest, ManyIndependentTasks) {
     EXPECT_EQ(ran, 200'000);
 }
 
+TEST_F(TaskTest, TwoTasksRunAtOnce) {
+    if (runtime_.cpus().count() < 2) GTEST_SKIP() << "this process may use one CPU only";
+    std::atomic<int> met{0};
+    std::atomic<bool> alone{false};
+    Sequence sequence(runtime_);
+    for (int i = 0; i < 2; ++i)
+        sequence.insert([&] {
+            ++met;
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+            while (met < 2 && !alone) {
+                std::this_thread::yield();
+                if (std::chrono::steady_clock::now() > deadline) alone = true;
+            }
+        });
+    sequence.wait();
+    EXPECT_FALSE(alone);
+}
+
 TEST_F(TaskTest, AWriterWaitsForAllReaders) {
     Vector<int> x(runtime_, 100);
     std::vector<int> seen(1000);
