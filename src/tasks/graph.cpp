@@ -8,9 +8,6 @@
 namespace heddle {
 namespace {
 
-/// More than a task can have predecessors: while they are being found none of them is the last.
-constexpr int32_t kBias = 1 << 30;
-
 /// `task` shall follow `before`. False: that has ended.
 bool link(const TaskRef& before, Edge& edge, Task& task) noexcept {
     edge.to = &task;
@@ -39,29 +36,37 @@ LastUses& Domain::of(DataState& data) {
 bool Graph::add(Task& task, Domain& domain) {
     const std::lock_guard guard(lock_);
     // What may fail comes first.
-    for (uint32_t i = 0; i < task.accesses; ++i) {
+    const uint32_t accesses = task.accesses;
+    int32_t most = 0;  // predecessors that it can have
+    for (uint32_t i = 0; i < accesses; ++i) {
         LastUses& uses = domain.of(*task.access(i)->data);
-        if (task.access(i)->mode == AccessMode::kIn) uses.make_room(task.accesses);
+        const bool reads = task.access(i)->mode == AccessMode::kIn;
+        if (reads) uses.make_room(accesses);
+        most += reads || uses.readers.empty() ? 1 : static_cast<int32_t>(uses.readers.size());
     }
     task.id = ++last_id_;
-    task.waits_for.store(kBias, std::memory_order_relaxed);
+    // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record be
+    // used again from the last of them on.
+    task.waits_for.store(most, std::memory_order_relaxed);
     task.successors.store(nullptr, std::memory_order_relaxed);
-    int before = 0;
-    for (uint32_t i = 0; i < task.accesses; ++i)
+    int32_t before = 0;
+    for (uint32_t i = 0; i < accesses; ++i)
         before += follow(task, *task.access(i), domain.of(*task.access(i)->data));
+    if (before == most) return false;
     if (before == 0) return true;
-    const int32_t taken = kBias - before;
+    const int32_t ended = most - before;
     // acquire: where all have ended meanwhile, what they wrote is seen.
-    return task.waits_for.fetch_sub(taken, std::memory_order_acq_rel) == taken;
+    return task.waits_for.fetch_sub(ended, std::memory_order_acq_rel) == ended;
 }
 
 int Graph::follow(Task& task, Access& access, LastUses& uses) noexcept {
     const TaskRef self{&task, task.id, &access};
+    const bool reads = access.mode == AccessMode::kIn;  // the last link may be the end of the access
     int before = 0;
-    const bool follows_writer = access.mode == AccessMode::kIn || uses.readers.empty();
+    const bool follows_writer = reads || uses.readers.empty();
     if (follows_writer && uses.writer.task != &task && uses.writer.live())
         before += link(uses.writer, access.in, task);
-    if (access.mode == AccessMode::kIn) {
+    if (reads) {
         uses.readers.push_back(self);
         return before;
     }

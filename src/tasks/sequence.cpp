@@ -30,8 +30,7 @@ namespace detail {
 
 Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence_(sequence) {
     RuntimeState& runtime = sequence.runtime;
-    const size_t bytes =
-        sizeof(Task) + shape.accesses * sizeof(Access) + sizeof(TaskOptions) + 15 + shape.closure_bytes;
+    const size_t bytes = sizeof(Task) + Task::closure_at(shape.accesses) + shape.closure_bytes;
     Task& task = runtime.memory.allocate(runtime.lane().records, bytes);
     task.body = shape.body;
     task.accesses = shape.accesses;

@@ -40,8 +40,8 @@ struct alignas(64) Task {
     std::atomic<Edge*> successors{closed()};
     /// Of the insertion; written under the graph's lock, and only with accesses.
     uint64_t id = 0;
-    /// Predecessors that have not ended, and a bias while they are being found. The release of each decrement
-    /// and the acquire of the last order all predecessors before the task.
+    /// Predecessors that have not ended; while they are being found, as many as there can be. The release of
+    /// each decrement and the acquire of the last order all predecessors before the task.
     std::atomic<int32_t> waits_for{0};
     int32_t priority = 0;
     uint32_t accesses = 0;
@@ -58,10 +58,11 @@ struct alignas(64) Task {
     [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
     [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }
     [[nodiscard]] Access* access(uint32_t index) { return reinterpret_cast<Access*>(this + 1) + index; }
-    [[nodiscard]] void* closure() {
-        const size_t bytes = accesses * sizeof(Access) + sizeof(TaskOptions);
-        return reinterpret_cast<std::byte*>(this + 1) + (bytes + 15) / 16 * 16;
+    /// Where the closure of a task with so many accesses begins, from the end of this header.
+    [[nodiscard]] static size_t closure_at(uint32_t accesses) {
+        return (accesses * sizeof(Access) + sizeof(TaskOptions) + 15) / 16 * 16;
     }
+    [[nodiscard]] void* closure() { return reinterpret_cast<std::byte*>(this + 1) + closure_at(accesses); }
     [[nodiscard]] TaskOptions& options() { return *reinterpret_cast<TaskOptions*>(access(accesses)); }
 };
 static_assert(sizeof(Task) == 64);
