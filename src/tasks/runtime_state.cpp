@@ -9,9 +9,9 @@
 namespace heddle::detail {
 namespace {
 
-/// Of one sequence, before who inserts runs some: they are 16 MiB or so.
-constexpr uint64_t kFarAhead = 65'536;
-constexpr uint64_t kLookEvery = 1'024;
+/// Of one sequence, before who inserts runs some: what of them a core keeps in its cache.
+constexpr uint64_t kFarAhead = 2'048;
+constexpr uint64_t kLookEvery = 256;
 /// Tasks that end on one lane before they are counted, at most: a shared counter is not for every task.
 constexpr uint32_t kCountEvery = 256;
 
