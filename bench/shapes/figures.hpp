@@ -49,7 +49,7 @@ struct Bench {
     }
 
     [[nodiscard]] std::vector<Series> measure(const std::vector<Contestant>& contestants) const {
-        auto all = interleave(contestants, {.runs = quick ? 3 : 15, .longest_s = 30, .progress = {}});
+        auto all = interleave(contestants, {.runs = quick ? 3 : 11, .longest_s = 30, .progress = {}});
         for (const Series& series : all)
             if (!series.skipped.empty())
                 std::fprintf(stderr, "%s: %s\n", series.name.c_str(), series.skipped.c_str());

@@ -80,7 +80,7 @@ struct Pattern {
 };
 
 /// METG(50 %) in us, between the last of ever shorter tasks with which more is reached and the first with
-/// which it is not. Tasks of 1 ms with which it is not end the search: the figure is then at least so much.
+/// which it is not. Tasks of 0.2 ms with which it is not end the search: the figure is then at least so much.
 template <class Engine>
 double metg_us(Engine& engine, Dependences kind, int workers) {
     const Pattern pattern{kind};
@@ -93,7 +93,7 @@ double metg_us(Engine& engine, Dependences kind, int workers) {
         const double each_ns = ns_per_task(engine, pattern, 3) * workers;
         return Point{each_ns, static_cast<double>(kernel_steps) * step_ns / each_ns};
     };
-    constexpr double kShortestNs = 20, kLongestNs = 1e6;
+    constexpr double kShortestNs = 20, kLongestNs = 200'000;
     double task_ns = 16'000;
     Point enough = measure(task_ns);
     while (enough.efficiency < 0.5 && task_ns < kLongestNs) enough = measure(task_ns *= 2);
