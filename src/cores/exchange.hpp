@@ -74,8 +74,8 @@ class Exchange {
     Outcome borrow_cpu(MemberId member, int cpu);
     Outcome borrow_cpus(MemberId member, int count);
     Outcome borrow_cpu_mask(MemberId member, const CpuSet& cpus);
-    /// Of `cpus`, those that nobody owns are lent to all from now on, as in a process that an arbiter knows; the
-    /// first call counts, and none where there is an arbiter.
+    /// Of `cpus`, those that nobody owns are lent to all from now on, as in a process that an arbiter knows;
+    /// the first call counts, and none where there is an arbiter.
     void lend_unowned(const CpuSet& cpus);
     /// From now on the watcher hears of changes; null: nobody. No call may be under way.
     void set_watcher(ExchangeWatcher* watcher);

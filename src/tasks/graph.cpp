@@ -45,8 +45,8 @@ bool Graph::add(Task& task, Domain& domain) {
         most += reads || uses.readers.empty() ? 1 : static_cast<int32_t>(uses.readers.size());
     }
     task.id = ++last_id_;
-    // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record be
-    // used again from the last of them on.
+    // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record
+    // be used again from the last of them on.
     task.waits_for.store(most, std::memory_order_relaxed);
     task.successors.store(nullptr, std::memory_order_relaxed);
     int32_t before = 0;
