@@ -33,6 +33,7 @@ Component::Component(Component&& other) noexcept
     : exchange_(std::exchange(other.exchange_, nullptr)), member_(std::exchange(other.member_, 0)) {}
 
 Component& Component::operator=(Component&& other) noexcept {
+    if (this == &other) return *this;
     Component old(std::move(*this));
     exchange_ = std::exchange(other.exchange_, nullptr);
     member_ = std::exchange(other.member_, 0);

@@ -230,6 +230,13 @@ TEST_F(Components, BadInputIsRefused) {
     EXPECT_TRUE(moved.usable().empty());
 }
 
+TEST_F(Components, OneThatIsMovedToItselfStaysAttached) {
+    Component a(exchange_, "a", {0, 1});
+    Component& same = a;
+    a = std::move(same);
+    EXPECT_EQ(a.usable(), (CpuSet{0, 1}));
+}
+
 TEST_F(Components, ABorrowThatFailsSaysWhy) {
     Component a(exchange_, "a", {0, 1});
     Component b(exchange_, "b", {2});
