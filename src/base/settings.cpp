@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <numeric>
 
+#include "base/edit_distance.h"
 #include "base/settings_table.h"
 #include "heddle/error.hpp"
 
@@ -20,20 +20,8 @@ constexpr std::array kSettings = {
 #undef SETTING
 };
 
-/// Levenshtein's distance: how many letters to change, add or drop.
-size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), size_t{0});
-    for (size_t i = 1; i <= a.size(); ++i) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.size(); ++j) {
-            const size_t above = row[j];
-            row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-            diagonal = above;
-        }
-    }
-    return row[b.size()];
+size_t distance(std::string_view a, std::string_view b) {
+    return heddle_edit_distance(a.data(), a.size(), b.data(), b.size());
 }
 
 }  // namespace
@@ -57,7 +45,7 @@ std::vector<std::string> unknown_settings() {
         const std::string_view name = pair.substr(0, pair.find('='));
         if (std::ranges::find(kSettings, name, &Setting::name) != kSettings.end()) continue;
         const auto nearest = std::ranges::min_element(
-            kSettings, {}, [&](const Setting& known) { return edit_distance(known.name, name); });
+            kSettings, {}, [&](const Setting& known) { return distance(known.name, name); });
         lines.push_back(fmt::format("{} is not a variable of heddle and is ignored; did you mean {}?", name,
                                     nearest->name));
     }

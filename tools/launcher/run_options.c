@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "base/cpu_list.h"
+#include "base/edit_distance.h"
 #include "base/settings_table.h"
 
-enum { kUsage = 2, kMostCpus = 1024, kMostWeight = 1000 };
+/* A word that is farther from all options is not one of them misspelt. */
+enum { kUsage = 2, kMostCpus = 1024, kMostWeight = 1000, kMisspelt = 2 };
 
 static const char kRunHelp[] =
     "Usage: heddle run [OPTIONS] -- COMMAND [ARGUMENT...]\n"
@@ -45,6 +47,20 @@ static const struct option kOptions[] = {
 };
 enum { kOptionCount = sizeof kOptions / sizeof *kOptions };
 
+/* Finds the nearest of the words that it is shown to one that is none of them. */
+struct nearest {
+    const char* word;
+    size_t length;
+    const char* found;
+    size_t distance;
+};
+static void look_at(struct nearest* nearest, const char* known) {
+    const size_t distance = heddle_edit_distance(known, strlen(known), nearest->word, nearest->length);
+    if (nearest->found != NULL && distance >= nearest->distance) return;
+    nearest->found = known;
+    nearest->distance = distance;
+}
+
 static int usage(const char* format, const char* detail) {
     fprintf(stderr, "heddle run: ");
     fprintf(stderr, format, detail);
@@ -62,13 +78,23 @@ static void warn_of_unknown_settings(void) {
     for (char** entry = environ; *entry != NULL; ++entry) {
         if (strncmp(*entry, "HEDDLE_", 7) != 0) continue;
         const size_t length = strcspn(*entry, "=");
-        bool found = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
-            found |= strlen(known[i]) == length && strncmp(known[i], *entry, length) == 0;
-        if (!found)
-            fprintf(stderr, "heddle run: %.*s is not a variable of heddle and is ignored\n", (int)length,
-                    *entry);
+        struct nearest meant = {.word = *entry, .length = length};
+        for (size_t i = 0; i < sizeof known / sizeof *known; ++i) look_at(&meant, known[i]);
+        if (meant.distance != 0)
+            fprintf(stderr, "heddle run: %.*s is not a variable of heddle and is ignored; did you mean %s?\n",
+                    (int)length, *entry, meant.found);
     }
+}
+
+static int unknown_option(const char* word) {
+    struct nearest meant = {.word = word, .length = strcspn(word, "=")};
+    for (size_t i = 0; i < kOptionCount; ++i) look_at(&meant, kOptions[i].flag);
+    look_at(&meant, "--require");
+    look_at(&meant, "--help");
+    if (meant.distance > kMisspelt) return usage("unknown option %s", word);
+    char detail[160];
+    snprintf(detail, sizeof detail, "unknown option %.60s (did you mean %s?)", word, meant.found);
+    return usage("%s", detail);
 }
 
 static bool is_number(const char* text, long low, long high) {
@@ -135,7 +161,7 @@ int run_options(int count, char** words, int* command, bool* require) {
         }
         const char* value = NULL;
         const struct option* option = find_option(words[i], &value);
-        if (option == NULL) return usage("unknown option %s", words[i]);
+        if (option == NULL) return unknown_option(words[i]);
         if (value == NULL) {
             if (i + 1 == count) return usage("%s needs a value", option->flag);
             value = words[++i];
