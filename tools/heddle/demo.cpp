@@ -28,7 +28,7 @@ constexpr Nanoseconds kLimit = std::chrono::seconds(60);  // of one scene as the
 struct Program {
     std::string name;
     std::vector<std::string> argv;
-    std::vector<std::string> needs;  ///< files without which it cannot run
+    std::vector<std::string> needs;  ///< files without which it cannot run; without a slash: commands
     std::string package;             ///< where they come from
 };
 
@@ -42,6 +42,16 @@ fs::path first_of(std::initializer_list<fs::path> places, const char* what) {
     for (const fs::path& place : places)
         if (fs::exists(place)) return fs::canonical(place);
     throw Error(ErrorCode::kUnavailable, fmt::format("{} is not installed with heddle", what));
+}
+
+/// As the shell finds a command.
+bool is_there(const std::string& need) {
+    if (need.find('/') != std::string::npos) return fs::exists(need);
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path == nullptr ? "" : path);
+    for (std::string folder; std::getline(folders, folder, ':');)
+        if (::access((fs::path(folder) / need).c_str(), X_OK) == 0) return true;
+    return false;
 }
 
 /// GraphicsMagick and mathicgb write beside their input, so everything happens in the demo's own folder.
@@ -62,26 +72,28 @@ class Stage {
         return {"GraphicsMagick",
                 {"gm", "convert", kPicture, "-resize", "3840x", "-blur", "0x24",
                  (folder_ / fmt::format("blurred-{}.png", number)).string()},
-                {"/usr/bin/gm", kPicture},
+                {"gm", kPicture},
                 "graphicsmagick desktop-base"};
     }
     [[nodiscard]] Program singular_values() const {
         return {"numpy + OpenBLAS",
                 {"/usr/bin/python3", (folder_ / "singular_values.py").string(),
                  (folder_ / "picture.pgm").string(), "16"},
-                {"/usr/lib/python3/dist-packages/numpy", "/usr/lib/x86_64-linux-gnu/openblas-openmp"},
-                "python3-numpy libopenblas0-openmp"};
+                {"/usr/lib/python3/dist-packages/numpy", "/usr/lib/x86_64-linux-gnu/openblas-openmp", "gm",
+                 kPicture},
+                "python3-numpy libopenblas0-openmp graphicsmagick desktop-base"};
     }
     [[nodiscard]] Program groebner(int number) const {
         const fs::path ideal = folder_ / fmt::format("cyclic8-{}.ideal", number);
         fs::copy_file(folder_ / "cyclic8.ideal", ideal, fs::copy_options::overwrite_existing);
         return {"mathicgb + oneTBB",
                 {"mgb", "gb", ideal.string().substr(0, ideal.string().size() - 6), "-reducer", "26"},
-                {"/usr/bin/mgb"},
+                {"mgb"},
                 "mathicgb"};
     }
+    /// Makes the picture that the singular values are of.
     void prepare() const {
-        if (!fs::exists(kPicture)) return;
+        if (!is_there("gm") || !fs::exists(kPicture)) return;
         const bench::Command resize{
             {"gm", "convert", kPicture, "-resize", "900x", (folder_ / "picture.pgm").string()}, {}, {}};
         const auto done = bench::run_together({&resize, 1}, kLimit);
@@ -112,7 +124,7 @@ class Stage {
         SceneResult result{title, {}, {}, {}, ""};
         for (const Program& program : programs) {
             for (const std::string& need : program.needs)
-                if (!fs::exists(need)) {
+                if (!is_there(need)) {
                     result.skipped = fmt::format("{} is missing; apt-get install {}", need, program.package);
                     return result;
                 }
