@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "arbiter/server.hpp"
+#include "cores/observer.hpp"
 #include "heddle/error.hpp"
 #include "support/daemon.hpp"
 #include "support/faulty_os.hpp"
@@ -152,11 +153,12 @@ class Started {
 };
 
 /// What heddled says, of one line, and its exit code.
-std::pair<std::string, int> refusal_of(const std::vector<std::string>& arguments) {
+std::pair<std::string, int> refusal_of(const std::vector<std::string>& arguments,
+                                       const std::string& topology = {}) {
     const TemporaryFolder folder;
     std::vector<std::string> words = {HEDDLE_BUILD_DIR "/bin/heddled", "--idle-exit", "60"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    Child child(words, {"HEDDLE_ARBITER=auto"}, -1, folder.path() + "/log");
+    Child child(words, {"HEDDLE_ARBITER=auto", "HEDDLE_TOPOLOGY=" + topology}, -1, folder.path() + "/log");
     EXPECT_TRUE(child.ends_within(20s)) << "it serves";
     const int status = child.reap();
     std::ifstream file(folder.path() + "/log");
@@ -182,6 +184,18 @@ TEST(Start, APathThatIsTooLongLeavesNothing) {
     EXPECT_NE(said.find("and the system allows 107"), std::string::npos) << said;
     EXPECT_EQ(code, 1);
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Start, AMachineWithCpusThatNoMessageCanNameIsRefused) {
+    const TemporaryFolder folder;
+    const auto [said, code] = refusal_of({"--socket", folder.path() + "/arbiter"}, "pu:1025");
+    EXPECT_EQ(
+        said,
+        "heddled: this machine has CPU 1024, and an arbiter can hand out CPUs below 1024 only; programs "
+        "run unmanaged here\n");
+    EXPECT_EQ(code, 1);
+    Daemon daemon({"pu:1024", {}, {}});
+    EXPECT_EQ(Observer(daemon.path()).status().cpus.size(), 1024U);
 }
 
 /// One that only its own user could reach would not be everybody's.

@@ -20,6 +20,7 @@
 #include "base/failpoint.h"
 #include "base/settings.hpp"
 #include "cores/arbiter_path.h"
+#include "cores/protocol.h"
 #include "heddle/error.hpp"
 #include "topology/allowance_watch.hpp"
 
@@ -146,6 +147,18 @@ ArbiterLimits limits_of(const Options& options, const Machine& machine) {
     return limits;
 }
 
+/// The machine, unless it has CPUs that no message of ours can name: some of a program's CPUs would be shared
+/// and others not.
+Machine machine_to_share() {
+    Machine machine = Machine::detect();
+    if (machine.cpus().last() >= HEDDLE_MAX_CPUS)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("this machine has CPU {}, and an arbiter can hand out CPUs below {} only; "
+                                "programs run unmanaged here",
+                                machine.cpus().last(), int{HEDDLE_MAX_CPUS}));
+    return machine;
+}
+
 /// FNV-1a: the same for every arbiter at a socket.
 uint32_t number_of(const std::string& path) {
     uint32_t number = 2166136261U;
@@ -181,7 +194,7 @@ void serve(const Options& options) {
     config.other_users = options.all_users;
     if (options.idle_exit > 0) config.idle_exit = Nanoseconds(static_cast<int64_t>(options.idle_exit * 1e9));
     ::umask(options.all_users ? 0111 : 0177);
-    const Machine machine = Machine::detect();
+    const Machine machine = machine_to_share();
     AllowanceWatch allowance(machine);
     Server server(config,
                   Arbiter(machine, make_policy(options.policy), limits_of(options, machine), clock.now(),
