@@ -131,6 +131,22 @@ void welcome_with_empty_pages(int socket) {
     for (const int page : pages) ::close(page);
 }
 
+TEST(RunProcess, CpusOfItsOwnUnderAPolicyWithoutOwnersAreOneLine) {
+    const Managed managed;
+    const std::string why = "heddle run: --own (HEDDLE_OWN) means nothing to the arbiter at " +
+                            managed.socket() +
+                            ", whose policy has no owners; end it (heddle status tells its pid) and run "
+                            "heddled --policy owned";
+    const Outcome runs = Managed::one(managed.command({"run", "--own", "0", "--", "echo", "there"}));
+    EXPECT_EQ(runs.output, "there\n");
+    EXPECT_EQ(runs.errors, why + "\n");
+    const Outcome required =
+        Managed::one(managed.command({"run", "--require", "--own", "0", "--", "echo", "there"}));
+    EXPECT_EQ(required.exit_code, 69);
+    EXPECT_EQ(required.output, "");
+    EXPECT_EQ(required.errors, why + ", and --require was given\n");
+}
+
 TEST(RunProcess, RefusedProgramRunsUnmanagedAndSaysSo) {
     const Managed managed;
     const std::string path = managed.folder() / "odd";

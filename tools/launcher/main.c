@@ -92,24 +92,47 @@ static bool register_program(const char* name) {
     return hello_send(arbiter, &hello) == 0 && hello_hand_over(arbiter, &allowed);
 }
 
-/* Looks at the arbiter's answer and leaves it to the program. NULL where it is a welcome. */
-static const char* refusal(void) {
+/* Looks at the arbiter's answer and leaves it to the program. NULL where it is a welcome, which says whether
+ * the policy has owners. */
+static const char* refusal(bool* owners) {
     struct pollfd ready = {.fd = arbiter, .events = POLLIN};
     if (poll(&ready, 1, kAnswerDeadlineMs) != 1) return "the arbiter does not answer";
-    static heddle_refused answer;
+    static union {
+        heddle_header header;
+        heddle_welcome welcome;
+        heddle_refused refused;
+    } answer;
     struct iovec part = {&answer, sizeof answer};
     struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
     const ssize_t got = recvmsg(arbiter, &packet, MSG_PEEK);
     if (got <= 0) return "the arbiter hung up";
     const bool ours = got >= (ssize_t)sizeof answer.header && answer.header.magic == HEDDLE_PROTOCOL_MAGIC;
-    if (ours && answer.header.type == HEDDLE_REFUSED && got == sizeof answer) {
-        answer.text[sizeof answer.text - 1] = '\0';
-        return answer.text;
+    if (ours && answer.header.type == HEDDLE_REFUSED && got == sizeof answer.refused) {
+        answer.refused.text[sizeof answer.refused.text - 1] = '\0';
+        return answer.refused.text;
     }
     /* A welcome brings descriptors, for which we left no room. */
     const bool welcome = ours && answer.header.version == HEDDLE_PROTOCOL_VERSION &&
-                         answer.header.type == HEDDLE_WELCOME && (packet.msg_flags & MSG_CTRUNC) != 0;
+                         answer.header.type == HEDDLE_WELCOME && got == sizeof answer.welcome &&
+                         (packet.msg_flags & MSG_CTRUNC) != 0;
+    if (welcome) *owners = answer.welcome.owners != 0;
     return welcome ? NULL : "what listens there is not an arbiter";
+}
+
+/* The program asks for CPUs of its own. Nobody else waits for the arbiter's answer. */
+static bool wants_own(void) {
+    const char* own = getenv("HEDDLE_OWN");
+    return own != NULL && *own != '\0';
+}
+
+/* Why the program's own CPUs would be nobody's. */
+static const char* no_owners(void) {
+    static char problem[HEDDLE_PROBLEM_BYTES];
+    snprintf(problem, sizeof problem,
+             "--own (HEDDLE_OWN) means nothing to the arbiter at %s, whose policy has no owners; end it "
+             "(heddle status tells its pid) and run heddled --policy owned",
+             getenv("HEDDLE_ARBITER"));
+    return problem;
 }
 
 static bool preload(void) {
@@ -163,7 +186,17 @@ static int run(int count, char** words) {
     if ((unmanaged == NULL || children) && !preload())
         unmanaged = "libheddle-launch.so is not installed beside heddle";
     if (unmanaged == NULL && !register_program(program[0])) unmanaged = strerror(errno);
-    if (unmanaged == NULL && require) unmanaged = absent = refusal();
+    bool owners = true;
+    if (unmanaged == NULL && (require || wants_own())) {
+        const char* refused = refusal(&owners);
+        if (require) unmanaged = absent = refused; /* else the program says so */
+    }
+    if (!owners && wants_own()) {
+        if (require)
+            absent = no_owners();
+        else
+            fprintf(stderr, "heddle run: %s\n", no_owners());
+    }
     if (absent != NULL && require) {
         fprintf(stderr, "heddle run: %s, and --require was given\n", absent);
         return kServiceAbsent;
