@@ -20,6 +20,11 @@ enum { HEDDLE_SOCKET_PATH_BYTES = 108, HEDDLE_PROBLEM_BYTES = 320 };
 /* Where the arbiter of all users listens. */
 #define HEDDLE_SYSTEM_FOLDER "/run/heddle"
 #define HEDDLE_SYSTEM_SOCKET HEDDLE_SYSTEM_FOLDER "/arbiter.sock"
+/* Where its socket is there and nobody listens. One of the user's own in its place would hand out CPUs that
+ * programs of the other still hold (docs/ARBITER.md). */
+#define HEDDLE_SYSTEM_ARBITER_DIED                                                                  \
+    "the arbiter of all users at " HEDDLE_SYSTEM_SOCKET " has died; root starts it again: heddled " \
+                                                        "--all-users"
 
 /* Fills `path` for EXPLICIT, SYSTEM and USER; `problem` for IMPOSSIBLE. Any thread. */
 enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES],

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cores/arbiter_path.h"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -20,6 +21,8 @@ Descriptor connect_to_arbiter(const std::string& path) {
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!socket.valid() ||
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        if (errno == ECONNREFUSED && path == HEDDLE_SYSTEM_SOCKET)
+            throw Error(ErrorCode::kUnavailable, HEDDLE_SYSTEM_ARBITER_DIED);
         const char* why = std::strerror(errno);
         throw Error(ErrorCode::kUnavailable,
                     errno == ENOENT || errno == ECONNREFUSED

@@ -218,6 +218,28 @@ TEST(RunProcess, AnArbiterThatCannotStartSaysWhyInOneLine) {
     EXPECT_EQ(required.output, "");
 }
 
+/// Programs of the one that died hold CPUs that an arbiter of the user's own would hand out again.
+TEST(RunProcess, NobodyReplacesADeadArbiterOfAllUsers) {
+    const Managed managed;
+    const auto in_a_world_of_its_own = [&](const std::string& script) {
+        return managed.shell("export HEDDLE_ARBITER=auto XDG_RUNTIME_DIR=$FOLDER HEDDLED=" HEDDLE_BUILD_DIR
+                             "/bin/heddled\n"
+                             "exec unshare -rm sh -c 'mount -t tmpfs none /run && { " +
+                             script + "\n}'");
+    };
+    if (in_a_world_of_its_own("true").exit_code != 0) GTEST_SKIP() << "this system allows no namespaces";
+    const Outcome outcome = in_a_world_of_its_own(
+        "$HEDDLED --all-users 2>/dev/null & p=$!\n"
+        "until [ -S /run/heddle/arbiter.sock ]; do sleep 0.01; done\n"
+        "{ kill -KILL $p; wait $p; } 2>/dev/null\n"
+        "$RUN echo there; $HEDDLE status || echo $?");
+    const std::string why =
+        "the arbiter of all users at /run/heddle/arbiter.sock has died; root starts it again: heddled "
+        "--all-users\n";
+    EXPECT_EQ(outcome.output, "there\n69\n");
+    EXPECT_EQ(outcome.errors, "heddle run: echo runs unmanaged: " + why + "heddle: " + why);
+}
+
 TEST(RunProcess, FailedRegistrationLeavesNothingMapped) {
     const Managed managed;
     const std::string path = managed.folder() / "odd";

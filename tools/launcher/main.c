@@ -71,6 +71,8 @@ static const char* find_arbiter(void) {
         case HEDDLE_ARBITER_SYSTEM:
             arbiter = hello_connect(path);
             if (arbiter < 0) {
+                if (place == HEDDLE_ARBITER_SYSTEM && errno == ECONNREFUSED)
+                    return HEDDLE_SYSTEM_ARBITER_DIED;
                 const bool nobody = errno == ENOENT || errno == ECONNREFUSED;
                 snprintf(problem, sizeof problem, "%s %s: %s",
                          nobody ? "nothing listens at" : "cannot connect to", path, strerror(errno));
