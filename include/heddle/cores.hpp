@@ -53,7 +53,9 @@ class HEDDLE_API Component {
   public:
     /// Attaches to this process's sharing as the owner of `owned`, which it may use from now on, as far as
     /// the process holds them. An empty set makes a component that only borrows. Throws kPermission where a
-    /// CPU has an owner already or is not in the machine, kLimit where there are too many components.
+    /// CPU has an owner already or is not in the machine, kLimit where there are too many components, and for
+    /// the first one kBadInput or kInvalidArgument where HEDDLE_* variables have values that cannot be:
+    /// nothing is attached then, and the next one tries again.
     Component(std::string_view name, const CpuSet& owned);
     /// The same in an exchange other than the process's own, which must outlive the component.
     Component(Exchange& exchange, std::string_view name, const CpuSet& owned);

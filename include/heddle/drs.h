@@ -38,7 +38,8 @@ typedef enum {
 typedef void (*heddle_drs_callback_t)(void);
 
 /** Attaches to this process's sharing as the owner of `owned`; NULL or an empty set: it only borrows. NULL
- * and errno: EINVAL for a NULL name, EPERM where a CPU has an owner or is not in the machine, EAGAIN where
+ * and errno: EINVAL for a NULL name and for a HEDDLE_* variable with a value that it cannot have (`heddle run
+ * -- true` then says which), EPERM where a CPU has an owner or is not in the machine, EAGAIN where
  * too many are attached, ENOMEM, EIO where the machine cannot be read. */
 HEDDLE_DRS_API heddle_drs_t* heddle_drs_attach(const char* name, const cpu_set_t* owned);
 /** Afterwards no callback of it runs, unless this is called from within one. */

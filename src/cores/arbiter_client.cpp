@@ -1,18 +1,15 @@
 // The calls of ArbiterClient; its link thread is in arbiter_client_link.cpp.
 #include "cores/arbiter_client.hpp"
 
-#include <fmt/format.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 
 #include "base/failpoint.h"
-#include "base/settings.hpp"
 #include "cores/arbiter_client_reader.hpp"
 #include "cores/arbiter_path.h"
+#include "cores/client_settings.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
 
@@ -49,44 +46,10 @@ void handle_forks() {
     if (installed != 0) throw Error(ErrorCode::kSystem, "no memory for fork handlers");
 }
 
-CpuSet own_affinity() {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0) return {};
-    return CpuSet::from_native(&cpus, sizeof cpus);
-}
-
-int number_from(std::string_view name, int otherwise) {
-    const std::string text = setting(name);
-    char* end = nullptr;
-    const long value = std::strtol(text.c_str(), &end, 10);
-    return text.empty() || *end != '\0' || value < 0 || value > HEDDLE_MAX_CPUS ? otherwise
-                                                                                : static_cast<int>(value);
-}
-
-ArbiterClientOptions complete(ArbiterClientOptions options) {
-    if (options.name.empty()) options.name = setting("HEDDLE_NAME");
-    if (options.name.empty()) options.name = program_invocation_short_name;
-    options.min = number_from("HEDDLE_MIN", options.min);
-    options.max = number_from("HEDDLE_MAX", options.max);
-    options.weight = std::max(1, number_from("HEDDLE_WEIGHT", options.weight));
-    if (options.allowed.empty()) options.allowed = own_affinity();
-    if (const std::string own = setting("HEDDLE_OWN"); !own.empty()) options.owned = CpuSet::parse(own);
-    const auto counts = {options.demand, options.min, options.max, options.weight};
-    if (std::ranges::any_of(counts, [](int n) { return n < 0 || n > HEDDLE_MAX_CPUS; }) ||
-        (options.max != 0 && options.min > options.max) || options.weight > 1000)
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("demand {}, min {}, max {}, weight {}: use counts of CPUs up to {}, min <= "
-                        "max, and a weight of 1 to 1000",
-                        options.demand, options.min, options.max, options.weight, int{HEDDLE_MAX_CPUS}));
-    return options;
-}
-
 }  // namespace
 
 ArbiterClient::ArbiterClient(ArbiterClientOptions options, Callbacks callbacks)
-    : options_(complete(std::move(options))), callbacks_(std::move(callbacks)), path_(options_.path) {
+    : options_(with_settings(std::move(options))), callbacks_(std::move(callbacks)), path_(options_.path) {
     demand_.store(options_.demand);
     if (path_.empty()) {
         char path[HEDDLE_SOCKET_PATH_BYTES];

@@ -40,7 +40,7 @@ struct ArbiterClientOptions {
 class ArbiterClient final : public ArbiterLink {
   public:
     /// Registers, and returns when it knows what it holds; alone where that fails, see problem(). Throws
-    /// kInvalidArgument for counts that make no sense.
+    /// kInvalidArgument for counts that make no sense, kBadInput for a HEDDLE_* variable that does not parse.
     ArbiterClient(ArbiterClientOptions options, Callbacks callbacks);
     /// Leaves: what it held is free.
     ~ArbiterClient() override;

@@ -19,23 +19,34 @@ static const char* folder_problem(const char* folder) {
     return NULL;
 }
 
+static bool names_a_path(const char* named) {
+    return named != NULL && *named != '\0' && strcmp(named, "auto") != 0 && strcmp(named, "off") != 0;
+}
+
+bool heddle_arbiter_named_well(char problem[HEDDLE_PROBLEM_BYTES]) {
+    const char* named = getenv("HEDDLE_ARBITER");
+    if (!names_a_path(named)) return true;
+    if (*named != '/') {
+        snprintf(problem, HEDDLE_PROBLEM_BYTES,
+                 "HEDDLE_ARBITER is '%.100s'; it has to be auto, off or an absolute path", named);
+        return false;
+    }
+    if (strlen(named) >= HEDDLE_SOCKET_PATH_BYTES) {
+        snprintf(problem, HEDDLE_PROBLEM_BYTES,
+                 "the path in HEDDLE_ARBITER has %zu characters, and the system allows %d for a socket: "
+                 "%.100s...",
+                 strlen(named), HEDDLE_SOCKET_PATH_BYTES - 1, named);
+        return false;
+    }
+    return true;
+}
+
 enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES],
                                               char problem[HEDDLE_PROBLEM_BYTES]) {
     const char* named = getenv("HEDDLE_ARBITER");
     if (named != NULL && strcmp(named, "off") == 0) return HEDDLE_ARBITER_OFF;
-    if (named != NULL && *named != '\0' && strcmp(named, "auto") != 0) {
-        if (*named != '/') {
-            snprintf(problem, HEDDLE_PROBLEM_BYTES,
-                     "HEDDLE_ARBITER is '%.100s'; it has to be auto, off or an absolute path", named);
-            return HEDDLE_ARBITER_IMPOSSIBLE;
-        }
-        if (strlen(named) >= HEDDLE_SOCKET_PATH_BYTES) {
-            snprintf(problem, HEDDLE_PROBLEM_BYTES,
-                     "the path in HEDDLE_ARBITER has %zu characters, and the system allows %d for a socket: "
-                     "%.100s...",
-                     strlen(named), HEDDLE_SOCKET_PATH_BYTES - 1, named);
-            return HEDDLE_ARBITER_IMPOSSIBLE;
-        }
+    if (!heddle_arbiter_named_well(problem)) return HEDDLE_ARBITER_IMPOSSIBLE;
+    if (names_a_path(named)) {
         memcpy(path, named, strlen(named) + 1);
         return HEDDLE_ARBITER_EXPLICIT;
     }

@@ -3,6 +3,8 @@
 #ifndef HEDDLE_CORES_ARBITER_PATH_H
 #define HEDDLE_CORES_ARBITER_PATH_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,9 +24,13 @@ enum { HEDDLE_SOCKET_PATH_BYTES = 108, HEDDLE_PROBLEM_BYTES = 320 };
 #define HEDDLE_SYSTEM_SOCKET HEDDLE_SYSTEM_FOLDER "/arbiter.sock"
 /* Where its socket is there and nobody listens. One of the user's own in its place would hand out CPUs that
  * programs of the other still hold (docs/ARBITER.md). */
-#define HEDDLE_SYSTEM_ARBITER_DIED                                                                  \
-    "the arbiter of all users at " HEDDLE_SYSTEM_SOCKET " has died; root starts it again: heddled " \
-                                                        "--all-users"
+#define HEDDLE_SYSTEM_ARBITER_DIED                      \
+    "the arbiter of all users at " HEDDLE_SYSTEM_SOCKET \
+    " has died; root starts it again: heddled "         \
+    "--all-users"
+
+/* False fills `problem`: HEDDLE_ARBITER is nothing that it can be. Any thread. */
+bool heddle_arbiter_named_well(char problem[HEDDLE_PROBLEM_BYTES]);
 
 /* Fills `path` for EXPLICIT, SYSTEM and USER; `problem` for IMPOSSIBLE. Any thread. */
 enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES],

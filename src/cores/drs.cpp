@@ -126,6 +126,7 @@ int error_number(const Error& error) {
         case ErrorCode::kLimit:
             return EAGAIN;
         case ErrorCode::kInvalidArgument:
+        case ErrorCode::kBadInput:
             return EINVAL;
         default:
             return EIO;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/settings.hpp"
+#include "cores/client_settings.hpp"
 #include "cores/exchange.hpp"
 #include "cores/outside.hpp"
 #include "heddle/error.hpp"
@@ -26,6 +27,7 @@ bool is_elsewhere(const Machine& machine) {
 }
 
 Exchange& make() {
+    check_client_settings();  // also where nobody reads them: a user who set one wants to know
     const Machine machine = Machine::detect();
     auto* exchange = new Exchange(machine);
     if (spoken_for() || is_elsewhere(machine)) return *exchange;
@@ -34,7 +36,7 @@ Exchange& make() {
         auto* outside = new Outside(*exchange, ArbiterClientOptions{});
         if (!outside->joined()) delete outside;
     } catch (const Error&) {
-        // Settings that make no sense: the process keeps to itself.
+        // The system says no: the process keeps to itself.
     }
     return *exchange;
 }

@@ -1,5 +1,7 @@
 /* heddle's own C names: what the seed's have not. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "heddle/drs.h"
 
@@ -8,7 +10,18 @@ static int failures;
     ((condition) ? (void)0 \
                  : (void)(++failures, fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition)))
 
+/* An attach that fails leaves nothing: the next one reads the variables again. */
+static void expect_refused(const char* variable, const char* value) {
+    setenv(variable, value, 1);
+    errno = 0;
+    EXPECT(heddle_drs_attach("a", NULL) == NULL && errno == EINVAL);
+    EXPECT(heddle_drs_lend(NULL) == HEDDLE_DRS_PERM);
+    unsetenv(variable);
+}
+
 int main(void) {
+    expect_refused("HEDDLE_OWN", "junk");
+    expect_refused("HEDDLE_MIN", "many");
     cpu_set_t two = {{3}}, usable, four = {{16}};
     heddle_drs_t* a = heddle_drs_attach("a", &two);
     heddle_drs_t* b = heddle_drs_attach("b", NULL);
