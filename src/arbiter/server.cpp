@@ -71,17 +71,18 @@ void Server::on_readable(int fd, std::function<void()> callback) {
         fail(added, "epoll_ctl");
 }
 
+void Server::look_for_fences() {
+    tell_what_fences();
+    fence_.remove_leftovers();
+}
+
 void Server::run() {
     while (turn()) {
     }
 }
 
 bool Server::turn() {
-    if (!std::exchange(restored_, true)) {
-        tell_what_fences();
-        fence_.remove_leftovers();
-        restore_clients();
-    }
+    if (!std::exchange(restored_, true)) restore_clients();
     std::array<epoll_event, 64> events;
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
     if (ready < 0 && !is_passing(ready)) fail(ready, "epoll_wait");

@@ -53,6 +53,9 @@ class Server {
     /// connection; throws kSystem only where the kernel cannot wait on our own epoll, and std::bad_alloc
     /// where a turn needs more memory than the reserve has.
     void run();
+    /// Logs what fences there are, and ends those that an arbiter before this one left behind. Before it is
+    /// said to be ready: it may take some ms.
+    void look_for_fences();
     /// One turn of the loop; false when run() would end.
     bool turn();
     /// From a signal handler or another thread.

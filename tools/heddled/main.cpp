@@ -207,6 +207,7 @@ void serve(const Options& options) {
             if (allowance.refresh()) server.set_cpus(allowance.current().usable);
         });
     }
+    server.look_for_fences();
     HEDDLE_FAILPOINT(daemon_is_ready);
     announce_ready(options.ready_fd);
     server.run();
