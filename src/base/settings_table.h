@@ -7,6 +7,7 @@
             "where the arbiter listens; off keeps the process to itself; auto starts one on demand")        \
     SETTING("HEDDLE_TOPOLOGY", "DESCRIPTION|xml:PATH",                                                      \
             "a machine to use in place of the real one: hwloc's synthetic form or a recorded topology")     \
+    SETTING("HEDDLE_PLUGINS", "FOLDER", "engines that are plug-ins; default: beside libheddle.so")          \
     SETTING("HEDDLE_NAME", "TEXT", "the name under which a process is listed; default: its program's name") \
     SETTING("HEDDLE_MIN", "N", "CPUs that a process wants at least")                                        \
     SETTING("HEDDLE_MAX", "N", "CPUs that a process wants at most; 0: no limit")                            \

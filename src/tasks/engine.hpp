@@ -22,13 +22,15 @@
 
 namespace heddle {
 
+struct TaskFrame;
+
 /// The runtime, as its engine sees it. Outlives the engine. Any thread.
 class EngineHost {
   public:
     /// The calling thread's. Throws as lane_of().
     [[nodiscard]] virtual Lane& lane() = 0;
     /// Runs a task that could run, or cancels it, and ends it. Returns one that can run now on this thread,
-    /// or null; others are given to Engine::ready(). With a graph of its own, always null.
+    /// or null; others are given to Engine::ready().
     /// `lane` is the calling thread's, and afterwards that of the thread where the task has ended.
     virtual Task* run(Lane*& lane, Task& task) noexcept = 0;
     /// Counts what ended on this lane. To be called before a thread sleeps or looks whether it has waited
@@ -38,6 +40,13 @@ class EngineHost {
     [[nodiscard]] virtual LaneTable& all_lanes() noexcept = 0;
     /// To be called by a worker that has nothing to do, again and again while there are any.
     [[nodiscard]] virtual PollingServices& polling_services() noexcept = 0;
+    /// Calls them, for plug-ins: PollingServices::poll().
+    virtual bool poll() noexcept = 0;
+    /// Of the CPUs in `free`, which are not none, the nearest to those in `taken`.
+    [[nodiscard]] virtual int nearest(const CpuSet& taken, const CpuSet& free) const = 0;
+    /// current_frame() and exchange_frame(), for plug-ins.
+    [[nodiscard]] virtual TaskFrame* frame() noexcept = 0;
+    virtual TaskFrame* swap_frame(TaskFrame* frame) noexcept = 0;
 
   protected:
     ~EngineHost() = default;
@@ -50,6 +59,7 @@ struct EngineOptions {
     CpuProvider& provider;
     CpuSet cpus;  ///< those that the provider may ever give, never empty
     int workers;  ///< at most so many tasks at once, 1 or more; a thread in wait_until() is one of them
+    bool bind;    ///< threads to their CPUs; not on a machine that is described and not real
 };
 
 class Engine {
@@ -59,7 +69,8 @@ class Engine {
 
     /// Takes a task that could run. Throws std::bad_alloc; the caller then runs it itself.
     virtual void ready(Lane& lane, Task& task) = 0;
-    /// With a graph of its own: takes a task that may have to wait for earlier ones.
+    /// With a graph of its own: takes a task that may have to wait for earlier ones. Children of tasks come
+    /// by ready() all the same: they are ordered among themselves alone, which no engine has a word for.
     virtual void insert(Lane& lane, Task& task) { ready(lane, task); }
     [[nodiscard]] virtual bool own_graph() const { return false; }
 
@@ -78,6 +89,9 @@ class Engine {
     [[nodiscard]] virtual bool suspends() const { return false; }
     /// In a task: pauses it as wait_for_wake() says.
     virtual void suspend(Publish) {}
+    /// In a task of an engine that cannot: calls `sleep`, which sleeps, and lends the thread's CPU meanwhile.
+    /// Throws kLimit where no thread would be left to run others, and has not called it then.
+    virtual void sleep_in_task(const std::function<void()>& sleep) { sleep(); }
 };
 
 /// How an engine is found, asked for and made. Engines in libheddle.so have theirs in engine_registry.cpp;

@@ -1,8 +1,11 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
 
 #include "heddle/error.hpp"
@@ -20,41 +23,50 @@ struct PlugIn {
     const char* how;
 };
 constexpr std::array kPlugIns{
-    PlugIn{"openmp", "install libgomp1 and the plug-in of heddle"},
-    PlugIn{"starpu", "apt-get install libstarpu-1.3-9 and the plug-in of heddle"},
-    PlugIn{"tbb", "apt-get install libtbb12 and the plug-in of heddle"},
-    PlugIn{"quark", "build QUARK and heddle's plug-in for it (docs/ENGINES.md)"},
-    PlugIn{"parsec", "build PaRSEC and heddle's plug-in for it (docs/ENGINES.md)"},
+    PlugIn{"openmp", "build heddle with g++, and install libgomp1"},
+    PlugIn{"openmp-libomp", "build heddle where clang and libomp-dev are installed, and install libomp5"},
+    PlugIn{"tbb", "build heddle where libtbb-dev is installed, and install libtbb12"},
+    PlugIn{"starpu", "build heddle where libstarpu-dev is installed, and install libstarpu-1.3-9"},
+    PlugIn{"quark", "build QUARK, and then heddle's plug-in for it (docs/ENGINES.md)"},
+    PlugIn{"parsec", "build PaRSEC, and then heddle's plug-in for it (docs/ENGINES.md)"},
 };
 
-/// The folder of this library, where its plug-ins are too; or what HEDDLE_PLUGINS says.
-std::string plug_in_folder() {
-    if (const char* folder = std::getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
-        return folder;
+/// The folder of this code: of libheddle.so, or of a program that it is linked into.
+std::string own_folder() {
+    std::error_code failed;
     Dl_info info;
-    if (dladdr(reinterpret_cast<void*>(&find_engine), &info) == 0 || info.dli_fname == nullptr) return ".";
-    const std::string path = info.dli_fname;
-    const auto slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
+    std::filesystem::path path;
+    if (dladdr(reinterpret_cast<void*>(&find_engine), &info) != 0 && info.dli_fname != nullptr)
+        path = info.dli_fname;
+    // A program's is as it was called, which says little in another folder.
+    if (!path.is_absolute()) path = std::filesystem::read_symlink("/proc/self/exe", failed);
+    return path.parent_path().string();
+}
+
+/// Where plug-ins may be, best first: beside the library, or the library's folder as a program sees it.
+std::vector<std::string> plug_in_folders() {
+    if (const char* folder = std::getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
+        return {folder};
+    const std::string own = own_folder();
+    return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle"};
 }
 
 /// Stays loaded for good: the libraries behind it have threads of their own.
 const EngineFactory* load(const PlugIn& plug_in, std::string& reason) {
-    const std::string folder = plug_in_folder();
-    for (const std::string& place : {folder + "/heddle/", folder + "/../lib/", folder + "/"}) {
-        const std::string path = fmt::format("{}libheddle-engine-{}.so", place, plug_in.name);
+    for (const std::string& folder : plug_in_folders()) {
+        const std::string path = fmt::format("{}/libheddle-engine-{}.so", folder, plug_in.name);
+        if (::access(path.c_str(), F_OK) != 0) continue;
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {
-            const char* problem = dlerror();
-            if (reason.empty() || reason.find("cannot open shared object file") != std::string::npos)
-                reason = problem;
-            continue;
+            reason = fmt::format("{}; to mend it: {}", dlerror(), plug_in.how);
+            return nullptr;
         }
         const auto get = reinterpret_cast<const EngineFactory* (*)()>(dlsym(library, "heddle_engine"));
         if (get != nullptr) return get();
         reason = path + " is no plug-in of heddle: it has no heddle_engine()";
+        return nullptr;
     }
-    reason = fmt::format("{} ({})", plug_in.how, reason);
+    reason = fmt::format("heddle's plug-in for it is not installed: {}", plug_in.how);
     return nullptr;
 }
 

@@ -81,6 +81,7 @@ Task* Graph::finish(Task& task) noexcept {
     Task* ready = nullptr;
     if (task.accesses == 0) return ready;
     Edge* edge = task.successors.exchange(Task::closed(), std::memory_order_acq_rel);
+    if (edge == Task::closed()) return ready;  // it was in a graph of the engine's
     while (edge != nullptr) {
         Task& next = *edge->to;
         edge = edge->next;  // before the decrement: the edge may lie in that task, which may then run and end

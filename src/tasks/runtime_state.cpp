@@ -88,7 +88,7 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
     exchange.lend_unowned(allowance(machine).usable);
     // An owner of nothing: it runs on what lies idle in this process, and leaves it when it has no work.
     provider = std::make_unique<ComponentCpus>(exchange, wanted.name, CpuSet(), wanted_cpus);
-    engine = wanted.make({*this, machine, *provider, cpus, workers});
+    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic()});
     factory = &wanted;
     if (!polling.empty()) engine->services_arrived();
 }
@@ -130,7 +130,7 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     SequenceState& sequence = *task.sequence;
     const uint64_t number = sequence.inserted.fetch_add(1, std::memory_order_relaxed);
     try {
-        if (engine->own_graph()) {
+        if (engine->own_graph() && sequence.domain->parent() == nullptr) {
             engine->insert(lane, task);
         } else if (task.accesses == 0 || graph.add(task, *sequence.domain)) {
             make_ready(lane, task);
@@ -149,12 +149,16 @@ void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
         return sequence.inserted.load(std::memory_order_relaxed) -
                sequence.finished.load(std::memory_order_relaxed);
     };
-    if (ahead() < kFarAhead) return;
-    // Where nothing is at hand it is not for lack of hands, and who inserts goes on.
-    do {
+    uint64_t left = ahead();
+    if (left < kFarAhead) return;
+    // Where nothing is at hand it is not for lack of hands, and who inserts goes on; also where all that runs
+    // is of others, while what is of this sequence may wait for what is still to be inserted.
+    while (left > kFarAhead / 2) {
         if (!engine->help(lane)) break;
         flush(lane);
-    } while (ahead() > kFarAhead / 2);
+        if (ahead() >= left) break;
+        left = ahead();
+    }
     flush(lane);
 }
 

@@ -56,6 +56,12 @@ struct RuntimeState final : EngineHost {
     void flush(Lane& lane) noexcept override;
     [[nodiscard]] LaneTable& all_lanes() noexcept override { return *lanes; }
     [[nodiscard]] PollingServices& polling_services() noexcept override { return polling; }
+    bool poll() noexcept override { return polling.poll(); }
+    [[nodiscard]] int nearest(const CpuSet& taken, const CpuSet& free) const override {
+        return machine.nearest(taken, free, 1).first();
+    }
+    [[nodiscard]] TaskFrame* frame() noexcept override { return current_frame(); }
+    TaskFrame* swap_frame(TaskFrame* frame) noexcept override { return exchange_frame(frame); }
 
     void wait(SequenceState& sequence);
     void wait_all();

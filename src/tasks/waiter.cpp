@@ -33,7 +33,13 @@ void wait_for_wake(Publish publish) {
         return;
     }
     SleepingThread thread;
-    if (publish.call(publish.argument, thread)) thread.sleep();
+    const auto sleep = [&] {
+        if (publish.call(publish.argument, thread)) thread.sleep();
+    };
+    if (frame == nullptr)
+        sleep();
+    else
+        frame->runtime->engine->sleep_in_task(sleep);
 }
 
 }  // namespace heddle

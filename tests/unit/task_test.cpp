@@ -7,6 +7,7 @@
 
 #include "heddle/error.hpp"
 #include "heddle/task.hpp"
+#include "support/engines.hpp"
 
 namespace heddle {
 namespace {
@@ -14,12 +15,14 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class TaskTest : public testing::Test {
+class TaskTest : public test::OnEachEngine {
   protected:
-    Runtime runtime_;
+    Runtime runtime_{options()};
 };
 
-TEST_F(TaskTest, WritersAndReadersOfADatumComeInOrder) {
+INSTANTIATE_TEST_SUITE_P(Engines, TaskTest, test::engines(), test::engine_name);
+
+TEST_P(TaskTest, WritersAndReadersOfADatumComeInOrder) {
     Scalar<int> x(runtime_, 1), y(runtime_);
     Sequence sequence(runtime_);
     sequence.insert([](int& v) { v = 20; }, out(x));
@@ -31,7 +34,7 @@ TEST_F(TaskTest, WritersAndReadersOfADatumComeInOrder) {
     EXPECT_EQ(y.get(), 61);
 }
 
-TEST_F(TaskTest, AChainOfManyTasks) {
+TEST_P(TaskTest, AChainOfManyTasks) {
     Scalar<long> sum(runtime_, 0);
     Sequence sequence(runtime_);
     for (long i = 0; i < 100'000; ++i)
@@ -42,7 +45,7 @@ TEST_F(TaskTest, AChainOfManyTasks) {
     EXPECT_EQ(sum.get(), expected);
 }
 
-TEST_F(TaskTest, ManyIndependentTasks) {
+TEST_P(TaskTest, ManyIndependentTasks) {
     std::atomic<int> ran{0};
     Sequence sequence(runtime_);
     for (int i = 0; i < 200'000; ++i)
@@ -51,7 +54,7 @@ TEST_F(TaskTest, ManyIndependentTasks) {
     EXPECT_EQ(ran, 200'000);
 }
 
-TEST_F(TaskTest, TwoTasksRunAtOnce) {
+TEST_P(TaskTest, TwoTasksRunAtOnce) {
     if (runtime_.cpus().count() < 2) GTEST_SKIP() << "this process may use one CPU only";
     std::atomic<int> met{0};
     std::atomic<bool> alone{false};
@@ -69,7 +72,7 @@ TEST_F(TaskTest, TwoTasksRunAtOnce) {
     EXPECT_FALSE(alone);
 }
 
-TEST_F(TaskTest, AWriterWaitsForAllReaders) {
+TEST_P(TaskTest, AWriterWaitsForAllReaders) {
     Vector<int> x(runtime_, 100);
     std::vector<int> seen(1000);
     Sequence sequence(runtime_);
@@ -85,7 +88,7 @@ TEST_F(TaskTest, AWriterWaitsForAllReaders) {
     for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], (static_cast<int>(i) / 10 + 1) * 100);
 }
 
-TEST_F(TaskTest, AnErrorReachesItsWaitAndCancelsWhatReadsItsResult) {
+TEST_P(TaskTest, AnErrorReachesItsWaitAndCancelsWhatReadsItsResult) {
     Scalar<int> a(runtime_, 1), b(runtime_, 1), c(runtime_, 1);
     bool dependent = false, independent = false, healed = false;
     Sequence sequence(runtime_);
@@ -104,7 +107,7 @@ TEST_F(TaskTest, AnErrorReachesItsWaitAndCancelsWhatReadsItsResult) {
     EXPECT_TRUE(dependent);
 }
 
-TEST_F(TaskTest, AnErrorReachesTheSequencesThatItConcerns) {
+TEST_P(TaskTest, AnErrorReachesTheSequencesThatItConcerns) {
     Scalar<int> a(runtime_), b(runtime_);
     Sequence fails(runtime_), reads(runtime_), other(runtime_);
     fails.insert([](int&) { throw std::runtime_error("broken"); }, out(a));
@@ -116,7 +119,7 @@ TEST_F(TaskTest, AnErrorReachesTheSequencesThatItConcerns) {
     EXPECT_EQ(b.get(), 7);
 }
 
-TEST_F(TaskTest, TasksInsertTasksAndWaitForThem) {
+TEST_P(TaskTest, TasksInsertTasksAndWaitForThem) {
     Vector<long> parts(runtime_, 64);
     Scalar<long> total(runtime_);
     Sequence sequence(runtime_);
@@ -135,7 +138,7 @@ TEST_F(TaskTest, TasksInsertTasksAndWaitForThem) {
     EXPECT_EQ(total.get(), 64 * 63 / 2);
 }
 
-TEST_F(TaskTest, ATaskThatWaitsForItselfIsAnError) {
+TEST_P(TaskTest, ATaskThatWaitsForItselfIsAnError) {
     Scalar<int> x(runtime_);
     Sequence sequence(runtime_);
     sequence.insert([&] { sequence.wait(); });
@@ -144,7 +147,7 @@ TEST_F(TaskTest, ATaskThatWaitsForItselfIsAnError) {
     EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("uses itself")));
 }
 
-TEST_F(TaskTest, DataOfAnotherRuntimeAreRefused) {
+TEST_P(TaskTest, DataOfAnotherRuntimeAreRefused) {
     Runtime other;
     Scalar<int> x(other);
     Sequence sequence(runtime_);
@@ -154,7 +157,7 @@ TEST_F(TaskTest, DataOfAnotherRuntimeAreRefused) {
     EXPECT_THAT([&] { sequence.insert([](int&) {}, out(x)); }, ThrowsMessage<Error>(HasSubstr("released")));
 }
 
-TEST_F(TaskTest, ManyThreadsInsertAtOnce) {
+TEST_P(TaskTest, ManyThreadsInsertAtOnce) {
     Scalar<long> sum(runtime_, 0);
     Sequence shared(runtime_);
     std::vector<std::jthread> threads;
@@ -172,10 +175,8 @@ TEST_F(TaskTest, ManyThreadsInsertAtOnce) {
     EXPECT_EQ(sum.get(), 40'000);
 }
 
-TEST_F(TaskTest, PrioritiesDecideWhoIsFirstOfThoseThatCouldRun) {
-    RuntimeOptions options;
-    options.workers = 1;
-    Runtime runtime(options);
+TEST_P(TaskTest, PrioritiesDecideWhoIsFirstOfThoseThatCouldRun) {
+    Runtime runtime(options(1));
     std::vector<int> order;
     Scalar<int> gate(runtime);
     std::atomic<bool> open{false};

@@ -5,9 +5,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "command.hpp"
 #include "heddle/machine.hpp"
+#include "heddle/task.hpp"
 
 namespace heddle::tool {
 namespace {
@@ -20,6 +22,24 @@ std::string limited_by(const CpuAllowance& allowed, int cpu) {
     if (!allowed.cpuset.contains(cpu)) return "cgroup cpuset";
     if (!allowed.affinity.contains(cpu)) return "affinity";
     return "CPU quota";
+}
+
+/// Those that this build knows, found or why not.
+Json engines_as_json() {
+    Json engines = Json::array();
+    for (const EngineInfo& engine : Runtime::engines())
+        engines.push_back({{"name", engine.name},
+                           {"available", engine.available},
+                           {"version", engine.version},
+                           {"reason", engine.reason}});
+    return engines;
+}
+
+void print_engines() {
+    const char* heading = "engines";
+    for (const EngineInfo& engine : Runtime::engines())
+        fmt::print("{:<9} {:<13} {}\n", std::exchange(heading, ""), engine.name,
+                   engine.available ? engine.version : "not available: " + engine.reason);
 }
 
 Json as_json(const Machine& machine, const CpuAllowance& allowed) {
@@ -38,7 +58,7 @@ Json as_json(const Machine& machine, const CpuAllowance& allowed) {
               {"cpuset", allowed.cpuset.to_list()},
               {"quota_cpus", allowed.quota_cpus}}},
             {"cpus", std::move(cpus)},
-            {"engines", Json::array()},
+            {"engines", engines_as_json()},
             {"segments", Json::array()},
             {"devices", Json::array()}};
 }
@@ -83,7 +103,9 @@ void print_text(const Machine& machine, const CpuAllowance& allowed) {
         fmt::print("          described by HEDDLE_TOPOLOGY, not the machine this runs on\n");
     print_limits(machine, allowed);
     print_nodes(machine, allowed);
-    fmt::print("\nengines   none\nsegments  none\ndevices   none\n");
+    fmt::print("\n");
+    print_engines();
+    fmt::print("segments  none\ndevices   none\n");
 }
 
 }  // namespace

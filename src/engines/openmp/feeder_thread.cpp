@@ -1,0 +1,57 @@
+#include "engines/openmp/feeder_thread.hpp"
+
+#include <utility>
+
+namespace heddle {
+namespace {
+
+std::mutex idle_mutex;
+void* idle = nullptr;  // a list of FeederThread::Kept
+
+}  // namespace
+
+void FeederThread::Kept::run() {
+    std::unique_lock lock(mutex);
+    while (true) {
+        changed.wait(lock, [this] { return job != nullptr; });
+        lock.unlock();
+        job();
+        lock.lock();
+        job = nullptr;
+        changed.notify_all();
+    }
+}
+
+void FeederThread::start(std::function<void()> job, bool keep) {
+    if (!keep) {
+        own_ = std::thread(std::move(job));
+        return;
+    }
+    {
+        const std::lock_guard guard(idle_mutex);
+        kept_ = static_cast<Kept*>(idle);
+        if (kept_ != nullptr) idle = std::exchange(kept_->next, nullptr);
+    }
+    if (kept_ == nullptr) {
+        auto fresh = std::make_unique<Kept>();
+        std::thread(&Kept::run, fresh.get()).detach();
+        kept_ = fresh.release();
+    }
+    const std::lock_guard guard(kept_->mutex);
+    kept_->job = std::move(job);
+    kept_->changed.notify_all();
+}
+
+void FeederThread::join() {
+    if (own_.joinable()) own_.join();
+    if (kept_ == nullptr) return;
+    {
+        std::unique_lock lock(kept_->mutex);
+        kept_->changed.wait(lock, [this] { return kept_->job == nullptr; });
+    }
+    const std::lock_guard guard(idle_mutex);
+    kept_->next = static_cast<Kept*>(std::exchange(idle, kept_));
+    kept_ = nullptr;
+}
+
+}  // namespace heddle

@@ -1,0 +1,483 @@
+#include "engines/openmp/openmp_engine.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <climits>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "cores/futex.hpp"
+#include "heddle/error.hpp"
+#include "tasks/data_state.hpp"
+
+namespace heddle {
+namespace {
+
+/// A producer that is far ahead sleeps so long, and so often while no task ends.
+constexpr Nanoseconds kNap = std::chrono::microseconds(50);
+constexpr int kMostNaps = 20;
+/// While the region is full: how long a thread must have had nothing to do before more is made all the same.
+constexpr Nanoseconds kStall = std::chrono::milliseconds(1);
+/// How many then.
+constexpr uint64_t kExtra = 32;
+/// Between two calls of polling services.
+constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
+                      kLongestPause = std::chrono::microseconds(200);
+/// How long a thread without a task keeps its CPU, once or twice.
+constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
+
+/// Tasks that call a thread to the heap, at once: they need room in the runtime too.
+constexpr int kMostCalls = 32;
+
+std::atomic<uint64_t> last_id{0};
+
+void full_fence() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+/// Blocks the signals that are for the program's own threads, in this thread and those it makes.
+class SignalsBlocked {
+  public:
+    SignalsBlocked() {
+        sigset_t set;
+        sigfillset(&set);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
+            sigdelset(&set, own);
+        pthread_sigmask(SIG_BLOCK, &set, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+}  // namespace
+
+/// What the calling thread is in the region of the engine with that id.
+struct OpenMpEngine::Here {
+    uint64_t engine = 0;
+    Hand* hand = nullptr;
+};
+thread_local OpenMpEngine::Here OpenMpEngine::here;
+
+OpenMpEngine::OpenMpEngine(const EngineOptions& options)
+    : host_(options.host),
+      options_(options),
+      most_calls_(std::min(options.workers, kMostCalls)),
+      id_(++last_id),
+      seats_(options) {}
+
+OpenMpEngine::~OpenMpEngine() {
+    seats_.stop();
+    if (!has_feeder_.load()) return;
+    stop_.store(true);
+    ring();
+    feeder_.join();
+}
+
+/// With the first task: a runtime that has none has no threads.
+void OpenMpEngine::start() {
+    const SignalsBlocked blocked;
+    try {
+        feeder_.start([this] { openmp::region(*this, options_.workers + kSpares + 1); },
+                      openmp::keeps_threads());
+    } catch (const std::system_error& error) {
+        throw Error(ErrorCode::kLimit,
+                    std::string("the engine openmp cannot create its thread: ") + error.what());
+    }
+    has_feeder_.store(true);
+}
+
+void OpenMpEngine::insert(Lane&, Task& task) {
+    std::call_once(started_, [this] { start(); });
+    Task* first = inserted_.load(std::memory_order_relaxed);
+    do {
+        task.next = first;
+        // release: the feeder sees the task; seq_cst, so that a feeder that is about to doze sees it or is
+        // seen by ring().
+    } while (
+        !inserted_.compare_exchange_weak(first, &task, std::memory_order_seq_cst, std::memory_order_relaxed));
+    if (first == nullptr) ring();
+}
+
+void OpenMpEngine::ring() noexcept {
+    full_fence();
+    if (!dozes_.load(std::memory_order_relaxed)) return;
+    bell_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(bell_, 1);
+}
+
+bool OpenMpEngine::doze(uint32_t seen, Nanoseconds longest) noexcept {
+    const Time until = longest == Nanoseconds::max() ? Time::max() : SteadyClock().now() + longest;
+    while (bell_.load(std::memory_order_relaxed) == seen) {
+        if (until != Time::max() && SteadyClock().now() >= until) return false;
+        futex_wait(bell_, seen, until);
+    }
+    return true;
+}
+
+Task* OpenMpEngine::take_inserted() noexcept {
+    Task* newest = inserted_.exchange(nullptr, std::memory_order_seq_cst);
+    Task* oldest = nullptr;
+    while (newest != nullptr) {
+        Task* const before = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = before;
+    }
+    return oldest;
+}
+
+/// The feeder needs little, and has no seat; but it stays on the CPUs that the engine may be given.
+void OpenMpEngine::become_feeder(int threads) {
+    here = {};
+    feeder_thread_ = pthread_self();
+    alone_ = threads == 1;
+    pthread_getaffinity_np(feeder_thread_, sizeof(before_), &before_);
+    if (options_.bind) {
+        const auto mask = options_.cpus.to_native();
+        pthread_setaffinity_np(feeder_thread_, mask.size() * sizeof(unsigned long),
+                               reinterpret_cast<const cpu_set_t*>(mask.data()));
+    }
+    const std::lock_guard guard(mutex_);
+    hands_at_all_ = threads - 1;
+}
+
+void OpenMpEngine::feed(int threads) noexcept {
+    become_feeder(threads);
+    room_ = static_cast<uint64_t>(openmp::room_for(threads)) * 5 / 8;
+    window_ = room_;
+    // Where OMP_THREAD_LIMIT leaves few there are fewer spares.
+    for (int spare = options_.workers; spare < threads - 1; ++spare) openmp::make_park(*this);
+    PollingServices& services = host_.polling_services();
+    bool rang = true, seated = true;
+    while (true) {
+        while (Task* oldest = take_inserted())
+            while (oldest != nullptr) make(*std::exchange(oldest, oldest->next));
+        make_calls();
+        const uint32_t seen = bell_.load(std::memory_order_relaxed);
+        dozes_.store(true, std::memory_order_relaxed);
+        full_fence();
+        const bool more = inserted_.load(std::memory_order_relaxed) != nullptr || to_park_.load() > 0 ||
+                          (!ready_.empty() && calls_.load() < most_calls_);
+        if (!more && stop_.load()) break;
+        // Without tasks, and when nobody has a CPU any more, there is nothing to look after.
+        const bool quiet = !rang && !seated && ended_.load() == made_;
+        if (!more && !services.empty())
+            rang = poll(seen);
+        else if (!more)
+            rang = doze(seen, quiet ? Nanoseconds::max() : kIdleDelay);
+        dozes_.store(false, std::memory_order_relaxed);
+        if (!rang) seated = seats_.clear_idle();
+    }
+    const std::lock_guard guard(mutex_);
+    released_ = INT_MAX / 2;
+    unparked_.notify_all();
+}
+
+/// For a while, as doze(): calls the services, and dozes a little longer each time that none of them is done.
+bool OpenMpEngine::poll(uint32_t seen) {
+    PollingServices& services = host_.polling_services();
+    const Time until = SteadyClock().now() + kIdleDelay;
+    Nanoseconds pause = kShortestPause;
+    while (!services.empty() && SteadyClock().now() < until) {
+        if (host_.poll()) pause = kShortestPause;
+        if (doze(seen, pause)) return true;
+        pause = std::min(2 * pause, kLongestPause);
+    }
+    return false;
+}
+
+void OpenMpEngine::services_arrived() {
+    if (host_.polling_services().empty()) return;
+    std::call_once(started_, [this] { start(); });
+    ring();
+}
+
+void OpenMpEngine::make(Task& task) {
+    if (made_ - ended_.load(std::memory_order_relaxed) >= window_) wait_for_room();
+    ++made_;
+    if (alone_) return run(task);
+    if (task.priority != 0) ordered_ = true;
+    constexpr size_t kFew = 32;
+    const std::byte* few[2 * kFew];
+    std::vector<const std::byte*> many;
+    const std::byte** in = few;
+    const size_t count = task.accesses;
+    if (count > kFew) {
+        many.resize(2 * count);
+        in = many.data();
+    }
+    const std::byte** const inout = in + count;
+    size_t ins = 0, inouts = 0;
+    for (uint32_t i = 0; i < task.accesses; ++i)
+        if (task.access(i)->mode != AccessMode::kIn)
+            inout[inouts++] = reinterpret_cast<const std::byte*>(task.access(i)->data);
+    for (uint32_t i = 0; i < task.accesses; ++i) {
+        const auto* address = reinterpret_cast<const std::byte*>(task.access(i)->data);
+        if (task.access(i)->mode == AccessMode::kIn &&
+            std::find(inout, inout + inouts, address) == inout + inouts)
+            in[ins++] = address;
+    }
+    task.next = nullptr;
+    openmp::make(*this, task, {in, ins, inout, inouts}, ordered_);
+}
+
+/// The runtime holds as many tasks as it may without running some on this thread. A thread without a task for
+/// a whole while says that none of them could run, and then there may be more: what they all wait for may be
+/// among those that come.
+void OpenMpEngine::wait_for_room() {
+    window_ = std::max(room_, window_ / 2);
+    (void)somebody_idled();
+    while (made_ - ended_.load(std::memory_order_relaxed) >= window_) {
+        const uint32_t seen = bell_.load(std::memory_order_relaxed);
+        const uint64_t goal = made_ - window_ * 3 / 4;
+        ring_at_.store(goal, std::memory_order_relaxed);
+        dozes_.store(true, std::memory_order_relaxed);
+        full_fence();
+        const bool rang = ended_.load(std::memory_order_relaxed) >= goal || doze(seen, kStall);
+        dozes_.store(false, std::memory_order_relaxed);
+        make_calls();
+        if (!rang && somebody_idled()) window_ = made_ - ended_.load() + kExtra;
+    }
+}
+
+bool OpenMpEngine::somebody_idled() {
+    const std::lock_guard guard(mutex_);
+    int idle = hands_at_all_ - static_cast<int>(hands_.size());
+    for (const auto& hand : hands_) {
+        const uint32_t now = hand->changes.load(std::memory_order_relaxed);
+        if (now == std::exchange(hand->seen, now) && now % 2 == 0) ++idle;
+    }
+    return idle > 0;
+}
+
+void OpenMpEngine::make_calls() {
+    while (!ready_.empty() && calls_.load() < most_calls_) {
+        calls_.fetch_add(1);
+        if (alone_)
+            run_announced();
+        else
+            openmp::make_call(*this);
+    }
+    for (; to_park_.load() > 0; to_park_.fetch_sub(1)) openmp::make_park(*this);
+}
+
+OpenMpEngine::Hand& OpenMpEngine::hand() {
+    if (here.engine == id_) return *here.hand;
+    auto hand = std::make_unique<Hand>();
+    hand->seat = &seats_.enter();
+    here = {id_, hand.get()};
+    const std::lock_guard guard(mutex_);
+    hands_.push_back(std::move(hand));
+    return *here.hand;
+}
+
+void OpenMpEngine::depart() noexcept {
+    if (here.engine == id_) seats_.leave(*here.hand->seat);
+    here = {};
+    if (options_.bind && pthread_equal(pthread_self(), feeder_thread_) != 0)
+        pthread_setaffinity_np(feeder_thread_, sizeof(before_), &before_);
+}
+
+bool OpenMpEngine::begin(Hand& hand) {
+    if (hand.depth++ > 0) return true;
+    const bool seated = seats_.begin(*hand.seat);
+    hand.changes.fetch_add(1, std::memory_order_relaxed);
+    return seated;
+}
+
+void OpenMpEngine::end(Hand& hand) {
+    if (--hand.depth > 0) return;
+    hand.changes.fetch_add(1, std::memory_order_relaxed);
+    (void)seats_.end(*hand.seat);
+}
+
+void OpenMpEngine::run(Task& task) noexcept {
+    Hand& own = hand();
+    (void)begin(own);
+    run_chain(&task);
+    end(own);
+    if (ended_.fetch_add(1, std::memory_order_seq_cst) + 1 == ring_at_.load(std::memory_order_seq_cst))
+        ring();
+}
+
+void OpenMpEngine::announce(Task& task, uintptr_t event) noexcept {
+    // Not in a list here: the heap has places of its own.
+    task.next = reinterpret_cast<Task*>(event);
+    try {
+        ready_.push(task);
+    } catch (const std::bad_alloc&) {
+        // It is run before its turn.
+        Hand& own = hand();
+        (void)begin(own);
+        run_chain(&task);
+        return end(own);
+    }
+    call();
+}
+
+void OpenMpEngine::ready(Lane&, Task& task) {
+    task.next = nullptr;
+    ready_.push(task);
+    call();
+    full_fence();
+    if (sleepers_.load(std::memory_order_relaxed) > 0) notify();
+}
+
+void OpenMpEngine::call() {
+    full_fence();
+    if (calls_.load(std::memory_order_relaxed) < most_calls_) ring();
+}
+
+void OpenMpEngine::run_announced() noexcept {
+    Hand& own = hand();
+    if (begin(own)) {
+        while (Task* task = ready_.pop(true)) {
+            run_chain(task);
+            // To be asked back for something else than a task is possible in between alone.
+            if (own.depth == 1 && own.seat->should_leave()) break;
+        }
+    }
+    end(own);
+    calls_.fetch_sub(1, std::memory_order_seq_cst);
+    if (!ready_.empty()) call();
+}
+
+void OpenMpEngine::run_chain(Task* task) {
+    Lane* lane = &host_.lane();
+    while (task != nullptr) {
+        const auto event = reinterpret_cast<uintptr_t>(std::exchange(task->next, nullptr));
+        Task* const continuation = host_.run(lane, *task);
+        if (event != 0) {
+            openmp::fulfil(event);
+            if (ended_.fetch_add(1, std::memory_order_seq_cst) + 1 ==
+                ring_at_.load(std::memory_order_seq_cst))
+                ring();
+        }
+        task = continuation;
+        if (task == nullptr) continue;
+        task->next = nullptr;
+        if (ready_.empty()) continue;
+        try {
+            ready_.push(*task);
+            task = ready_.pop(true);
+        } catch (const std::bad_alloc&) {
+            // It is run before its turn.
+        }
+    }
+    host_.flush(*lane);
+}
+
+void OpenMpEngine::park() noexcept {
+    if (pthread_equal(pthread_self(), feeder_thread_) != 0) return;
+    Hand& own = hand();
+    own.changes.fetch_add(1, std::memory_order_relaxed);
+    seats_.stand_up(*own.seat);
+    std::unique_lock lock(mutex_);
+    ++parked_;
+    unparked_.wait(lock, [this] { return released_ > 0; });
+    --released_;
+    --parked_;
+    lock.unlock();
+    own.changes.fetch_add(1, std::memory_order_relaxed);
+}
+
+void OpenMpEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
+    host_.flush(lane);
+    if (here.engine != id_ || here.hand->depth == 0) return sleep(reached, false);
+    Hand& own = *here.hand;
+    while (!reached()) {
+        if (Task* task = ready_.pop(true))
+            run_chain(task);
+        else
+            without_cpu(own, [&] { sleep(reached, true); });
+    }
+}
+
+void OpenMpEngine::sleep_in_task(const std::function<void()>& sleep) {
+    if (here.engine != id_ || here.hand->depth == 0) return sleep();
+    host_.flush(host_.lane());
+    without_cpu(*here.hand, sleep);
+}
+
+/// The thread's CPU is for others meanwhile, with a spare thread where there is one.
+void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
+    bool spare;
+    {
+        const std::lock_guard guard(mutex_);
+        spare = parked_ > released_;
+        if (!spare && blocked_ + 1 >= hands_at_all_)
+            throw Error(
+                ErrorCode::kLimit,
+                "too many tasks of the engine openmp wait inside: no thread would be left to run what "
+                "they wait for. The engine native can have any number of them");
+        ++blocked_;
+        if (spare) {
+            ++released_;
+            unparked_.notify_one();
+        }
+    }
+    seats_.stand_up(*own.seat);
+    sleep();
+    (void)seats_.begin(*own.seat);
+    {
+        const std::lock_guard guard(mutex_);
+        --blocked_;
+    }
+    if (!spare) return;
+    to_park_.fetch_add(1);
+    ring();
+}
+
+/// Until `reached`, or `for_tasks` until there may be one in the heap.
+void OpenMpEngine::sleep(const std::function<bool()>& reached, bool for_tasks) {
+    const auto over = [&] { return reached() || (for_tasks && !ready_.empty()); };
+    while (!over()) {
+        const uint32_t seen = news_.load(std::memory_order_relaxed);
+        sleepers_.fetch_add(1, std::memory_order_relaxed);
+        full_fence();
+        if (!over()) futex_wait(news_, seen, Time::max());
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+void OpenMpEngine::notify() {
+    full_fence();
+    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    news_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(news_, INT_MAX);
+}
+
+bool OpenMpEngine::help(Lane&) {
+    // A thread outside the region cannot run a task; it gives those that can time.
+    const uint64_t before = ended_.load(std::memory_order_relaxed);
+    for (int i = 0; i < kMostNaps && ended_.load(std::memory_order_relaxed) == before; ++i) {
+        const uint32_t seen = news_.load(std::memory_order_relaxed);
+        sleepers_.fetch_add(1, std::memory_order_relaxed);
+        futex_wait(news_, seen, SteadyClock().now() + kNap);
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return ended_.load(std::memory_order_relaxed) != before;
+}
+
+namespace {
+
+const EngineFactory kFactory{
+    HEDDLE_ENGINE, [] { return std::string(); },
+    [] { return std::string(openmp::runtime_name()) + ", OpenMP " + std::to_string(openmp::standard()); },
+    [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+        return std::make_unique<OpenMpEngine>(options);
+    }};
+
+}  // namespace
+}  // namespace heddle
+
+extern "C" __attribute__((visibility("default"))) const heddle::EngineFactory* heddle_engine() {
+    return &heddle::kFactory;
+}

@@ -1,0 +1,89 @@
+#include "engines/openmp/openmp_tasks.hpp"
+
+#include <omp.h>
+
+// libomp's, also behind the symbols of libgomp that it has; null in libgomp.
+extern "C" __attribute__((weak)) void kmp_set_blocktime(int milliseconds);
+
+namespace heddle::openmp {
+
+void region(Work& work, int threads) {
+    omp_set_dynamic(0);
+    // libomp's threads without a task spin for 200 ms otherwise. Those of libgomp do for some 20 us where
+    // there are more of them than CPUs, and for 3 ms elsewhere.
+    if (&kmp_set_blocktime != nullptr) kmp_set_blocktime(0);
+    Work* const inside = &work;
+#pragma omp parallel num_threads(threads) firstprivate(inside)
+    {
+#pragma omp master
+        inside->feed(omp_get_num_threads());
+#pragma omp barrier
+        inside->depart();
+    }
+}
+
+void make(Work& work, Task& task, const Dependences& dependences, bool announced) {
+    Work* const to = &work;
+    Task* const it = &task;
+    const std::byte* const* in = dependences.in;
+    const std::byte* const* inout = dependences.inout;
+    const size_t ins = dependences.ins, inouts = dependences.inouts;
+    if (announced) {
+        omp_event_handle_t event{};
+#pragma omp task firstprivate(to, it) detach(event) depend(iterator(size_t i = 0                  \
+                                                                    : ins),                       \
+                                                           in                                     \
+                                                           : *in[i]) depend(iterator(size_t i = 0 \
+                                                                                     : inouts),   \
+                                                                            inout                 \
+                                                                            : *inout[i])
+        to->announce(*it, static_cast<uintptr_t>(event));
+    } else if (ins == 0 && inouts == 0) {
+#pragma omp task firstprivate(to, it)
+        to->run(*it);
+    } else {
+#pragma omp task firstprivate(to, it) depend(iterator(size_t i = 0                  \
+                                                      : ins),                       \
+                                             in                                     \
+                                             : *in[i]) depend(iterator(size_t i = 0 \
+                                                                       : inouts),   \
+                                                              inout                 \
+                                                              : *inout[i])
+        to->run(*it);
+    }
+}
+
+void make_call(Work& work) {
+    Work* const to = &work;
+#pragma omp task firstprivate(to)
+    to->run_announced();
+}
+
+void make_park(Work& work) {
+    Work* const to = &work;
+#pragma omp task firstprivate(to)
+    to->park();
+}
+
+void fulfil(uintptr_t event) noexcept {
+    omp_fulfill_event(static_cast<omp_event_handle_t>(event));
+}
+
+const char* runtime_name() {
+    return &kmp_set_blocktime != nullptr ? "libomp" : "libgomp";
+}
+
+int standard() {
+    return _OPENMP;
+}
+
+bool keeps_threads() {
+    return &kmp_set_blocktime != nullptr;
+}
+
+int room_for(int threads) {
+    // libomp: a queue of 256 for each thread. libgomp: 64 for each thread, in one queue.
+    return &kmp_set_blocktime != nullptr ? 256 : 64 * threads;
+}
+
+}  // namespace heddle::openmp

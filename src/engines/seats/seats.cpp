@@ -1,0 +1,241 @@
+#include "engines/seats/seats.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace heddle {
+namespace {
+
+/// With a task in hand, before somebody is asked to make room.
+constexpr auto kPatience = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Seats::Seats(const EngineOptions& options)
+    : host_(options.host), provider_(options.provider), bind_(options.bind), most_(options.workers) {
+    provider_.start([this] { provider_changed(); });
+    provider_changed();
+}
+
+Seats::~Seats() {
+    stop();
+    Lock lock(mutex_);
+    for (const auto& seat : seats_) vacate(*seat);
+    settle();
+    tell_provider(lock);
+    quiet_.wait(lock, [this] { return !telling_; });
+    lock.unlock();
+    provider_.stop();
+}
+
+Seats::Seat& Seats::enter() {
+    auto seat = std::make_unique<Seat>();
+    seat->thread_ = pthread_self();
+    CPU_ZERO(&seat->before_);
+    pthread_getaffinity_np(seat->thread_, sizeof(seat->before_), &seat->before_);
+    const std::lock_guard guard(mutex_);
+    seats_.push_back(std::move(seat));
+    seats_.back()->place_ = std::prev(seats_.end());
+    return *seats_.back();
+}
+
+void Seats::leave(Seat& seat) noexcept {
+    if (seat.bound_to_ >= 0) pthread_setaffinity_np(seat.thread_, sizeof(seat.before_), &seat.before_);
+    Lock lock(mutex_);
+    vacate(seat);
+    seats_.erase(seat.place_);
+    settle();
+    tell_provider(lock);
+}
+
+void Seats::stand_up(Seat& seat) noexcept {
+    Lock lock(mutex_);
+    vacate(seat);
+    settle();
+    tell_provider(lock);
+}
+
+bool Seats::sit_down(Seat& seat, bool hurry) {
+    Lock lock(mutex_);
+    if (seat.state_.load() == State::kNone) {
+        if (stopped_) return false;
+        seat.hurry_ = hurry;
+        waiting_.push_back(&seat);
+        settle();
+        tell_provider(lock);
+        while (seat.state_.load() == State::kNone && !stopped_) {
+            if (!hurry)
+                seat.wake_.wait(lock);
+            else if (seat.wake_.wait_for(lock, kPatience) == std::cv_status::timeout)
+                order_one();
+        }
+        if (seat.state_.load() == State::kNone) {
+            std::erase(waiting_, &seat);
+            return false;
+        }
+    }
+    seat.state_.store(State::kBusy);
+    const int cpu = seat.cpu_;
+    lock.unlock();
+    // By itself, and before anything runs on it: whoever gave it the CPU need not wait for the system.
+    bind(seat, cpu);
+    return true;
+}
+
+bool Seats::look(Seat& seat) noexcept {
+    Lock lock(mutex_);
+    seat.ordered_.store(false);
+    if (seat.state_.load() == State::kNone) return false;
+    const bool wanted = std::ranges::any_of(waiting_, &Seat::hurry_);
+    if (!wanted && !stopped_ && !lost_.contains(seat.cpu_)) return true;
+    vacate(seat);
+    settle();
+    tell_provider(lock);
+    return false;
+}
+
+bool Seats::clear_idle() noexcept {
+    Lock lock(mutex_);
+    while (take_idle(false)) {
+    }
+    for (const auto& seat : seats_) seat->used_.store(false, std::memory_order_relaxed);
+    settle();
+    tell_provider(lock);
+    return !occupied_.empty();
+}
+
+void Seats::stop() noexcept {
+    const std::lock_guard guard(mutex_);
+    stopped_ = true;
+    for (Seat* seat : waiting_) seat->wake_.notify_one();
+    for (const auto& seat : seats_) seat->ordered_.store(true);
+}
+
+void Seats::provider_changed() {
+    Lock lock(mutex_);
+    read_usable();
+    settle();
+    tell_provider(lock);
+}
+
+void Seats::read_usable() {
+    // What is on its way back is not to be used until the provider knows.
+    const CpuSet usable = provider_.usable() - given_back_ - returned_ - parting_;
+    const CpuSet gone = granted_ - usable;
+    granted_ = usable;
+    lost_ -= usable;
+    lost_ |= gone & occupied_;
+    returned_ |= gone - occupied_;
+    for (const auto& seat : seats_) {
+        if (seat->cpu_ < 0 || !lost_.contains(seat->cpu_)) continue;
+        seat->ordered_.store(true);
+        auto idle = State::kIdle;
+        if (seat->state_.compare_exchange_strong(idle, State::kNone)) vacate(*seat);
+    }
+}
+
+void Seats::vacate(Seat& seat) {
+    seat.state_.store(State::kNone);
+    seat.ordered_.store(false);
+    const int cpu = std::exchange(seat.cpu_, -1);
+    if (cpu < 0) return;
+    occupied_.erase(cpu);
+    if (!lost_.contains(cpu)) return;
+    lost_.erase(cpu);
+    returned_.insert(cpu);
+    // Asleep or not, it is not to come to on that CPU.
+    if (seat.bound_to_ >= 0) pthread_setaffinity_np(seat.thread_, sizeof(seat.before_), &seat.before_);
+    seat.bound_to_ = -1;
+}
+
+/// With `used`, of any idle one.
+bool Seats::take_idle(bool used) {
+    for (const auto& seat : seats_) {
+        if (!used && seat->used_.load(std::memory_order_relaxed)) continue;
+        auto idle = State::kIdle;
+        if (!seat->state_.compare_exchange_strong(idle, State::kNone)) continue;
+        vacate(*seat);
+        return true;
+    }
+    return false;
+}
+
+void Seats::order_one() {
+    for (const auto& seat : seats_)
+        if (seat->cpu_ >= 0 && !seat->ordered_.exchange(true)) break;
+    // It may have become idle before it was ordered.
+    settle();
+}
+
+void Seats::settle() {
+    while (!waiting_.empty() && !stopped_) {
+        CpuSet free = granted_ - occupied_;
+        const bool room = occupied_.count() < most_ && !free.empty();
+        if (!room) {
+            if (!std::ranges::any_of(waiting_, &Seat::hurry_) || !take_idle(true)) break;
+            continue;
+        }
+        // Who has a task in hand goes before who looks for one.
+        const auto hurried = std::ranges::find_if(waiting_, &Seat::hurry_);
+        const auto next = hurried == waiting_.end() ? waiting_.begin() : hurried;
+        Seat& seat = **next;
+        waiting_.erase(next);
+        seat.cpu_ = choose(free);
+        occupied_.insert(seat.cpu_);
+        seat.state_.store(State::kBusy);
+        seat.wake_.notify_one();
+    }
+    if (!provider_.shares()) return;
+    const CpuSet unused = granted_ - occupied_;
+    const bool needed = !waiting_.empty() && occupied_.count() < most_;
+    if (needed || unused.empty()) return;
+    granted_ -= unused;
+    given_back_ |= unused;
+}
+
+void Seats::tell_provider(Lock& lock) {
+    if (telling_) return;
+    telling_ = true;
+    while (true) {
+        const int wanted =
+            stopped_ ? 0 : std::min(most_, occupied_.count() + static_cast<int>(waiting_.size()));
+        const CpuSet returned = std::exchange(returned_, {});
+        const CpuSet given_back = std::exchange(given_back_, {});
+        if (wanted == told_demand_ && returned.empty() && given_back.empty()) break;
+        parting_ = returned | given_back;
+        // Who gives back more than its demand says is given CPUs again.
+        const bool falls = wanted < told_demand_;
+        const bool changed = wanted != told_demand_;
+        told_demand_ = wanted;
+        lock.unlock();
+        try {
+            if (falls) provider_.set_demand(wanted);
+            if (!returned.empty()) provider_.returned(returned);
+            if (!given_back.empty()) provider_.give_back(given_back);
+            if (changed && !falls) provider_.set_demand(wanted);
+        } catch (...) {
+            // Without memory it is not told this time; the next change tells it.
+        }
+        lock.lock();
+        parting_ = {};
+        read_usable();
+        settle();
+    }
+    telling_ = false;
+    quiet_.notify_all();
+}
+
+int Seats::choose(const CpuSet& free) const {
+    return host_.nearest(occupied_, free);
+}
+
+void Seats::bind(Seat& seat, int cpu) noexcept {
+    if (!bind_ || seat.bound_to_ == cpu) return;
+    const auto mask = CpuSet{cpu}.to_native();
+    const auto* native = reinterpret_cast<const cpu_set_t*>(mask.data());
+    if (pthread_setaffinity_np(seat.thread_, mask.size() * sizeof(unsigned long), native) == 0)
+        seat.bound_to_ = cpu;
+}
+
+}  // namespace heddle

@@ -1,0 +1,120 @@
+// Seats: the right of a foreign runtime's threads to run, each on a CPU of its own.
+//
+// OpenMP and oneTBB bring their own threads; this says which of them may run tasks, and where. There are as
+// many seats as CPUs that the provider lets the engine use, and at most as many as it has workers. A thread
+// with a seat is bound to its CPU. One without waits, asleep, and that is what the engine's demand is made
+// of; a CPU that nobody sits on is given back. One that is asked back is left after the task in hand.
+//
+// One for an engine, which compiles it into its plug-in. Any thread; each Seat is for the thread that it was
+// made for. Nothing outlives the process.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "tasks/engine.hpp"
+
+namespace heddle {
+
+class Seats {
+  public:
+    class Seat {
+      public:
+        /// The CPU was asked back, or others wait for it: end the task in hand, then end().
+        [[nodiscard]] bool should_leave() const noexcept { return ordered_.load(std::memory_order_relaxed); }
+
+      private:
+        friend class Seats;
+        enum class State : uint8_t { kNone, kIdle, kBusy };
+        // kIdle <-> kBusy by its thread without the lock; all else under it. kIdle -> kNone takes the seat
+        // from a thread that does nothing. seq_cst together with ordered_: who orders writes that and looks
+        // here, who becomes idle writes this and looks there.
+        std::atomic<State> state_{State::kNone};
+        std::atomic<bool> ordered_{false};
+        std::atomic<bool> used_{false};  // since clear_idle() looked
+        int cpu_ = -1;                   // where it sits; -1 with kNone
+        bool hurry_ = false;             // waits, with a task in hand
+        int bound_to_ = -1;
+        pthread_t thread_{};
+        cpu_set_t before_{};  // where the thread could run before
+        std::condition_variable wake_;
+        std::list<std::unique_ptr<Seat>>::iterator place_;
+    };
+
+    /// Starts the provider, which must outlive it.
+    explicit Seats(const EngineOptions& options);
+    /// All threads have left.
+    ~Seats();
+    Seats(const Seats&) = delete;
+    Seats& operator=(const Seats&) = delete;
+
+    /// The calling thread comes, without a CPU. Throws std::bad_alloc.
+    [[nodiscard]] Seat& enter();
+    /// It goes, and is bound as before.
+    void leave(Seat& seat) noexcept;
+
+    /// Waits for a CPU to look for tasks on. False: nothing is to be run any more.
+    [[nodiscard]] bool sit_down(Seat& seat) { return sit_down(seat, false); }
+    /// Before a task that the thread has in hand: as sit_down(), but takes the seat of one who does nothing,
+    /// and after a millisecond asks somebody to make room.
+    [[nodiscard]] bool begin(Seat& seat) {
+        seat.used_.store(true, std::memory_order_relaxed);
+        auto idle = Seat::State::kIdle;
+        return seat.state_.compare_exchange_strong(idle, Seat::State::kBusy, std::memory_order_seq_cst) ||
+               sit_down(seat, true);
+    }
+    /// After a task. False: the seat is gone.
+    bool end(Seat& seat) noexcept {
+        seat.state_.store(Seat::State::kIdle, std::memory_order_seq_cst);
+        return !seat.ordered_.load(std::memory_order_seq_cst) || look(seat);
+    }
+    /// Gives the seat up: the thread is going to wait for something else than a CPU.
+    void stand_up(Seat& seat) noexcept;
+    /// Takes the seats of those who have done nothing since the last call. True: some have one left.
+    bool clear_idle() noexcept;
+
+    /// No seat is given any more; who waits for one is told so. To be called when no tasks are left.
+    void stop() noexcept;
+
+  private:
+    using Lock = std::unique_lock<std::mutex>;
+    using State = Seat::State;
+
+    [[nodiscard]] bool sit_down(Seat& seat, bool hurry);
+    [[nodiscard]] bool look(Seat& seat) noexcept;
+    void provider_changed();
+    void read_usable();
+    /// Takes the CPU from a seat that is not busy.
+    void vacate(Seat& seat);
+    [[nodiscard]] bool take_idle(bool used);
+    void order_one();
+    void settle();
+    void tell_provider(Lock& lock);
+    void bind(Seat& seat, int cpu) noexcept;
+    [[nodiscard]] int choose(const CpuSet& free) const;
+
+    EngineHost& host_;
+    CpuProvider& provider_;
+    const bool bind_;
+    const int most_;
+
+    std::mutex mutex_;  // for all below
+    std::list<std::unique_ptr<Seat>> seats_;
+    std::deque<Seat*> waiting_;               // first come, first served
+    CpuSet granted_;                          // may be sat on
+    CpuSet occupied_;                         // is sat on
+    CpuSet lost_;                             // of these, those that were asked back
+    CpuSet returned_, given_back_, parting_;  // to be told to the provider; being told
+    int told_demand_ = 0;
+    bool telling_ = false;
+    bool stopped_ = false;
+    std::condition_variable quiet_;  // telling_ fell
+};
+
+}  // namespace heddle

@@ -1,0 +1,294 @@
+#include "engines/tbb/tbb_engine.hpp"
+
+#include <cxxabi.h>
+#include <oneapi/tbb/task.h>
+#include <oneapi/tbb/version.h>
+
+#include <algorithm>
+#include <climits>
+#include <string>
+#include <utility>
+
+#include "cores/futex.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// A producer that is far ahead sleeps so long, and so often while no task ends.
+constexpr Nanoseconds kNap = std::chrono::microseconds(50);
+constexpr int kMostNaps = 20;
+/// Between two calls of polling services.
+constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
+                      kLongestPause = std::chrono::microseconds(200);
+/// Stacks of oneTBB that are suspended at once; it dies of some 30,000, for want of mappings.
+constexpr int kMostSuspended = 10'000;
+
+std::atomic<uint64_t> last_id{0};
+
+/// What the C++ runtime knows of a thread's exceptions (Itanium C++ ABI, __cxa_eh_globals).
+struct Exceptions {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+};
+/// Never inlined, as here().
+[[gnu::noinline]] Exceptions swap_exceptions(const Exceptions& exceptions) noexcept {
+    return std::exchange(*reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()), exceptions);
+}
+
+void full_fence() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+/// What a thread is in the arena where it is, of the engine with that id.
+struct TbbEngine::Here {
+    uint64_t engine = 0;
+    Seats::Seat* seat = nullptr;
+    int depth = 0;  ///< tasks on its stack
+};
+
+TbbEngine::Here& TbbEngine::here() noexcept {
+    thread_local Here of_thread;
+    return of_thread;
+}
+
+void TbbEngine::Observer::on_scheduler_entry(bool worker) {
+    // The thread that ends the engine is the only other one, and runs no tasks.
+    if (!worker) return;
+    Seats::Seat* seat = &engine_.seats_.enter();
+    {
+        const std::lock_guard guard(engine_.mutex_);
+        ++engine_.inside_;
+    }
+    here() = {engine_.id_, seat, 0};
+    (void)engine_.seats_.sit_down(*seat);
+}
+
+void TbbEngine::Observer::on_scheduler_exit(bool) {
+    if (here().engine != engine_.id_) return;
+    engine_.seats_.leave(*here().seat);
+    here() = {};
+    const std::lock_guard guard(engine_.mutex_);
+    if (--engine_.inside_ == 0) engine_.left_.notify_all();
+}
+
+TbbEngine::TbbEngine(const EngineOptions& options)
+    : host_(options.host),
+      id_(++last_id),
+      seats_(options),
+      // Of the threads that oneTBB thinks right one is the program's own, which in ours is not.
+      threads_(tbb::global_control::max_allowed_parallelism,
+               std::max(static_cast<size_t>(options.workers) + 1,
+                        tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+      arena_(options.workers, 0),
+      observer_(*this, arena_) {
+    observer_.observe(true);
+}
+
+TbbEngine::~TbbEngine() noexcept {
+    stop_.store(true);
+    seats_.stop();
+    arena_.execute([this] { group_.wait(); });
+    std::unique_lock lock(mutex_);
+    left_.wait(lock, [this] { return inside_ == 0; });
+    lock.unlock();
+    observer_.observe(false);
+}
+
+bool TbbEngine::in_arena() const noexcept {
+    return here().engine == id_;
+}
+
+void TbbEngine::spawn(Task* task) {
+    group_.run([this, task] { work(task); });
+}
+
+void TbbEngine::ready(Lane&, Task& task) {
+    if (task.priority != 0 || !urgent_.empty()) {
+        urgent_.push(task);
+    } else if (in_arena() && host_.frame() == nullptr) {
+        // Inside a task the thread may be in another arena, of the program's.
+        return spawn(&task);
+    } else {
+        incoming_.push(task);
+    }
+    try {
+        call();
+    } catch (...) {
+        // It is in a queue, and somebody fetches it sooner or later; not so soon for want of memory.
+        called_.store(false);
+    }
+}
+
+void TbbEngine::call() {
+    if (!called_.exchange(true, std::memory_order_seq_cst))
+        arena_.enqueue(group_.defer([this] { work(nullptr); }));
+}
+
+/// What lies in the queues, best first. More than one: the others are spawned, or somebody is called to them.
+Task* TbbEngine::fetch() {
+    Task* first = urgent_.pop(false);
+    if (first == nullptr) {
+        Task* taken[ReadyQueue::kMostStolen];
+        const size_t count = incoming_.steal(taken);
+        for (size_t i = 1; i < count; ++i) keep(*taken[i]);
+        first = count > 0 ? taken[0] : urgent_.pop(true);
+    }
+    if (!urgent_.empty() || incoming_.size() > 0) call();
+    return first;
+}
+
+void TbbEngine::keep(Task& task) noexcept {
+    try {
+        spawn(&task);
+    } catch (...) {
+        Lane* lane = &host_.lane();
+        for (Task* now = &task; now != nullptr;) now = host_.run(lane, *now);
+    }
+}
+
+void TbbEngine::work(Task* task) {
+    if (!in_arena()) return come_home(task);
+    // False: the engine goes, there are calls left, and no tasks.
+    if (here().depth == 0 && !seats_.begin(*here().seat)) return;
+    ++here().depth;
+    if (task == nullptr) {
+        called_.store(false, std::memory_order_seq_cst);
+        task = fetch();
+    }
+    run_chain(task);
+    worked_.fetch_add(1, std::memory_order_relaxed);
+    // Where the CPU was asked back the next is waited for with nothing in hand.
+    Seats::Seat& seat = *here().seat;
+    if (--here().depth == 0 && !seats_.end(seat)) (void)seats_.sit_down(seat);
+}
+
+/// A task was spawned, or a call stolen, in an arena of the program's, which a task of ours had entered.
+void TbbEngine::come_home(Task* task) {
+    called_.store(false, std::memory_order_seq_cst);
+    if (task != nullptr) incoming_.push(*task);
+    if (!urgent_.empty() || incoming_.size() > 0) call();
+}
+
+void TbbEngine::run_chain(Task* task) {
+    Lane* lane = &host_.lane();
+    while (task != nullptr) {
+        task = after(host_.run(lane, *task));
+        if (task != nullptr && here().depth == 1 && here().seat->should_leave())
+            keep(*std::exchange(task, nullptr));
+    }
+    host_.flush(*lane);
+}
+
+Task* TbbEngine::after(Task* continuation) noexcept {
+    if (urgent_.empty()) return continuation;
+    try {
+        if (continuation != nullptr) urgent_.push(*continuation);
+    } catch (const std::bad_alloc&) {
+        return continuation;
+    }
+    return urgent_.pop(true);
+}
+
+/// The task's stack waits, and the thread goes on with another; the task perhaps goes on in another thread.
+void TbbEngine::suspend(Publish publish) {
+    if (!in_arena() || here().depth == 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a task of the engine tbb cannot wait in another thread than its own");
+    if (suspended_.fetch_add(1) >= kMostSuspended) {
+        suspended_.fetch_sub(1);
+        throw Error(ErrorCode::kLimit,
+                    "as many tasks wait as oneTBB has stacks for; the engine native can have more");
+    }
+    struct Suspended final : Waiter {
+        void wake() noexcept override { tbb::task::resume(point); }
+        tbb::task::suspend_point point{};
+    } self;
+    const int depth = std::exchange(here().depth, 0);
+    // Idle, or without a seat: what the thread runs next takes one.
+    (void)seats_.end(*here().seat);
+    TaskFrame* const frame = host_.swap_frame(nullptr);
+    const Exceptions exceptions = swap_exceptions({});
+    tbb::task::suspend([&](tbb::task::suspend_point point) {
+        self.point = point;
+        if (!publish.call(publish.argument, self)) tbb::task::resume(point);
+    });
+    (void)swap_exceptions(exceptions);
+    (void)host_.swap_frame(frame);
+    (void)seats_.begin(*here().seat);
+    here().depth = depth;
+    suspended_.fetch_sub(1);
+}
+
+void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
+    host_.flush(lane);
+    while (!reached()) {
+        const uint32_t seen = news_.load(std::memory_order_relaxed);
+        sleepers_.fetch_add(1, std::memory_order_relaxed);
+        full_fence();
+        if (!reached()) futex_wait(news_, seen, Time::max());
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+void TbbEngine::notify() {
+    full_fence();
+    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    news_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(news_, INT_MAX);
+}
+
+void TbbEngine::nap(uint32_t seen, Nanoseconds longest) {
+    sleepers_.fetch_add(1, std::memory_order_relaxed);
+    futex_wait(news_, seen, SteadyClock().now() + longest);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool TbbEngine::help(Lane&) {
+    // A thread that is not the arena's cannot run a single task; it gives those that are time.
+    const uint64_t before = worked_.load(std::memory_order_relaxed);
+    for (int i = 0; i < kMostNaps && worked_.load(std::memory_order_relaxed) == before; ++i)
+        nap(news_.load(std::memory_order_relaxed), kNap);
+    return worked_.load(std::memory_order_relaxed) != before;
+}
+
+void TbbEngine::services_arrived() {
+    if (!host_.polling_services().empty() && !polling_.exchange(true))
+        arena_.enqueue(group_.defer([this] { poll(); }));
+}
+
+/// Comes again behind what was called meanwhile, as long as there are services.
+void TbbEngine::poll() {
+    PollingServices& services = host_.polling_services();
+    Nanoseconds pause = kShortestPause;
+    while (!services.empty() && !stop_.load() && !called_.load() && urgent_.empty()) {
+        if (host_.poll()) pause = kShortestPause;
+        nap(news_.load(std::memory_order_relaxed), pause);
+        // What else is in the arena, of this thread's too, has its turn.
+        if (pause == kLongestPause) break;
+        pause = std::min(2 * pause, kLongestPause);
+    }
+    if (services.empty() || stop_.load()) {
+        polling_.store(false, std::memory_order_seq_cst);
+        if (!stop_.load()) services_arrived();
+        return;
+    }
+    arena_.enqueue(group_.defer([this] { poll(); }));
+}
+
+namespace {
+
+const EngineFactory kFactory{"tbb", [] { return std::string(); },
+                             [] { return std::string(TBB_runtime_version()); },
+                             [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                                 return std::make_unique<TbbEngine>(options);
+                             }};
+
+}  // namespace
+}  // namespace heddle
+
+extern "C" __attribute__((visibility("default"))) const heddle::EngineFactory* heddle_engine() {
+    return &heddle::kFactory;
+}

@@ -1,0 +1,96 @@
+// TbbEngine: tasks as tasks of oneTBB, in an arena of its own.
+//
+// The graph is heddle's. A task that becomes ready on a thread of the arena is spawned there, for that thread
+// or a thief; one that comes from elsewhere lies in a queue, from which a task of the arena fetches up to 32.
+// oneTBB decides which thread does what; a thread has a seat, and with it a CPU, while it is in the arena.
+//
+// A task that waits is suspended, as oneTBB can: the thread goes on with others, on another stack. Threads
+// outside the arena sleep in wait_until(). Priorities, which tasks of oneTBB do not have, are a heap: while
+// something is in it, all that becomes ready goes there.
+#pragma once
+
+#define TBB_PREVIEW_GLOBAL_CONTROL 1
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+#include <oneapi/tbb/task_scheduler_observer.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/clock.hpp"
+#include "engines/native/priority_queue.hpp"
+#include "engines/seats/seats.hpp"
+#include "tasks/ready_queue.hpp"
+
+namespace heddle {
+
+class TbbEngine final : public Engine {
+  public:
+    explicit TbbEngine(const EngineOptions& options);
+    ~TbbEngine() noexcept override;
+
+    void ready(Lane& lane, Task& task) override;
+    void wait_until(Lane& lane, const std::function<bool()>& reached) override;
+    void notify() override;
+    bool help(Lane& lane) override;
+    void services_arrived() override;
+    [[nodiscard]] bool suspends() const override { return true; }
+    void suspend(Publish publish) override;
+
+  private:
+    /// Tells of threads that come to the arena and leave it.
+    class Observer final : public tbb::task_scheduler_observer {
+      public:
+        Observer(TbbEngine& engine, tbb::task_arena& arena)
+            : tbb::task_scheduler_observer(arena), engine_(engine) {}
+        void on_scheduler_entry(bool worker) override;
+        void on_scheduler_exit(bool worker) override;
+
+      private:
+        TbbEngine& engine_;
+    };
+    /// Of the calling thread. Never inlined: what is thread-local is looked up anew after a suspension.
+    struct Here;
+    [[nodiscard, gnu::noinline]] static Here& here() noexcept;
+
+    [[nodiscard]] bool in_arena() const noexcept;
+    void spawn(Task* task);
+    void call();
+    /// One task of the arena: runs `task`, or with null the first of the heap, and what follows from it.
+    void work(Task* task);
+    void come_home(Task* task);
+    void run_chain(Task* task);
+    [[nodiscard]] Task* fetch();
+    [[nodiscard]] Task* after(Task* continuation) noexcept;
+    void keep(Task& task) noexcept;
+    void nap(uint32_t seen, Nanoseconds longest);
+    void poll();
+
+    EngineHost& host_;
+    const uint64_t id_;  // of this engine; an address may be another's later
+    Seats seats_;
+    PriorityQueue urgent_;
+    ReadyQueue incoming_;
+    std::atomic<bool> called_{false};  // a task of the arena is on its way to incoming_
+
+    // Threads that wait outside the arena: counted before they look for the last time, with a full fence; who
+    // brings something to be seen looks here after another.
+    alignas(64) std::atomic<int> sleepers_{0};
+    std::atomic<uint32_t> news_{0};  // a futex: rises with each thing to be seen while somebody sleeps
+    std::atomic<int> suspended_{0};
+    std::atomic<uint64_t> worked_{0};   // calls of work() that have ended
+    std::atomic<bool> polling_{false};  // a task of the arena calls the polling services
+    std::atomic<bool> stop_{false};
+
+    std::mutex mutex_;  // for inside_
+    int inside_ = 0;    // threads in the arena
+    std::condition_variable left_;
+
+    tbb::global_control threads_;
+    tbb::task_group group_;
+    tbb::task_arena arena_;
+    Observer observer_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,291 @@
+// What every engine does alike, beyond what task_test.cpp asks of single tasks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sched.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "heddle/error.hpp"
+#include "heddle/machine.hpp"
+#include "heddle/pause.hpp"
+#include "support/engines.hpp"
+#include "support/sanitized.hpp"
+
+namespace heddle {
+namespace {
+
+class EngineTest : public test::OnEachEngine {};
+INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, test::engines(), test::engine_name);
+
+size_t entries_of(const char* folder) {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+/// A program of tasks over a few data, drawn from a seed; and what it leaves behind.
+class RandomProgram {
+  public:
+    static constexpr size_t kData = 10, kTasks = 80;
+    using Values = std::array<uint64_t, kData>;
+
+    explicit RandomProgram(uint64_t seed) : random_(seed) {
+        for (Step& step : steps_) {
+            step.number = random_();
+            for (size_t& datum : step.data) datum = random_() % kData;
+            step.shape = random_() % 4;
+            step.priority = random_() % 8 == 0 ? static_cast<int>(random_() % 5) - 2 : 0;
+        }
+    }
+
+    [[nodiscard]] Values one_after_the_other() const {
+        Values values{};
+        for (const Step& step : steps_) {
+            const auto [a, b, c] = step.data;
+            if (step.shape == 0) mix(step.number, values[a], values[b], values[c]);
+            if (step.shape == 1) values[a] = step.number;
+            if (step.shape == 2) grow(step.number, values[a]);
+            if (step.shape == 3) mix(step.number, values[b], values[b], values[c]);
+        }
+        return values;
+    }
+
+    [[nodiscard]] Values as_tasks(Runtime& runtime) const {
+        std::vector<Scalar<uint64_t>> data;
+        for (size_t i = 0; i < kData; ++i) data.emplace_back(runtime);
+        Sequence sequences[2]{Sequence(runtime), Sequence(runtime)};
+        for (const Step& step : steps_) {
+            Sequence& sequence = sequences[step.number % 2];
+            const TaskOptions options{.priority = step.priority};
+            auto& [a, b, c] = step.data;
+            if (step.shape == 0)
+                sequence.insert(
+                    options,
+                    [](uint64_t n, const uint64_t& x, const uint64_t& y, uint64_t& z) { mix(n, x, y, z); },
+                    value(step.number), in(data[a]), in(data[b]), inout(data[c]));
+            if (step.shape == 1)
+                sequence.insert(
+                    options, [](uint64_t n, uint64_t& x) { x = n; }, value(step.number), out(data[a]));
+            if (step.shape == 2) sequence.insert(options, grow, value(step.number), inout(data[a]));
+            if (step.shape == 3)
+                sequence.insert(
+                    options, [](uint64_t n, const uint64_t& x, uint64_t& z) { mix(n, x, x, z); },
+                    value(step.number), in(data[b]), inout(data[c]));
+        }
+        Values values{};
+        for (size_t i = 0; i < kData; ++i) values[i] = data[i].get();
+        for (Sequence& sequence : sequences) sequence.wait();
+        return values;
+    }
+
+  private:
+    struct Step {
+        uint64_t number, shape;
+        std::array<size_t, 3> data;
+        int priority;
+    };
+    static void mix(uint64_t n, const uint64_t& x, const uint64_t& y, uint64_t& z) {
+        z = (z + n) * 0x9e3779b97f4a7c15 + x * 31 + y;
+    }
+    static void grow(uint64_t n, uint64_t& x) { x = x * 6364136223846793005 + n; }
+
+    std::mt19937_64 random_;
+    std::array<Step, kTasks> steps_{};
+};
+
+TEST_P(EngineTest, RandomProgramsGiveTheSequentialResult) {
+    Runtime runtime(options());
+    const uint64_t seeds = test::kSanitized ? 50 : 1'000;
+    for (uint64_t seed = 0; seed < seeds; ++seed) {
+        const RandomProgram program(seed);
+        ASSERT_EQ(program.as_tasks(runtime), program.one_after_the_other()) << "seed " << seed;
+    }
+}
+
+TEST_P(EngineTest, TasksRunOnTheCpusOfTheRuntimeAlone) {
+    if (engine_.name == "native") GTEST_SKIP() << "the thread that waits helps where it is";
+    RuntimeOptions with = options();
+    with.cpus = CpuSet{allowance(Machine::detect()).usable.last()};
+    Runtime runtime(with);
+    std::mutex mutex;
+    CpuSet seen, allowed;
+    Sequence sequence(runtime);
+    for (int i = 0; i < 500; ++i)
+        sequence.insert([&] {
+            cpu_set_t mask;
+            sched_getaffinity(0, sizeof(mask), &mask);
+            const std::lock_guard guard(mutex);
+            seen.insert(sched_getcpu());
+            allowed |= CpuSet::from_native(&mask, sizeof(mask));
+        });
+    sequence.wait();
+    EXPECT_EQ(seen.to_list(), with.cpus.to_list());
+    EXPECT_EQ(allowed.to_list(), with.cpus.to_list());
+}
+
+TEST_P(EngineTest, NoMoreTasksAtOnceThanWorkers) {
+    for (const int workers : {1, 2}) {
+        Runtime runtime(options(workers));
+        std::atomic<int> now{0}, most{0};
+        Sequence sequence(runtime);
+        for (int i = 0; i < 5'000; ++i)
+            sequence.insert([&] {
+                const int here = ++now;
+                for (int before = most; before < here && !most.compare_exchange_weak(before, here);) {
+                }
+                --now;
+            });
+        sequence.wait();
+        EXPECT_LE(most, workers);
+    }
+}
+
+TEST_P(EngineTest, WaitsInTasksNeedNoFurtherWorker) {
+    Runtime runtime(options(1));
+    std::atomic<int> ran{0};
+    Scalar<int> x(runtime, 0);
+    Sequence outer(runtime), others(runtime);
+    others.insert([](int& v) { v = 5; }, out(x));
+    outer.insert([&] {
+        others.insert([&](const int& v) { ran += v; }, in(x));
+        others.wait();
+        Sequence children(runtime);
+        for (int i = 0; i < 10; ++i)
+            children.insert([&] {
+                Sequence grandchildren(runtime);
+                for (int k = 0; k < 10; ++k) grandchildren.insert([&] { ++ran; });
+                grandchildren.wait();
+            });
+        children.wait();
+        ran += x.get();
+    });
+    outer.wait();
+    EXPECT_EQ(ran, 5 + 100 + 5);
+}
+
+TEST_P(EngineTest, ATaskBlocksUntilAnotherOneSignals) {
+    Runtime runtime(options(1));
+    std::vector<BlockCondition> conditions(8);
+    std::atomic<int> went_on{0};
+    Sequence sequence(runtime);
+    for (BlockCondition& condition : conditions)
+        sequence.insert([&] {
+            condition.block();
+            ++went_on;
+        });
+    sequence.insert([&] {
+        for (BlockCondition& condition : conditions) condition.signal();
+    });
+    sequence.wait();
+    EXPECT_EQ(went_on, 8);
+}
+
+TEST_P(EngineTest, AConditionIsSignalledByAPollingService) {
+    Runtime runtime(options(1));
+    struct Timer {
+        BlockCondition condition;
+        int calls = 0;
+    } timer;
+    const PollingService service = [](void* data) {
+        auto& it = *static_cast<Timer*>(data);
+        if (++it.calls < 5) return false;
+        it.condition.signal();
+        return true;
+    };
+    register_polling_service(runtime, "timer", service, &timer);
+    Sequence sequence(runtime);
+    sequence.insert([&] { timer.condition.block(); });
+    sequence.wait();
+    EXPECT_EQ(timer.calls, 5);
+}
+
+TEST_P(EngineTest, ManyMoreTasksThanItHoldsAtOnce) {
+    Runtime runtime(options());
+    std::atomic<bool> open{false};
+    std::atomic<long> ran{0};
+    Scalar<int> gate(runtime, 0);
+    Sequence sequence(runtime), free(runtime);
+    sequence.insert([&](int&) { open.wait(false); }, out(gate));
+    for (int i = 0; i < 20'000; ++i) sequence.insert([&](const int&) { ++ran; }, in(gate));
+    // All that came before waits for the gate, and the gate for what comes now.
+    free.insert([&] {
+        open = true;
+        open.notify_all();
+    });
+    if (runtime.cpus().count() == 1) open = true;
+    sequence.wait();
+    free.wait();
+    EXPECT_EQ(ran, 20'000);
+}
+
+TEST_P(EngineTest, StartsAndStopsAThousandTimesWithoutATrace) {
+    const auto once = [&] {
+        Runtime runtime(options());
+        Scalar<int> x(runtime, 1);
+        Sequence sequence(runtime);
+        for (int i = 0; i < 4; ++i) sequence.insert([](int& v) { v *= 2; }, inout(x));
+        sequence.wait();
+        ASSERT_EQ(x.get(), 16);
+    };
+    for (int i = 0; i < 50; ++i) once();
+    const size_t threads = entries_of("/proc/self/task"), descriptors = entries_of("/proc/self/fd");
+    const size_t bytes = mallinfo2().uordblks;
+    for (int i = 0; i < (test::kSanitized ? 50 : 1'000); ++i) once();
+    // Threads that have done all they had to may still be on their way out.
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < patience)
+        std::this_thread::yield();
+    EXPECT_LE(entries_of("/proc/self/task"), threads);
+    EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
+    if (!test::kSanitized) {
+        EXPECT_LE(mallinfo2().uordblks, bytes + 64 * 1024);
+    }
+}
+
+TEST(EnginesTest, AreSwitchedWhileOthersInsert) {
+    Runtime runtime;
+    std::vector<std::string> names;
+    for (const EngineInfo& engine : Runtime::engines())
+        if (engine.available) names.push_back(engine.name);
+    Scalar<long> sum(runtime, 0);
+    std::atomic<bool> stop{false};
+    std::atomic<long> inserted{0};
+    std::vector<std::jthread> inserters;
+    for (int t = 0; t < 2; ++t)
+        inserters.emplace_back([&] {
+            Sequence sequence(runtime);
+            while (!stop) {
+                for (int i = 0; i < 50; ++i, ++inserted) sequence.insert([](long& v) { ++v; }, inout(sum));
+                sequence.wait();
+            }
+        });
+    for (size_t i = 0; i < 120; ++i) {
+        runtime.switch_engine(names[i % names.size()]);
+        ASSERT_EQ(runtime.engine(), names[i % names.size()]);
+    }
+    stop = true;
+    inserters.clear();
+    EXPECT_EQ(sum.get(), inserted);
+}
+
+TEST(EnginesTest, AllOfThemAtOnceInOneProcess) {
+    std::vector<std::jthread> threads;
+    for (const EngineInfo& engine : Runtime::engines()) {
+        if (!engine.available) continue;
+        threads.emplace_back([name = engine.name] {
+            Runtime runtime({.engine = name, .cpus = {}, .workers = 0});
+            for (uint64_t seed = 0; seed < 20; ++seed) {
+                const RandomProgram program(seed);
+                EXPECT_EQ(program.as_tasks(runtime), program.one_after_the_other()) << name << " " << seed;
+            }
+        });
+    }
+}
+
+}  // namespace
+}  // namespace heddle

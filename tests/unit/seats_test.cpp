@@ -1,0 +1,188 @@
+// Threads of a foreign runtime run where, and only where, the provider lets them.
+#include "engines/seats/seats.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+/// A provider that gives what the test says.
+class FakeCpus final : public CpuProvider {
+  public:
+    void start(std::function<void()> changed) override { changed_ = std::move(changed); }
+    void stop() override { stopped = true; }
+    CpuSet usable() const override {
+        const std::lock_guard guard(mutex_);
+        return usable_;
+    }
+    void set_demand(int cpus) override { demand = cpus; }
+    void returned(const CpuSet& cpus) override { has_returned |= cpus; }
+    void give_back(const CpuSet& cpus) override {
+        const std::lock_guard guard(mutex_);
+        usable_ -= cpus;
+        given_back |= cpus;
+    }
+    bool shares() const override { return true; }
+
+    void let(const CpuSet& cpus) {
+        {
+            const std::lock_guard guard(mutex_);
+            usable_ = cpus;
+        }
+        changed_();
+    }
+
+    std::atomic<int> demand{0};
+    CpuSet has_returned, given_back;
+    bool stopped = false;
+
+  private:
+    mutable std::mutex mutex_;
+    CpuSet usable_;
+    std::function<void()> changed_;
+};
+
+class NobodysHost final : public EngineHost {
+  public:
+    Lane& lane() override { throw std::logic_error("no lanes here"); }
+    Task* run(Lane*&, Task&) noexcept override { return nullptr; }
+    void flush(Lane&) noexcept override {}
+    LaneTable& all_lanes() noexcept override { std::terminate(); }
+    PollingServices& polling_services() noexcept override { std::terminate(); }
+    bool poll() noexcept override { return false; }
+    int nearest(const CpuSet&, const CpuSet& free) const override { return free.first(); }
+    TaskFrame* frame() noexcept override { return nullptr; }
+    TaskFrame* swap_frame(TaskFrame*) noexcept override { return nullptr; }
+};
+
+class SeatsTest : public testing::Test {
+  protected:
+    NobodysHost host_;
+    FakeCpus cpus_;
+    // On CPUs that nobody has: threads are not bound.
+    Seats seats_{EngineOptions{host_, Machine::synthetic("pu:4"), cpus_, CpuSet::range(0, 4), 2, false}};
+};
+
+void wait_for(const auto& condition) {
+    while (!condition()) std::this_thread::yield();
+}
+
+TEST_F(SeatsTest, AThreadWaitsForACpuAndGivesItBack) {
+    EXPECT_EQ(cpus_.demand, 0);
+    std::thread thread([&] {
+        Seats::Seat& seat = seats_.enter();
+        EXPECT_TRUE(seats_.sit_down(seat));
+        EXPECT_TRUE(seats_.end(seat));
+        EXPECT_TRUE(seats_.begin(seat));
+        EXPECT_TRUE(seats_.end(seat));
+        seats_.leave(seat);
+    });
+    wait_for([&] { return cpus_.demand == 1; });
+    cpus_.let(CpuSet{2});
+    thread.join();
+    EXPECT_EQ(cpus_.demand, 0);
+    EXPECT_EQ(cpus_.given_back.to_list(), "2");
+}
+
+TEST_F(SeatsTest, ACpuThatIsAskedBackIsLeftAfterTheTask) {
+    cpus_.let(CpuSet{1});
+    std::thread thread([&] {
+        Seats::Seat& seat = seats_.enter();
+        // What comes without need goes back at once; the demand brings it again.
+        EXPECT_TRUE(seats_.begin(seat));
+        cpus_.let(CpuSet());
+        EXPECT_TRUE(seat.should_leave());
+        EXPECT_TRUE(cpus_.has_returned.empty());
+        EXPECT_FALSE(seats_.end(seat));
+        EXPECT_EQ(cpus_.has_returned.to_list(), "3");
+        seats_.leave(seat);
+    });
+    wait_for([&] { return cpus_.demand == 1; });
+    cpus_.let(CpuSet{3});
+    thread.join();
+}
+
+TEST_F(SeatsTest, NoMoreSeatsThanWorkersAndIdleOnesAreTakenForTasks) {
+    Seats::Seat& first = seats_.enter();
+    Seats::Seat& second = seats_.enter();
+    Seats::Seat& third = seats_.enter();
+    std::thread giver([&] {
+        wait_for([&] { return cpus_.demand == 1; });
+        cpus_.let(CpuSet{0});
+        wait_for([&] { return cpus_.demand == 2; });
+        cpus_.let(CpuSet::range(0, 4));
+    });
+    EXPECT_TRUE(seats_.begin(first));
+    EXPECT_TRUE(seats_.begin(second));
+    giver.join();
+    EXPECT_EQ(cpus_.demand, 2);
+    EXPECT_TRUE(seats_.end(first));
+    EXPECT_TRUE(seats_.begin(third));  // on the first one's
+    EXPECT_TRUE(seats_.end(third));
+    EXPECT_TRUE(seats_.end(second));
+    for (Seats::Seat* seat : {&first, &second, &third}) seats_.leave(*seat);
+    EXPECT_EQ(cpus_.usable().count(), 0);
+}
+
+TEST_F(SeatsTest, WhoDidNothingForTwoLooksLosesItsSeat) {
+    cpus_.let(CpuSet{0});
+    Seats::Seat& seat = seats_.enter();
+    std::thread giver([&] {
+        wait_for([&] { return cpus_.demand == 1; });
+        cpus_.let(CpuSet{0});
+    });
+    EXPECT_TRUE(seats_.begin(seat));
+    giver.join();
+    EXPECT_TRUE(seats_.clear_idle());  // it is in a task
+    EXPECT_TRUE(seats_.end(seat));
+    EXPECT_FALSE(seats_.clear_idle());
+    EXPECT_EQ(cpus_.demand, 0);
+    seats_.leave(seat);
+}
+
+TEST_F(SeatsTest, WhoWaitsIsToldOfTheEnd) {
+    std::thread thread([&] {
+        Seats::Seat& seat = seats_.enter();
+        EXPECT_FALSE(seats_.sit_down(seat));
+        EXPECT_FALSE(seats_.begin(seat));
+        seats_.leave(seat);
+    });
+    wait_for([&] { return cpus_.demand == 1; });
+    seats_.stop();
+    thread.join();
+}
+
+TEST_F(SeatsTest, ManyThreadsWhileCpusComeAndGo) {
+    std::atomic<int> at_work{0};
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([&] {
+            Seats::Seat& seat = seats_.enter();
+            for (int task = 0; task < 2'000 && seats_.begin(seat); ++task) {
+                EXPECT_LE(++at_work, 2);
+                --at_work;
+                (void)seats_.end(seat);
+            }
+            seats_.leave(seat);
+        });
+    std::thread giver([&] {
+        for (int i = 0; !over; ++i) {
+            cpus_.let(i % 3 == 0 ? CpuSet() : i % 3 == 1 ? CpuSet{i % 4} : CpuSet::range(0, 4));
+            std::this_thread::yield();
+        }
+        cpus_.let(CpuSet());
+    });
+    for (std::thread& thread : threads) thread.join();
+    over = true;
+    giver.join();
+    EXPECT_EQ(cpus_.demand, 0);
+}
+
+}  // namespace
+}  // namespace heddle
