@@ -133,7 +133,7 @@ void cholesky_solve(Sequence& sequence, const TileMatrix<double>& l, TileMatrix<
 
 size_t cholesky_tile_size(size_t n, int workers) {
     if (workers <= 1) return std::max<size_t>(n, 1);
-    return std::clamp<size_t>(n / 8, 64, 512);
+    return std::clamp<size_t>(n * 5 / 32, 64, 640);
 }
 
 }  // namespace heddle::algebra

@@ -46,7 +46,7 @@ void multiply(Sequence& sequence, double alpha, const TileMatrix<double>& a, con
 
 size_t multiply_tile_size(size_t n, int workers) {
     if (workers <= 1) return std::max<size_t>(n, 1);
-    return std::clamp<size_t>(n / 4, 64, 1024);
+    return std::clamp<size_t>(n / (workers <= 2 ? 2 : 4), 64, 2048);
 }
 
 }  // namespace heddle::algebra

@@ -141,6 +141,9 @@ const std::vector<Figure>& figures() {
          "tbb_inline"},
         {"tasks_metg", "tasks.metg_all_to_all_vs_tbb_inline", 0, "us",
          "tasks.metg_all_to_all against this peer", "tbb_inline"},
+        {"algebra_cholesky", "algebra.cholesky", 1 / 0.97, "ms",
+         "tile Cholesky of 4096 x 4096 elements on 2 cores", "openblas"},
+        {"algebra_cholesky", "algebra.gemm", 1 / 0.97, "ms", "the product of two such matrices", "openblas"},
     };
     return table;
 }
