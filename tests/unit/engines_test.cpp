@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "heddle/cores.hpp"
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "heddle/pause.hpp"
@@ -126,6 +127,25 @@ TEST_P(EngineTest, TasksRunOnTheCpusOfTheRuntimeAlone) {
     sequence.wait();
     EXPECT_EQ(seen.to_list(), with.cpus.to_list());
     EXPECT_EQ(allowed.to_list(), with.cpus.to_list());
+}
+
+TEST_P(EngineTest, WithoutTasksItLeavesItsCpusToOthers) {
+    Runtime runtime(options());
+    const int all = runtime.cpus().count();
+    for (int round = 0; round < 3; ++round) {
+        std::atomic<int> ran{0};
+        Sequence sequence(runtime);
+        for (int i = 0; i < 100; ++i) sequence.insert([&] { ++ran; });
+        sequence.wait();
+        EXPECT_EQ(ran, 100);
+        // Another part of the program wants every CPU, and has them sooner or later.
+        Component other("other", CpuSet());
+        (void)other.acquire_cpus(all);
+        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (other.usable().count() < all && std::chrono::steady_clock::now() < patience)
+            std::this_thread::yield();
+        EXPECT_EQ(other.usable().count(), all);
+    }
 }
 
 TEST_P(EngineTest, NoMoreTasksAtOnceThanWorkers) {

@@ -35,13 +35,13 @@ TEST_P(TaskTest, WritersAndReadersOfADatumComeInOrder) {
 }
 
 TEST_P(TaskTest, AChainOfManyTasks) {
-    Scalar<long> sum(runtime_, 0);
+    Scalar<uint64_t> sum(runtime_, 0);
     Sequence sequence(runtime_);
-    for (long i = 0; i < 100'000; ++i)
-        sequence.insert([](long& v, long k) { v = v * 3 + k; }, inout(sum), value(i));
+    for (uint64_t i = 0; i < 100'000; ++i)
+        sequence.insert([](uint64_t& v, uint64_t k) { v = v * 3 + k; }, inout(sum), value(i));
     sequence.wait();
-    long expected = 0;
-    for (long i = 0; i < 100'000; ++i) expected = expected * 3 + i;
+    uint64_t expected = 0;
+    for (uint64_t i = 0; i < 100'000; ++i) expected = expected * 3 + i;
     EXPECT_EQ(sum.get(), expected);
 }
 

@@ -19,24 +19,10 @@ namespace {
 /// A producer that is far ahead sleeps so long, and so often while no task ends.
 constexpr Nanoseconds kNap = std::chrono::microseconds(50);
 constexpr int kMostNaps = 20;
-/// While the region is full: how long a thread must have had nothing to do before more is made all the same.
-constexpr Nanoseconds kStall = std::chrono::milliseconds(1);
-/// How many then.
-constexpr uint64_t kExtra = 32;
-/// Between two calls of polling services.
-constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
-                      kLongestPause = std::chrono::microseconds(200);
-/// How long a thread without a task keeps its CPU, once or twice.
-constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
-
 /// Tasks that call a thread to the heap, at once: they need room in the runtime too.
 constexpr int kMostCalls = 32;
 
 std::atomic<uint64_t> last_id{0};
-
-void full_fence() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-}
 
 /// Blocks the signals that are for the program's own threads, in this thread and those it makes.
 class SignalsBlocked {
@@ -112,160 +98,10 @@ void OpenMpEngine::ring() noexcept {
     futex_wake(bell_, 1);
 }
 
-bool OpenMpEngine::doze(uint32_t seen, Nanoseconds longest) noexcept {
-    const Time until = longest == Nanoseconds::max() ? Time::max() : SteadyClock().now() + longest;
-    while (bell_.load(std::memory_order_relaxed) == seen) {
-        if (until != Time::max() && SteadyClock().now() >= until) return false;
-        futex_wait(bell_, seen, until);
-    }
-    return true;
-}
-
-Task* OpenMpEngine::take_inserted() noexcept {
-    Task* newest = inserted_.exchange(nullptr, std::memory_order_seq_cst);
-    Task* oldest = nullptr;
-    while (newest != nullptr) {
-        Task* const before = newest->next;
-        newest->next = oldest;
-        oldest = newest;
-        newest = before;
-    }
-    return oldest;
-}
-
-/// The feeder needs little, and has no seat; but it stays on the CPUs that the engine may be given.
-void OpenMpEngine::become_feeder(int threads) {
-    here = {};
-    feeder_thread_ = pthread_self();
-    alone_ = threads == 1;
-    pthread_getaffinity_np(feeder_thread_, sizeof(before_), &before_);
-    if (options_.bind) {
-        const auto mask = options_.cpus.to_native();
-        pthread_setaffinity_np(feeder_thread_, mask.size() * sizeof(unsigned long),
-                               reinterpret_cast<const cpu_set_t*>(mask.data()));
-    }
-    const std::lock_guard guard(mutex_);
-    hands_at_all_ = threads - 1;
-}
-
-void OpenMpEngine::feed(int threads) noexcept {
-    become_feeder(threads);
-    room_ = static_cast<uint64_t>(openmp::room_for(threads)) * 5 / 8;
-    window_ = room_;
-    // Where OMP_THREAD_LIMIT leaves few there are fewer spares.
-    for (int spare = options_.workers; spare < threads - 1; ++spare) openmp::make_park(*this);
-    PollingServices& services = host_.polling_services();
-    bool rang = true, seated = true;
-    while (true) {
-        while (Task* oldest = take_inserted())
-            while (oldest != nullptr) make(*std::exchange(oldest, oldest->next));
-        make_calls();
-        const uint32_t seen = bell_.load(std::memory_order_relaxed);
-        dozes_.store(true, std::memory_order_relaxed);
-        full_fence();
-        const bool more = inserted_.load(std::memory_order_relaxed) != nullptr || to_park_.load() > 0 ||
-                          (!ready_.empty() && calls_.load() < most_calls_);
-        if (!more && stop_.load()) break;
-        // Without tasks, and when nobody has a CPU any more, there is nothing to look after.
-        const bool quiet = !rang && !seated && ended_.load() == made_;
-        if (!more && !services.empty())
-            rang = poll(seen);
-        else if (!more)
-            rang = doze(seen, quiet ? Nanoseconds::max() : kIdleDelay);
-        dozes_.store(false, std::memory_order_relaxed);
-        if (!rang) seated = seats_.clear_idle();
-    }
-    const std::lock_guard guard(mutex_);
-    released_ = INT_MAX / 2;
-    unparked_.notify_all();
-}
-
-/// For a while, as doze(): calls the services, and dozes a little longer each time that none of them is done.
-bool OpenMpEngine::poll(uint32_t seen) {
-    PollingServices& services = host_.polling_services();
-    const Time until = SteadyClock().now() + kIdleDelay;
-    Nanoseconds pause = kShortestPause;
-    while (!services.empty() && SteadyClock().now() < until) {
-        if (host_.poll()) pause = kShortestPause;
-        if (doze(seen, pause)) return true;
-        pause = std::min(2 * pause, kLongestPause);
-    }
-    return false;
-}
-
 void OpenMpEngine::services_arrived() {
     if (host_.polling_services().empty()) return;
     std::call_once(started_, [this] { start(); });
     ring();
-}
-
-void OpenMpEngine::make(Task& task) {
-    if (made_ - ended_.load(std::memory_order_relaxed) >= window_) wait_for_room();
-    ++made_;
-    if (alone_) return run(task);
-    if (task.priority != 0) ordered_ = true;
-    constexpr size_t kFew = 32;
-    const std::byte* few[2 * kFew];
-    std::vector<const std::byte*> many;
-    const std::byte** in = few;
-    const size_t count = task.accesses;
-    if (count > kFew) {
-        many.resize(2 * count);
-        in = many.data();
-    }
-    const std::byte** const inout = in + count;
-    size_t ins = 0, inouts = 0;
-    for (uint32_t i = 0; i < task.accesses; ++i)
-        if (task.access(i)->mode != AccessMode::kIn)
-            inout[inouts++] = reinterpret_cast<const std::byte*>(task.access(i)->data);
-    for (uint32_t i = 0; i < task.accesses; ++i) {
-        const auto* address = reinterpret_cast<const std::byte*>(task.access(i)->data);
-        if (task.access(i)->mode == AccessMode::kIn &&
-            std::find(inout, inout + inouts, address) == inout + inouts)
-            in[ins++] = address;
-    }
-    task.next = nullptr;
-    openmp::make(*this, task, {in, ins, inout, inouts}, ordered_);
-}
-
-/// The runtime holds as many tasks as it may without running some on this thread. A thread without a task for
-/// a whole while says that none of them could run, and then there may be more: what they all wait for may be
-/// among those that come.
-void OpenMpEngine::wait_for_room() {
-    window_ = std::max(room_, window_ / 2);
-    (void)somebody_idled();
-    while (made_ - ended_.load(std::memory_order_relaxed) >= window_) {
-        const uint32_t seen = bell_.load(std::memory_order_relaxed);
-        const uint64_t goal = made_ - window_ * 3 / 4;
-        ring_at_.store(goal, std::memory_order_relaxed);
-        dozes_.store(true, std::memory_order_relaxed);
-        full_fence();
-        const bool rang = ended_.load(std::memory_order_relaxed) >= goal || doze(seen, kStall);
-        dozes_.store(false, std::memory_order_relaxed);
-        make_calls();
-        if (!rang && somebody_idled()) window_ = made_ - ended_.load() + kExtra;
-    }
-}
-
-bool OpenMpEngine::somebody_idled() {
-    const std::lock_guard guard(mutex_);
-    int idle = hands_at_all_ - static_cast<int>(hands_.size());
-    for (const auto& hand : hands_) {
-        const uint32_t now = hand->changes.load(std::memory_order_relaxed);
-        if (now == std::exchange(hand->seen, now) && now % 2 == 0) ++idle;
-    }
-    return idle > 0;
-}
-
-void OpenMpEngine::make_calls() {
-    while (!ready_.empty() && calls_.load() < most_calls_) {
-        calls_.fetch_add(1);
-        if (alone_)
-            run_announced();
-        else
-            openmp::make_call(*this);
-    }
-    for (; to_park_.load() > 0; to_park_.fetch_sub(1)) openmp::make_park(*this);
 }
 
 OpenMpEngine::Hand& OpenMpEngine::hand() {
