@@ -30,9 +30,9 @@ static bool granted(cpu_set_t* cpus) {
     return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
 }
 
-void affinity_set(pid_t thread, const cpu_set_t* cpus) {
+bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     REAL(syscall) /* our own wrapper would put the grant in the place of the program's mask */
-    real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus);
+    return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
 void affinity_widen(void) {

@@ -21,6 +21,7 @@ void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
 /* The way back: the grant in the place of the program's own mask. */
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes);
 /* Binds a thread of this process, 0 being the calling one. */
-void affinity_set(pid_t thread, const cpu_set_t* cpus);
+/* False: not done; the thread is gone, or the system allows none of them. */
+bool affinity_set(pid_t thread, const cpu_set_t* cpus);
 
 #endif

@@ -22,12 +22,15 @@
 /* How often the threads are looked at while somebody wants more CPUs than it has, and the least number of
  * times longer than the look itself. */
 enum { kSampleEveryMs = 5, kSampleShare = 50, kLongestParkNs = 1000000000 };
+enum { kBindTries = 20, kBindAgainNs = 1000000 };
 
 /* Written by the helper thread (before it exists, by the constructor): how many CPUs are granted, read at
  * every region, and whether the threads are bound to some of those that the program may use. */
 static _Atomic unsigned granted_cpus;
 static _Atomic bool is_bound;
 static cpu_set_t bound;
+/* Others may have changed the masks: an arbiter that was killed, or the next one that ended its fences. */
+static bool may_be_unbound;
 static pid_t helper;
 
 /* Of the helper thread. */
@@ -78,6 +81,15 @@ static void limit_tbb(const struct link_grant* grant) {
     tbb_limit(freely ? 0 : grant->count + 1);
 }
 
+/* Where the arbiter holds the process by a cpuset group, a grant may be read before the group follows it. */
+static void bind_to(const cpu_set_t* cpus) {
+    REAL(syscall) /* our own wrapper would take the rest for one of the program's */
+    const struct timespec rest = {.tv_nsec = kBindAgainNs};
+    for (int tries = 1; !threads_bind(helper, cpus) && tries < kBindTries; ++tries)
+        real(SYS_nanosleep, &rest, NULL);
+    may_be_unbound = false;
+}
+
 static void obey(const struct link_grant* grant) {
     HEDDLE_FAILPOINT(follow_obeys);
     cpu_set_t lost;
@@ -90,8 +102,8 @@ static void obey(const struct link_grant* grant) {
     }
     /* A program always runs somewhere: without any CPU it stays where it is until it gets one. */
     if (grant->count > 0) {
-        if (!CPU_EQUAL(&bound, &grant->cpus) && link_mode() != HEDDLE_MODE_THREADS)
-            threads_bind(helper, &grant->cpus);
+        if ((may_be_unbound || !CPU_EQUAL(&bound, &grant->cpus)) && link_mode() != HEDDLE_MODE_THREADS)
+            bind_to(&grant->cpus);
         HEDDLE_FAILPOINT(follow_has_bound);
         bound = grant->cpus;
         atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && !has_all(grant));
@@ -151,7 +163,10 @@ static void follow_arbiter(void) {
     while (true) {
         if (!grant.contended) link_observe_nothing();
         const enum link_news news = link_wait(grant.contended ? sample_every_ms : -1);
-        if (news == LINK_GONE) return park_end();
+        if (news == LINK_GONE) {
+            may_be_unbound = true;
+            return park_end();
+        }
         if (news == LINK_CHANGED) {
             struct link_grant now;
             if (!link_read_grant(&now)) continue;

@@ -2,6 +2,7 @@
 #include "threads.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,18 +50,20 @@ void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* 
 struct binding {
     const cpu_set_t* cpus;
     unsigned count;
+    bool refused;
 };
 
 static void bind_one(pid_t thread, void* data) {
     struct binding* binding = data;
-    affinity_set(thread, binding->cpus);
+    if (!affinity_set(thread, binding->cpus) && errno == EINVAL) binding->refused = true;
     ++binding->count;
 }
 
-void threads_bind(pid_t except, const cpu_set_t* cpus) {
-    struct binding first = {cpus, 0}, again = {cpus, 0};
+bool threads_bind(pid_t except, const cpu_set_t* cpus) {
+    struct binding first = {.cpus = cpus}, again = {.cpus = cpus};
     threads_visit(except, bind_one, &first);
     if (first.count > 1) threads_visit(except, bind_one, &again);
+    return !first.refused && !again.refused;
 }
 
 /* The kernel's CPU clock of a thread of this process: see clock_getres(2), pthread_getcpuclockid(3). */

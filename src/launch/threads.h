@@ -15,8 +15,8 @@
 void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data);
 
 /* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound or
- * is found by a second look. */
-void threads_bind(pid_t except, const cpu_set_t* cpus);
+ * is found by a second look. False: the system allows none of these CPUs. */
+bool threads_bind(pid_t except, const cpu_set_t* cpus);
 
 /* The kernel calls the thread runnable: it runs, or would if it had a CPU. */
 bool threads_is_runnable(pid_t thread);

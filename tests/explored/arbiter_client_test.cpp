@@ -22,6 +22,15 @@
 #undef ArbiterConnection
 #undef PageMapping
 
+namespace heddle {
+
+/// The scenarios say all that there is to say.
+ClientHereOptions with_settings(ClientHereOptions options) {
+    return options;
+}
+
+}  // namespace heddle
+
 namespace heddle::test {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -90,6 +91,19 @@ class KillArbiter : public testing::Test {
         ::sched_getaffinity(program.process.pid(), sizeof cpus, &cpus);
         return CpuSet::from_native(&cpus, sizeof cpus);
     }
+    /// Each thread with the CPUs that it may run on.
+    static std::string threads_of(const Program& program) {
+        std::string text;
+        const std::string folder = "/proc/" + std::to_string(program.process.pid()) + "/task";
+        for (const auto& thread : std::filesystem::directory_iterator(folder)) {
+            cpu_set_t cpus;
+            CPU_ZERO(&cpus);
+            const std::string name = thread.path().filename();
+            ::sched_getaffinity(std::stoi(name), sizeof cpus, &cpus);
+            text += name + " {" + CpuSet::from_native(&cpus, sizeof cpus).to_list() + "} ";
+        }
+        return text;
+    }
     CpuSet granted(const Program& program) {
         for (const auto& client : Observer(daemon_->path()).status().clients)
             if (client.pid == static_cast<uint32_t>(program.process.pid())) return client.granted;
@@ -122,7 +136,9 @@ TEST_F(KillArbiter, OpenMpProgramsNeverStop) {
     start_openmp();
     campaign(100);
     for (const Program& program : programs_)
-        EXPECT_TRUE(becomes_true([&] { return bound(program) == granted(program); }, 1s));
+        EXPECT_TRUE(becomes_true([&] { return bound(program) == granted(program); }, 1s))
+            << "bound to " << bound(program).to_list() << ", granted " << granted(program).to_list()
+            << "; its threads: " << threads_of(program) << describe();
     stop_openmp();
 }
 
