@@ -235,7 +235,9 @@ class HEDDLE_API Sequence {
 
     /// A task that calls `function` with what in(), out(), inout(), value() and scratch() stand for, in their
     /// order. Throws kLimit where memory is short, kInvalidArgument for data of another runtime; nothing is
-    /// inserted then. May run other tasks meanwhile, where more than 2,048 of this sequence wait.
+    /// inserted then. May run other tasks meanwhile, where more than 2,048 of this sequence wait: a task that
+    /// waits for what its inserter does later does so by a BlockCondition (heddle/pause.hpp), which holds
+    /// nobody up.
     template <class Function, class... Arguments>
     requires(!std::is_same_v<std::decay_t<Function>, TaskOptions>) void insert(Function&& function,
                                                                                Arguments... arguments) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cores/futex.hpp"
+#include "engines/native/waiter_place.hpp"
 
 namespace heddle {
 namespace {
@@ -36,6 +37,8 @@ void full_fence() {
 
 NativeEngine::NativeEngine(const EngineOptions& options)
     : host_(options.host),
+      cpus_(options.cpus),
+      bind_(options.bind),
       one_at_a_time_(options.workers == 1),
       pool_(options.machine, options.provider, *this, pool_options(options)) {}
 
@@ -153,6 +156,11 @@ bool NativeEngine::run_one(Worker& worker) {
 }
 
 bool NativeEngine::help(Lane& lane) {
+    const WaiterPlace place(cpus_, bind_);
+    return help_here(lane);
+}
+
+bool NativeEngine::help_here(Lane& lane) {
     if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
     const bool found = enter(lane, nullptr, kLookEvery);
     host_.flush(lane);
@@ -162,8 +170,13 @@ bool NativeEngine::help(Lane& lane) {
 
 void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     host_.flush(lane);
-    while (!reached())
-        if (!help(lane) && !poll(reached)) sleep([&] { return reached() || may_have_work(); }, Time::max());
+    if (reached()) return;
+    WaiterPlace place(cpus_, bind_);
+    do {
+        place.look(pool_);
+        if (!help_here(lane) && !poll(reached))
+            sleep([&] { return reached() || may_have_work(); }, Time::max());
+    } while (!reached());
     if (may_have_work()) announce();
 }
 

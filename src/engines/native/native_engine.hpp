@@ -47,6 +47,8 @@ class NativeEngine final : public Engine, private WorkSource {
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.
     void announce();
+    /// As help(), where the thread is.
+    bool help_here(Lane& lane);
     void sleep(const std::function<bool()>& reached, Time until);
     bool poll(const std::function<bool()>& leave);
     [[nodiscard]] bool has_tasks() noexcept;
@@ -62,6 +64,8 @@ class NativeEngine final : public Engine, private WorkSource {
     void rest(FlowsOfLane& here, Flow& flow) noexcept;
 
     EngineHost& host_;
+    const CpuSet cpus_;
+    const bool bind_;
     const bool one_at_a_time_;
     PriorityQueue urgent_;
     ResumedFlows resumed_;
