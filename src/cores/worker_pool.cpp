@@ -8,23 +8,13 @@
 #include <cstring>
 #include <utility>
 
+#include "base/full_fence.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
 namespace {
 
 thread_local Worker* this_worker = nullptr;
-
-/// Orders all before it against all after it, in whichever threads.
-void full_fence() {
-#ifdef __SANITIZE_THREAD__
-    // ThreadSanitizer does not know fences; a read-modify-write that all take part in does as well.
-    static std::atomic<int> meeting_point;
-    meeting_point.fetch_add(1, std::memory_order_seq_cst);
-#else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-}
 
 Time now() {
     return SteadyClock().now();

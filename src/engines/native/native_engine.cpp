@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/full_fence.hpp"
 #include "cores/futex.hpp"
 #include "engines/native/waiter_place.hpp"
 
@@ -21,16 +22,6 @@ WorkerPoolOptions pool_options(const EngineOptions& options) {
     WorkerPoolOptions result;
     result.limits.max = std::max(1, options.workers - 1);
     return result;
-}
-
-void full_fence() {
-#ifdef __SANITIZE_THREAD__
-    // ThreadSanitizer does not know fences; a read-modify-write that all take part in does as well.
-    static std::atomic<int> meeting_point;
-    meeting_point.fetch_add(1, std::memory_order_seq_cst);
-#else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/full_fence.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"

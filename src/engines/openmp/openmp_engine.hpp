@@ -74,7 +74,6 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     bool doze(uint32_t seen, Nanoseconds longest) noexcept;
     bool poll(uint32_t seen);
 
-    static void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
     void ring() noexcept;
     [[nodiscard]] Hand& hand();
     [[nodiscard]] bool begin(Hand& hand);

@@ -5,6 +5,7 @@
 #include <climits>
 #include <utility>
 
+#include "base/full_fence.hpp"
 #include "cores/futex.hpp"
 #include "engines/openmp/openmp_engine.hpp"
 #include "tasks/data_state.hpp"

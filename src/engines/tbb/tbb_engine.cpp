@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/full_fence.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
 
@@ -34,10 +35,6 @@ struct Exceptions {
 /// Never inlined, as here().
 [[gnu::noinline]] Exceptions swap_exceptions(const Exceptions& exceptions) noexcept {
     return std::exchange(*reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()), exceptions);
-}
-
-void full_fence() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace
