@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -171,6 +172,18 @@ int Os::epoll_wait(int epoll, epoll_event* events, int count, std::optional<Nano
         limit = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
     }
     return result(::epoll_pwait2(epoll, events, count, timeout ? &limit : nullptr, nullptr));
+}
+
+int Os::timer_create() {
+    return result(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+}
+
+int Os::timer_set(int timer, Time time) {
+    itimerspec setting{};  // zero: never
+    const auto ns = std::max<int64_t>(time.time_since_epoch().count(), 1);
+    if (time != Time::max())
+        setting.it_value = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    return result(::timerfd_settime(timer, TFD_TIMER_ABSTIME, &setting, nullptr));
 }
 
 int Os::make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping) {

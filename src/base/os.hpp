@@ -82,6 +82,11 @@ class Os : public FileSystem {
     /// Waits until an event or the timeout (none: for ever).
     virtual int epoll_wait(int epoll, epoll_event* events, int count, std::optional<Nanoseconds> timeout);
 
+    /// A timer on the monotonic clock, readable from its time on until it is set anew.
+    virtual int timer_create();
+    /// Time::max(): never.
+    virtual int timer_set(int timer, Time time);
+
     /// A shared, zeroed region that cannot grow or shrink; with `read_only_for_others`, nobody can map it for
     /// writing after this call. Gives the descriptor and the caller's own writable mapping.
     virtual int make_page(const char* name, size_t bytes, bool read_only_for_others, void** mapping);

@@ -69,6 +69,7 @@ RuntimeState::RuntimeState(const RuntimeOptions& options)
     : wanted_cpus(options.cpus),
       cpus(cpus_for(machine, options.cpus)),
       workers(workers_for(options.workers, cpus)),
+      reactor(machine.synthetic() ? CpuSet() : cpus),
       root(std::make_shared<Domain>(nullptr)),
       lanes(std::make_shared<LaneTable>(*this, [](RuntimeState& runtime, Lane& lane) {
           runtime.flush(lane);
@@ -100,6 +101,7 @@ void RuntimeState::add_service(const std::string& name, PollingService service, 
 }
 
 void RuntimeState::stop_engine() {
+    reactor.stop();  // it may still be about to wake the last task
     engine.reset();
     provider.reset();
 }

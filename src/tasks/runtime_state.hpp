@@ -17,6 +17,7 @@
 #include "tasks/frame.hpp"
 #include "tasks/graph.hpp"
 #include "tasks/lane.hpp"
+#include "tasks/reactor.hpp"
 #include "tasks/task_memory.hpp"
 
 namespace heddle::detail {
@@ -78,6 +79,7 @@ struct RuntimeState final : EngineHost {
     Graph graph;
     Failures failures;
     PollingServices polling;
+    Reactor reactor;
     std::shared_ptr<Domain> root;
     std::shared_ptr<LaneTable> lanes;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cores/futex.hpp"
+#include "heddle/error.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {
@@ -26,20 +27,23 @@ class SleepingThread final : public Waiter {
 
 }  // namespace
 
-void wait_for_wake(Publish publish) {
-    TaskFrame* frame = current_frame();
-    if (frame != nullptr && frame->runtime->engine->suspends()) {
-        frame->runtime->engine->suspend(publish);
-        return;
-    }
-    SleepingThread thread;
+void wait_for_wake(Publish publish, Wakes by) {
     const auto sleep = [&] {
+        SleepingThread thread;
         if (publish.call(publish.argument, thread)) thread.sleep();
     };
-    if (frame == nullptr)
+    TaskFrame* frame = current_frame();
+    if (frame == nullptr) return sleep();
+    Engine& engine = *frame->runtime->engine;
+    try {
+        if (engine.suspends())
+            engine.suspend(publish);
+        else
+            engine.sleep_in_task(sleep);
+    } catch (const Error& error) {
+        if (by != Wakes::kTimer || error.code() != ErrorCode::kLimit) throw;
         sleep();
-    else
-        frame->runtime->engine->sleep_in_task(sleep);
+    }
 }
 
 }  // namespace heddle

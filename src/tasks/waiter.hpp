@@ -25,17 +25,25 @@ struct Publish {
     void* argument;
 };
 
+/// Who is going to wake the waiter.
+enum class Wakes : bool {
+    kAnybody,
+    kTimer,  ///< at a time, whatever else runs: so a task that cannot be paused may keep its thread
+};
+
 /// Returns when the waiter was woken, or `publish` has returned false. Throws kLimit where there is no memory
-/// for another stack; nothing was told then. A task may go on in another thread.
-void wait_for_wake(Publish publish);
+/// for another stack, or no thread would be left; nothing was told then. A task may go on in another thread.
+void wait_for_wake(Publish publish, Wakes by = Wakes::kAnybody);
 
 /// The same for a function object `bool(Waiter&) noexcept`.
 template <class Function>
-requires(!std::is_same_v<Function, Publish>) void wait_for_wake(const Function& publish) {
+requires(!std::is_same_v<Function, Publish>) void wait_for_wake(const Function& publish,
+                                                                Wakes by = Wakes::kAnybody) {
     wait_for_wake(Publish{[](void* function, Waiter& waiter) noexcept {
                               return (*static_cast<const Function*>(function))(waiter);
                           },
-                          const_cast<Function*>(&publish)});
+                          const_cast<Function*>(&publish)},
+                  by);
 }
 
 }  // namespace heddle
