@@ -14,11 +14,13 @@ void show_grant(heddle_grant_page& page, const Publish& publish) {
     for (size_t i = 0; i < HEDDLE_MASK_WORDS; ++i)
         page.mask[i].store(mask.words[i], std::memory_order_release);
     HEDDLE_FAILPOINT(publish_is_half_done);
-    page.count.store(static_cast<uint32_t>(publish.cpus.count()), std::memory_order_release);
+    // seq_cst, and `contended` below, with the client's demand: it sees these, or we its demand, which the
+    // server reads after this.
+    page.count.store(static_cast<uint32_t>(publish.cpus.count()));
     page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_release);
     const uint32_t contended = publish.contended ? uint32_t{HEDDLE_CONTENDED} : 0;
     const uint32_t parked = publish.parked ? uint32_t{HEDDLE_PARKED} : 0;
-    page.contended.store(contended | parked);  // seq_cst with the client's demand, see launch/link.c
+    page.contended.store(contended | parked);
     page.epoch.store(publish.epoch, std::memory_order_release);
 }
 

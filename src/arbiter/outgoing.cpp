@@ -48,8 +48,8 @@ void Server::apply(const Publish& publish) {
     HEDDLE_FAILPOINT(publish_wakes);
     connection->wake_pending = true;
     send_or_wait(*connection);
-    // Its demand may have changed while it was not told to say so.
-    if (publish.contended) read_page(*connection, false);
+    // Its demand may have changed while the page before this one did not ask it to say so.
+    read_page(*connection, false);
 }
 
 void Server::apply(const Event& event) {

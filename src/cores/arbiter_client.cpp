@@ -147,11 +147,12 @@ void ArbiterClient::set_demand(int cpus, bool soon) {
     const heddle_grant_page& grant = link->connection.grant();
     page.since_ns.store(static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
                         std::memory_order_relaxed);
-    // seq_cst with the arbiter's store of `contended`: it sees our demand, or we see that somebody waits.
+    // seq_cst with the arbiter's stores of `count` and `contended`: it sees our demand, or we see that CPUs
+    // are gone or somebody waits.
     page.demand.store(static_cast<uint32_t>(shown));
     HEDDLE_FAILPOINT(client_showed_demand);
     // Where nobody else was active the arbiter does not look, and others may hold what we want now.
-    const bool lacks = static_cast<uint32_t>(shown) > grant.count.load(std::memory_order_relaxed);
+    const bool lacks = static_cast<uint32_t>(shown) > grant.count.load();
     if (grant.contended.load() == 0 && !lacks) return;
     const uint32_t noticed = grant.noticed.load(std::memory_order_relaxed);
     if (static_cast<uint32_t>(shown) > noticed || (soon && static_cast<uint32_t>(shown) < noticed))

@@ -81,7 +81,8 @@ void ArbiterCpus::gained(const CpuSet& cpus) {
     {
         const std::lock_guard guard(mutex_);
         if (link_ == nullptr) return;
-        CpuSet spare = cpus - leaving_;  // on the others the pool still is
+        // On those that leave the pool still is, and on those that start() found it may be.
+        CpuSet spare = cpus - leaving_ - usable_;
         leaving_ -= cpus;
         lent_ -= cpus;
         usable_ |= cpus;

@@ -18,6 +18,7 @@ Outside::Outside(Exchange& exchange, const Connect& connect) : exchange_(exchang
         {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); }});
     if (!link_->managed()) {
         problem_ = link_->problem();
+        decide(Phase::kAlone);  // its callbacks, for which the link's end waits, end
         link_.reset();
         return;
     }
@@ -27,8 +28,7 @@ Outside::Outside(Exchange& exchange, const Connect& connect) : exchange_(exchang
         ledger.share(here, actions);
         return Outcome::kSuccess;
     });
-    ready_.store(true, std::memory_order_release);
-    ready_.notify_all();
+    decide(Phase::kJoined);
     settle();
 }
 
@@ -43,8 +43,18 @@ Outside::~Outside() {
     });
 }
 
+void Outside::decide(Phase phase) {
+    phase_.store(phase, std::memory_order_release);
+    phase_.notify_all();
+}
+
+bool Outside::has_joined() const {
+    phase_.wait(Phase::kJoining, std::memory_order_acquire);
+    return phase_.load(std::memory_order_acquire) == Phase::kJoined;
+}
+
 void Outside::gained(const CpuSet& cpus) {
-    ready_.wait(false, std::memory_order_acquire);
+    if (!has_joined()) return;
     {
         const std::lock_guard guard(mutex_);
         lent_ -= cpus;
@@ -57,7 +67,7 @@ void Outside::gained(const CpuSet& cpus) {
 }
 
 void Outside::asked_back(const CpuSet& cpus) {
-    ready_.wait(false, std::memory_order_acquire);
+    if (!has_joined()) return;
     {
         const std::lock_guard guard(mutex_);
         lent_ -= cpus;
@@ -78,7 +88,7 @@ void Outside::asked_back(const CpuSet& cpus) {
 
 /// Called by every call on the Exchange: a few loads while nothing has changed that matters outside.
 void Outside::changed() noexcept {
-    if (!ready_.load(std::memory_order_relaxed)) return;
+    if (phase_.load(std::memory_order_relaxed) != Phase::kJoined) return;
     const bool same = exchange_.demand() == told_demand_.load(std::memory_order_relaxed) &&
                       exchange_.departures() == heard_departures_.load(std::memory_order_relaxed) &&
                       (exchange_.free_count() == 0 || !link_->others_wait());

@@ -45,6 +45,10 @@ class Outside final : public ExchangeWatcher {
     void changed() noexcept override;
 
   private:
+    enum class Phase : uint8_t { kJoining, kJoined, kAlone };
+
+    void decide(Phase phase);
+    [[nodiscard]] bool has_joined() const;
     void gained(const CpuSet& cpus);
     void asked_back(const CpuSet& cpus);
     void settle();
@@ -54,7 +58,7 @@ class Outside final : public ExchangeWatcher {
 
     Exchange& exchange_;
     std::string problem_;
-    std::atomic<bool> ready_{false};  // the link's callbacks wait for it
+    std::atomic<Phase> phase_{Phase::kJoining};  // the link's callbacks wait until it is decided
 
     // What was last told to the arbiter; read without the mutex to see that there is nothing to tell.
     std::atomic<int> told_demand_{-1};

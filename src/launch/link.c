@@ -331,11 +331,11 @@ static bool show_demand(int announced, bool soon) {
     const uint32_t together = self.mode != HEDDLE_MODE_AUTO || own < 2 ? 0 : (uint32_t)own;
     atomic_store_explicit(&page->together, together < shown ? together : shown, memory_order_relaxed);
     HEDDLE_FAILPOINT(link_shows_demand);
-    /* seq_cst with the arbiter's store of `contended`: either it sees our demand or we see that somebody
-     * waits. */
+    /* seq_cst with the arbiter's stores of `count` and `contended`: either it sees our demand or we see that
+     * CPUs are gone or somebody waits. */
     atomic_store(&page->demand, shown);
     HEDDLE_FAILPOINT(link_showed_demand);
-    const bool lacks = shown > atomic_load_explicit(&grant->count, memory_order_relaxed);
+    const bool lacks = shown > atomic_load(&grant->count);
     if (atomic_load(&grant->contended) == 0 && !lacks) return false;
     const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
     if (shown > noticed || (soon && shown < noticed)) send_demand();

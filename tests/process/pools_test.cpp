@@ -37,6 +37,8 @@ struct Shared {
     };
     std::array<std::atomic<int>, 256> user{};  // by CPU: the process whose item runs there, or 0
     std::atomic<int> overlaps{0};
+    std::atomic<int> overlap_cpu{-1};                      // of the latest
+    std::atomic<int> overlap_first{0}, overlap_second{0};  // processes
     std::array<Side, 2> sides;
 };
 
@@ -48,7 +50,12 @@ class Items : public WorkSource {
         if (!side_.has_work) return false;
         worker.found_work();
         std::atomic<int>& user = shared_.user[static_cast<size_t>(worker.cpu())];
-        if (user.exchange(id_) != 0) ++shared_.overlaps;
+        if (const int other = user.exchange(id_); other != 0) {
+            ++shared_.overlaps;
+            shared_.overlap_cpu = worker.cpu();
+            shared_.overlap_first = other;
+            shared_.overlap_second = id_;
+        }
         ++side_.busy;
         const auto end = std::chrono::steady_clock::now() + 300us;
         while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
@@ -168,10 +175,25 @@ class PoolsTest : public testing::TestWithParam<Kind> {
     [[nodiscard]] bool both_work() const {
         return becomes_true([&] { return shared_->sides[0].busy > 0 && shared_->sides[1].busy > 0; }, 10s);
     }
+    /// What a failure needs to be understood: what each client has and wants, what it does, what the daemon
+    /// did.
+    [[nodiscard]] std::string describe() const {
+        std::string text;
+        for (const auto& client : Observer(daemon_.path()).status().clients)
+            text += client.name + ": demand " + std::to_string(client.demand) + ", target " +
+                    std::to_string(client.target) + ", granted " + client.granted.to_list() + "\n";
+        for (const Shared::Side& side : shared_->sides)
+            text += "busy " + std::to_string(side.busy) + ", items " + std::to_string(side.done) + "\n";
+        if (shared_->overlaps != 0)
+            text += "on CPU " + std::to_string(shared_->overlap_cpu) + " process " +
+                    std::to_string(shared_->overlap_second) + " while " +
+                    std::to_string(shared_->overlap_first) + " was\n";
+        return text + daemon_.said();
+    }
     /// A holder that does not get to run for 10 ms on a busy machine is fenced, and two may be on its CPU.
     void expect_no_overlap() const {
         if (daemon_.said().find("did not leave in time") != std::string::npos) return;
-        EXPECT_EQ(shared_->overlaps, 0);
+        EXPECT_EQ(shared_->overlaps, 0) << describe();
     }
 
     Daemon daemon_;
@@ -184,17 +206,18 @@ TEST_P(PoolsTest, CoresGoWhereTheWorkIs) {
     PoolProcess& a = start(0);
     PoolProcess& b = start(1);
     a.tell(kWork);
-    EXPECT_TRUE(works_on_all(0)) << "all of the machine while the other has nothing to do";
+    EXPECT_TRUE(works_on_all(0)) << "all of the machine while the other has nothing to do\n" << describe();
     for (int round = 0; round < 5; ++round) {
         b.tell(kWork);
         EXPECT_TRUE(both_work());
         a.tell(kRest);
-        EXPECT_TRUE(works_on_all(1)) << "round " << round;
-        EXPECT_EQ(shared_->sides[0].busy, 0);
+        EXPECT_TRUE(works_on_all(1)) << "round " << round << "\n" << describe();
+        EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].busy == 0; }, 10s)) << describe();
+        expect_no_overlap();
         a.tell(kWork);
         EXPECT_TRUE(both_work()) << "round " << round;
         b.tell(kRest);
-        EXPECT_TRUE(works_on_all(0)) << "round " << round;
+        EXPECT_TRUE(works_on_all(0)) << "round " << round << "\n" << describe();
     }
     expect_no_overlap();
 }

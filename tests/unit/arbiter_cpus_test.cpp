@@ -84,6 +84,23 @@ class ArbiterCpusTest : public testing::Test {
     std::unique_ptr<WorkerPool> pool_;
 };
 
+/// The pool may be on it since start() returned, so it is not the provider's to lend.
+TEST(ArbiterCpusStart, WhatItFoundHeldAndThenHearsOfIsThePools) {
+    test::FakeArbiter arbiter(CpuSet::range(0, 3));
+    std::thread telling;
+    ArbiterCpus cpus(kEight, [&](ArbiterLink::Callbacks callbacks) {
+        auto link = arbiter.connect(std::move(callbacks));
+        telling = std::thread([&] { arbiter.grant({3}); });
+        while (!arbiter.in(State::kHeld).contains(3)) std::this_thread::yield();
+        return link;
+    });
+    cpus.start([] {});
+    telling.join();
+    EXPECT_EQ(cpus.usable(), CpuSet::range(0, 4));
+    EXPECT_EQ(arbiter.in(State::kHeld), CpuSet::range(0, 4));
+    cpus.stop();
+}
+
 TEST_F(ArbiterCpusTest, WithoutWorkItGivesAllBackAndWantsNothing) {
     start(CpuSet::range(0, 4));
     EXPECT_TRUE(comes_to(State::kLent, CpuSet::range(0, 4)));

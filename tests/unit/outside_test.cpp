@@ -44,6 +44,22 @@ class OutsideTest : public testing::Test {
     std::unique_ptr<Outside> outside_;
 };
 
+/// The link's end waits for its callbacks.
+TEST_F(OutsideTest, AnArbiterThatGrantsAndDiesWhileWeJoinHoldsNobodyUp) {
+    arbiter_ = std::make_unique<test::FakeArbiter>(CpuSet{0, 1});
+    arbiter_->set_managed(false);
+    std::thread granting;
+    outside_ = std::make_unique<Outside>(exchange_, [&](ArbiterLink::Callbacks callbacks) {
+        auto link = arbiter_->connect(std::move(callbacks));
+        granting = std::thread([&] { arbiter_->grant({3}); });
+        while (!arbiter_->in(State::kHeld).contains(3)) std::this_thread::yield();
+        return link;
+    });
+    granting.join();
+    EXPECT_FALSE(outside_->joined());
+    EXPECT_EQ(free(), CpuSet{}) << "it is not shared";
+}
+
 TEST_F(OutsideTest, GrantedCpusThatNobodyOwnsAreForTheTaker) {
     join({0, 1});
     EXPECT_EQ(free(), CpuSet({0, 1}));
