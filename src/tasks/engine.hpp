@@ -106,6 +106,15 @@ struct EngineFactory {
     std::unique_ptr<Engine> (*make)(const EngineOptions& options);
 };
 
+/// Of an engine that can be made wherever its plug-in could be loaded.
+template <class Made>
+[[nodiscard]] constexpr EngineFactory engine_factory(const char* name, std::string (*version)()) {
+    return {name, [] { return std::string(); }, version,
+            [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                return std::make_unique<Made>(options);
+            }};
+}
+
 /// By name in any case; loads plug-ins. Throws kInvalidArgument for an unknown name, kUnavailable for one
 /// that is known and not to be had.
 [[nodiscard]] const EngineFactory& find_engine(std::string_view name);

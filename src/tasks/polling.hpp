@@ -4,15 +4,31 @@
 // for the call that is under way.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "heddle/pause.hpp"
 
 namespace heddle {
+
+/// How long an idle worker does nothing between two calls of services: longer each time none of them is done.
+class PollingPause {
+  public:
+    void restart() { next_ = kShortest; }
+    [[nodiscard]] bool longest() const { return next_ == kLongest; }
+    Nanoseconds take() { return std::exchange(next_, std::min(2 * next_, kLongest)); }
+
+  private:
+    static constexpr Nanoseconds kShortest = std::chrono::microseconds(5),
+                                 kLongest = std::chrono::microseconds(200);
+    Nanoseconds next_ = kShortest;
+};
 
 class PollingServices {
   public:

@@ -163,8 +163,7 @@ void OpenMpEngine::ready(Lane&, Task& task) {
     task.next = nullptr;
     ready_.push(task);
     call();
-    full_fence();
-    if (sleepers_.load(std::memory_order_relaxed) > 0) notify();
+    notify();
 }
 
 void OpenMpEngine::call() {
@@ -227,13 +226,13 @@ void OpenMpEngine::park() noexcept {
 
 void OpenMpEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     host_.flush(lane);
-    if (here.engine != id_ || here.hand->depth == 0) return sleep(reached, false);
+    if (here.engine != id_ || here.hand->depth == 0) return news_.wait(reached);
     Hand& own = *here.hand;
     while (!reached()) {
         if (Task* task = ready_.pop(true))
             run_chain(task);
         else
-            without_cpu(own, [&] { sleep(reached, true); });
+            without_cpu(own, [&] { news_.wait([&] { return reached() || !ready_.empty(); }); });
     }
 }
 
@@ -272,45 +271,18 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
     ring();
 }
 
-/// Until `reached`, or `for_tasks` until there may be one in the heap.
-void OpenMpEngine::sleep(const std::function<bool()>& reached, bool for_tasks) {
-    const auto over = [&] { return reached() || (for_tasks && !ready_.empty()); };
-    while (!over()) {
-        const uint32_t seen = news_.load(std::memory_order_relaxed);
-        sleepers_.fetch_add(1, std::memory_order_relaxed);
-        full_fence();
-        if (!over()) futex_wait(news_, seen, Time::max());
-        sleepers_.fetch_sub(1, std::memory_order_relaxed);
-    }
-}
-
-void OpenMpEngine::notify() {
-    full_fence();
-    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-    news_.fetch_add(1, std::memory_order_relaxed);
-    futex_wake(news_, INT_MAX);
-}
-
 bool OpenMpEngine::help(Lane&) {
     // A thread outside the region cannot run a task; it gives those that can time.
     const uint64_t before = ended_.load(std::memory_order_relaxed);
-    for (int i = 0; i < kMostNaps && ended_.load(std::memory_order_relaxed) == before; ++i) {
-        const uint32_t seen = news_.load(std::memory_order_relaxed);
-        sleepers_.fetch_add(1, std::memory_order_relaxed);
-        futex_wait(news_, seen, SteadyClock().now() + kNap);
-        sleepers_.fetch_sub(1, std::memory_order_relaxed);
-    }
+    for (int i = 0; i < kMostNaps && ended_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);
     return ended_.load(std::memory_order_relaxed) != before;
 }
 
 namespace {
 
-const EngineFactory kFactory{
-    HEDDLE_ENGINE, [] { return std::string(); },
-    [] { return std::string(openmp::runtime_name()) + ", OpenMP " + std::to_string(openmp::standard()); },
-    [](const EngineOptions& options) -> std::unique_ptr<Engine> {
-        return std::make_unique<OpenMpEngine>(options);
-    }};
+const EngineFactory kFactory = engine_factory<OpenMpEngine>(HEDDLE_ENGINE, [] {
+    return std::string(openmp::runtime_name()) + ", OpenMP " + std::to_string(openmp::standard());
+});
 
 }  // namespace
 }  // namespace heddle

@@ -25,6 +25,7 @@
 #include "engines/openmp/feeder_thread.hpp"
 #include "engines/openmp/openmp_tasks.hpp"
 #include "engines/seats/seats.hpp"
+#include "tasks/event_count.hpp"
 
 namespace heddle {
 
@@ -39,7 +40,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     void insert(Lane& lane, Task& task) override;
     [[nodiscard]] bool own_graph() const override { return true; }
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
-    void notify() override;
+    void notify() override { news_.notify(); }
     bool help(Lane& lane) override;
     void services_arrived() override;
     void sleep_in_task(const std::function<void()>& sleep) override;
@@ -81,7 +82,6 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     void run_chain(Task* task);
     void call();
     void without_cpu(Hand& hand, const std::function<void()>& sleep);
-    void sleep(const std::function<bool()>& reached, bool for_tasks);
 
     EngineHost& host_;
     const EngineOptions options_;
@@ -113,8 +113,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     PriorityQueue ready_;
     std::atomic<int> calls_{0};  // tasks that call a thread to ready_, made and not ended
 
-    alignas(64) std::atomic<int> sleepers_{0};
-    std::atomic<uint32_t> news_{0};  // a futex: rises with each thing to be seen while somebody sleeps
+    EventCount news_;
 
     std::mutex mutex_;  // for those below
     std::vector<std::unique_ptr<Hand>> hands_;

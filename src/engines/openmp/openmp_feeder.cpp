@@ -17,9 +17,6 @@ namespace {
 constexpr Nanoseconds kStall = std::chrono::milliseconds(1);
 /// How many then.
 constexpr uint64_t kExtra = 32;
-/// Between two calls of polling services.
-constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
-                      kLongestPause = std::chrono::microseconds(200);
 /// How long a thread without a task keeps its CPU, once or twice.
 constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
 
@@ -96,11 +93,10 @@ void OpenMpEngine::feed(int threads) noexcept {
 bool OpenMpEngine::poll(uint32_t seen) {
     PollingServices& services = host_.polling_services();
     const Time until = SteadyClock().now() + kIdleDelay;
-    Nanoseconds pause = kShortestPause;
+    PollingPause pause;
     while (!services.empty() && SteadyClock().now() < until) {
-        if (host_.poll()) pause = kShortestPause;
-        if (doze(seen, pause)) return true;
-        pause = std::min(2 * pause, kLongestPause);
+        if (host_.poll()) pause.restart();
+        if (doze(seen, pause.take())) return true;
     }
     return false;
 }

@@ -28,29 +28,23 @@ void make(Work& work, Task& task, const Dependences& dependences, bool announced
     const std::byte* const* in = dependences.in;
     const std::byte* const* inout = dependences.inout;
     const size_t ins = dependences.ins, inouts = dependences.inouts;
+// clang-format off
+#define HEDDLE_DEPENDENCES                             \
+    depend(iterator(size_t i = 0 : ins), in : *in[i])  \
+    depend(iterator(size_t i = 0 : inouts), inout : *inout[i])
+    // clang-format on
     if (announced) {
         omp_event_handle_t event{};
-#pragma omp task firstprivate(to, it) detach(event) depend(iterator(size_t i = 0                  \
-                                                                    : ins),                       \
-                                                           in                                     \
-                                                           : *in[i]) depend(iterator(size_t i = 0 \
-                                                                                     : inouts),   \
-                                                                            inout                 \
-                                                                            : *inout[i])
+#pragma omp task firstprivate(to, it) detach(event) HEDDLE_DEPENDENCES
         to->announce(*it, static_cast<uintptr_t>(event));
     } else if (ins == 0 && inouts == 0) {
 #pragma omp task firstprivate(to, it)
         to->run(*it);
     } else {
-#pragma omp task firstprivate(to, it) depend(iterator(size_t i = 0                  \
-                                                      : ins),                       \
-                                             in                                     \
-                                             : *in[i]) depend(iterator(size_t i = 0 \
-                                                                       : inouts),   \
-                                                              inout                 \
-                                                              : *inout[i])
+#pragma omp task firstprivate(to, it) HEDDLE_DEPENDENCES
         to->run(*it);
     }
+#undef HEDDLE_DEPENDENCES
 }
 
 void make_call(Work& work) {

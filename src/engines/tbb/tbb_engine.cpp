@@ -5,12 +5,9 @@
 #include <oneapi/tbb/version.h>
 
 #include <algorithm>
-#include <climits>
 #include <string>
 #include <utility>
 
-#include "base/full_fence.hpp"
-#include "cores/futex.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -19,9 +16,6 @@ namespace {
 /// A producer that is far ahead sleeps so long, and so often while no task ends.
 constexpr Nanoseconds kNap = std::chrono::microseconds(50);
 constexpr int kMostNaps = 20;
-/// Between two calls of polling services.
-constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
-                      kLongestPause = std::chrono::microseconds(200);
 /// Stacks of oneTBB that are suspended at once; it dies of some 30,000, for want of mappings.
 constexpr int kMostSuspended = 10'000;
 
@@ -221,33 +215,13 @@ void TbbEngine::suspend(Publish publish) {
 
 void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     host_.flush(lane);
-    while (!reached()) {
-        const uint32_t seen = news_.load(std::memory_order_relaxed);
-        sleepers_.fetch_add(1, std::memory_order_relaxed);
-        full_fence();
-        if (!reached()) futex_wait(news_, seen, Time::max());
-        sleepers_.fetch_sub(1, std::memory_order_relaxed);
-    }
-}
-
-void TbbEngine::notify() {
-    full_fence();
-    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-    news_.fetch_add(1, std::memory_order_relaxed);
-    futex_wake(news_, INT_MAX);
-}
-
-void TbbEngine::nap(uint32_t seen, Nanoseconds longest) {
-    sleepers_.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(news_, seen, SteadyClock().now() + longest);
-    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    news_.wait(reached);
 }
 
 bool TbbEngine::help(Lane&) {
     // A thread that is not the arena's cannot run a single task; it gives those that are time.
     const uint64_t before = worked_.load(std::memory_order_relaxed);
-    for (int i = 0; i < kMostNaps && worked_.load(std::memory_order_relaxed) == before; ++i)
-        nap(news_.load(std::memory_order_relaxed), kNap);
+    for (int i = 0; i < kMostNaps && worked_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);
     return worked_.load(std::memory_order_relaxed) != before;
 }
 
@@ -259,13 +233,13 @@ void TbbEngine::services_arrived() {
 /// Comes again behind what was called meanwhile, as long as there are services.
 void TbbEngine::poll() {
     PollingServices& services = host_.polling_services();
-    Nanoseconds pause = kShortestPause;
+    PollingPause pause;
     while (!services.empty() && !stop_.load() && !called_.load() && urgent_.empty()) {
-        if (host_.poll()) pause = kShortestPause;
-        nap(news_.load(std::memory_order_relaxed), pause);
+        if (host_.poll()) pause.restart();
+        const bool last = pause.longest();
+        news_.nap(pause.take());
         // What else is in the arena, of this thread's too, has its turn.
-        if (pause == kLongestPause) break;
-        pause = std::min(2 * pause, kLongestPause);
+        if (last) break;
     }
     if (services.empty() || stop_.load()) {
         polling_.store(false, std::memory_order_seq_cst);
@@ -277,11 +251,8 @@ void TbbEngine::poll() {
 
 namespace {
 
-const EngineFactory kFactory{"tbb", [] { return std::string(); },
-                             [] { return std::string(TBB_runtime_version()); },
-                             [](const EngineOptions& options) -> std::unique_ptr<Engine> {
-                                 return std::make_unique<TbbEngine>(options);
-                             }};
+const EngineFactory kFactory =
+    engine_factory<TbbEngine>("tbb", [] { return std::string(TBB_runtime_version()); });
 
 }  // namespace
 }  // namespace heddle

@@ -21,6 +21,7 @@
 #include "base/clock.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "engines/seats/seats.hpp"
+#include "tasks/event_count.hpp"
 #include "tasks/ready_queue.hpp"
 
 namespace heddle {
@@ -32,7 +33,7 @@ class TbbEngine final : public Engine {
 
     void ready(Lane& lane, Task& task) override;
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
-    void notify() override;
+    void notify() override { news_.notify(); }
     bool help(Lane& lane) override;
     void services_arrived() override;
     [[nodiscard]] bool suspends() const override { return true; }
@@ -64,7 +65,6 @@ class TbbEngine final : public Engine {
     [[nodiscard]] Task* fetch();
     [[nodiscard]] Task* after(Task* continuation) noexcept;
     void keep(Task& task) noexcept;
-    void nap(uint32_t seen, Nanoseconds longest);
     void poll();
 
     EngineHost& host_;
@@ -76,8 +76,7 @@ class TbbEngine final : public Engine {
 
     // Threads that wait outside the arena: counted before they look for the last time, with a full fence; who
     // brings something to be seen looks here after another.
-    alignas(64) std::atomic<int> sleepers_{0};
-    std::atomic<uint32_t> news_{0};  // a futex: rises with each thing to be seen while somebody sleeps
+    EventCount news_;
     std::atomic<int> suspended_{0};
     std::atomic<uint64_t> worked_{0};   // calls of work() that have ended
     std::atomic<bool> polling_{false};  // a task of the arena calls the polling services
