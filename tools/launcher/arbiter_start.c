@@ -88,10 +88,12 @@ int arbiter_ensure(const char* path, const char* daemon, char problem[HEDDLE_PRO
     while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {
     }
     socket = hello_connect(path);
+    static const char kFailed[] = "no arbiter could be started: ";
     char said[kMostSaid] = "";
     if (socket < 0 && start(daemon, path, said)) socket = hello_connect(path);
     if (socket < 0 && *said != '\0')
-        snprintf(problem, HEDDLE_PROBLEM_BYTES, "no arbiter could be started: %s", said);
+        snprintf(problem, HEDDLE_PROBLEM_BYTES, "%s%.*s", kFailed,
+                 (int)(HEDDLE_PROBLEM_BYTES - sizeof kFailed), said);
     else if (socket < 0)
         snprintf(problem, HEDDLE_PROBLEM_BYTES, "%s did not start; run it by hand to see why", daemon);
     close(lock);
