@@ -2,10 +2,10 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <sstream>
 
+#include "base/steps.hpp"
 #include "heddle/machine.hpp"
 
 using heddle::CpuSet;
@@ -92,7 +92,8 @@ TEST(Placement, TakesOnePackageAndOneNodeWhereOneSuffices) {
     EXPECT_TRUE(holds);
 }
 
-TEST(Placement, IsQuickOnAThousandCpus) {
+/// Counted in steps (base/steps.hpp), so that no clock and no other load has a say.
+TEST(Placement, LooksAtEachOfAThousandCpusAFewTimesOnly) {
     const Machine machine = Machine::synthetic("package:4 numa:4 core:32 pu:2");
     ASSERT_EQ(machine.cpus().count(), 1024);
     const CpuSet odd = [&] {
@@ -100,15 +101,15 @@ TEST(Placement, IsQuickOnAThousandCpus) {
         for (int cpu = 1; cpu < 1024; cpu += 2) set.insert(cpu);
         return set;
     }();
-    const auto start = std::chrono::steady_clock::now();
+    const long before = heddle::steps_taken;
     constexpr int kCalls = 500;
     int taken = 0;
     for (int i = 0; i < kCalls; ++i) {
         taken += machine.nearest({}, machine.cpus(), 4).count();
         taken += machine.nearest(CpuSet{i, i + 3}, odd, 3).count();
     }
-    const auto each = (std::chrono::steady_clock::now() - start) / (2 * kCalls);
     EXPECT_EQ(taken, 7 * kCalls);
-    RecordProperty("ns_per_call", static_cast<int>(std::chrono::nanoseconds(each).count()));
-    EXPECT_LT(each, std::chrono::microseconds(200)) << "a bound with room for sanitizers and a busy machine";
+    const long each = (heddle::steps_taken - before) / (2 * kCalls);
+    EXPECT_GT(each, 0) << "this build counts none";
+    EXPECT_LE(each, 2L * machine.cpus().count());
 }
