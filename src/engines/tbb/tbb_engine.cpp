@@ -42,6 +42,9 @@ struct TbbEngine::Here {
 
 TbbEngine::Here& TbbEngine::here() noexcept {
     thread_local Here of_thread;
+    // Without it g++ sees that the address is always the same, and calls this once for both sides of a
+    // suspension.
+    asm volatile("" ::: "memory");
     return of_thread;
 }
 
@@ -54,6 +57,12 @@ void TbbEngine::Observer::on_scheduler_entry(bool worker) {
         ++engine_.inside_;
     }
     here() = {engine_.id_, seat, 0};
+    try {
+        // Before a task that was suspended goes on in this thread, perhaps as its first.
+        (void)engine_.host_.lane();
+    } catch (...) {
+        // Told to whom it concerns when a task needs one.
+    }
     (void)engine_.seats_.sit_down(*seat);
 }
 

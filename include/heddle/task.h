@@ -1,0 +1,209 @@
+/* Tasks ordered by the data they name, for C: heddle/task.hpp, data.hpp and pause.hpp, which tell more.
+ *
+ *     static int fill(heddle_task_t* task) {
+ *         double *x, with;
+ *         heddle_unpack(task, 0, &x, sizeof x);
+ *         heddle_unpack(task, 1, &with, sizeof with);
+ *         ...
+ *         return 0;
+ *     }
+ *     heddle_argument_t arguments[] = {heddle_out(x), heddle_value(&one, sizeof one)};
+ *     heddle_insert(sequence, fill, arguments, 2, NULL);
+ *
+ * Any thread may call, tasks too; creating and destroying one thing is for one thread. A handle is a number
+ * in a pointer's clothes: it must not be followed, and NULL, a destroyed one or one of another runtime is
+ * refused. What ends a call is told by its result (a handle's is NULL), and by heddle_task_error() and
+ * heddle_task_error_message() of the calling thread; nothing is thrown. Nothing outlives the process. */
+#ifndef HEDDLE_TASK_H
+#define HEDDLE_TASK_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define HEDDLE_TASK_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_runtime heddle_runtime_t;
+typedef struct heddle_sequence heddle_sequence_t;
+typedef struct heddle_data heddle_data_t;
+typedef struct heddle_tiles heddle_tiles_t;
+typedef struct heddle_condition heddle_condition_t;
+/** A task, to its function and while that runs. */
+typedef struct heddle_task heddle_task_t;
+
+/** What a call came to; negative: it had no effect, but for waits, which have waited. */
+typedef enum {
+    HEDDLE_TASK_SUCCESS = 0,
+    HEDDLE_TASK_INVALID = -1,     /**< an argument that can never be right, a handle that is none */
+    HEDDLE_TASK_UNAVAILABLE = -2, /**< a library is missing; the message says how to get it */
+    HEDDLE_TASK_LIMIT = -3,       /**< no memory, or more than there can be */
+    HEDDLE_TASK_SYSTEM = -4,      /**< the system refused something */
+    HEDDLE_TASK_FAILED = -5       /**< of waits: a task failed */
+} heddle_task_ret_t;
+
+/** Of the calling thread's last call that failed. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_task_error(void);
+/** What was wrong and what to do; "" before the first. Valid until the thread's next call that fails. */
+HEDDLE_TASK_API const char* heddle_task_error_message(void);
+/** After HEDDLE_TASK_FAILED: what the function of the task returned; 0 where it threw or did not run. */
+HEDDLE_TASK_API int heddle_task_error_result(void);
+
+/* Runtimes. */
+
+typedef struct {
+    const char* name;
+    bool available;
+    const char* version;
+    const char* reason; /**< why it is not available, and how to get it */
+} heddle_engine_t;
+
+/** All engines that this build and machine know: how many, and the first `room` of them. The strings are
+ * valid until the thread calls it again. */
+HEDDLE_TASK_API size_t heddle_engines(heddle_engine_t* engines, size_t room);
+
+/** `engine`: NULL for "native", else as heddle_engines() says, in any case. `cpus`: NULL for all that the
+ * process may use. `workers`: tasks at once, at most; 0 for as many as CPUs. */
+HEDDLE_TASK_API heddle_runtime_t* heddle_runtime_create(const char* engine, const cpu_set_t* cpus,
+                                                        int workers);
+/** Waits for its tasks. Refused while sequences or data of it are left. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_destroy(heddle_runtime_t* runtime);
+/** The engine's name, valid until the thread calls it again. */
+HEDDLE_TASK_API const char* heddle_runtime_engine(heddle_runtime_t* runtime);
+/** Until all tasks so far have ended. What failed is for heddle_sequence_wait() to tell. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_wait(heddle_runtime_t* runtime);
+/** Waits for all tasks and goes on with another engine; data stay. Where it fails the old one goes on. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_switch_engine(heddle_runtime_t* runtime, const char* engine);
+
+/* Data: memory of the caller's, which must outlive them, or with NULL memory of their own, zeroed. */
+
+typedef struct {
+    void* elements;
+    size_t rows, columns, leading; /**< (i, j) is element i + j * leading; a vector has one column */
+    size_t element_bytes;
+} heddle_view_t;
+
+HEDDLE_TASK_API heddle_data_t* heddle_scalar_create(heddle_runtime_t* runtime, void* element,
+                                                    size_t element_bytes);
+HEDDLE_TASK_API heddle_data_t* heddle_vector_create(heddle_runtime_t* runtime, void* elements, size_t size,
+                                                    size_t element_bytes);
+/** Column-major. Of its own memory `leading` may be 0: as many as rows. */
+HEDDLE_TASK_API heddle_data_t* heddle_matrix_create(heddle_runtime_t* runtime, void* elements, size_t rows,
+                                                    size_t columns, size_t leading, size_t element_bytes);
+/** Waits for the tasks that use it. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_data_view(heddle_data_t* data, heddle_view_t* view);
+/** Waits for the tasks that use it. Not of a tile: that goes with its matrix. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_data_destroy(heddle_data_t* data);
+
+/** A matrix cut into tiles of `tile` x `tile` elements, less at the lower and right edge. */
+HEDDLE_TASK_API heddle_tiles_t* heddle_tiles_create(heddle_runtime_t* runtime, void* elements, size_t rows,
+                                                    size_t columns, size_t leading, size_t tile,
+                                                    size_t element_bytes);
+/** The tile in row `i` and column `j` of tiles; NULL beyond the edge. It lives as long as the matrix. */
+HEDDLE_TASK_API heddle_data_t* heddle_tile(heddle_tiles_t* tiles, size_t i, size_t j);
+/** How many rows and columns of tiles there are. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_count(heddle_tiles_t* tiles, size_t* rows, size_t* columns);
+/** Until no task that was inserted so far uses a tile. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_wait(heddle_tiles_t* tiles);
+HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_destroy(heddle_tiles_t* tiles);
+
+/* Tasks. */
+
+typedef enum {
+    HEDDLE_IN,     /**< reads */
+    HEDDLE_OUT,    /**< writes all of it, and does not look at what was there */
+    HEDDLE_INOUT,  /**< reads and writes */
+    HEDDLE_VALUE,  /**< a copy of `bytes` at `pointer`, taken now */
+    HEDDLE_SCRATCH /**< memory of `bytes` while the task runs, not initialised */
+} heddle_mode_t;
+
+typedef struct {
+    heddle_mode_t mode;
+    heddle_data_t* data; /**< of IN, OUT and INOUT */
+    const void* pointer; /**< of VALUE */
+    size_t bytes;        /**< of VALUE and SCRATCH */
+} heddle_argument_t;
+
+static inline heddle_argument_t heddle_in(heddle_data_t* data) {
+    heddle_argument_t argument = {HEDDLE_IN, data, NULL, 0};
+    return argument;
+}
+static inline heddle_argument_t heddle_out(heddle_data_t* data) {
+    heddle_argument_t argument = {HEDDLE_OUT, data, NULL, 0};
+    return argument;
+}
+static inline heddle_argument_t heddle_inout(heddle_data_t* data) {
+    heddle_argument_t argument = {HEDDLE_INOUT, data, NULL, 0};
+    return argument;
+}
+static inline heddle_argument_t heddle_value(const void* pointer, size_t bytes) {
+    heddle_argument_t argument = {HEDDLE_VALUE, NULL, pointer, bytes};
+    return argument;
+}
+static inline heddle_argument_t heddle_scratch(size_t bytes) {
+    heddle_argument_t argument = {HEDDLE_SCRATCH, NULL, NULL, bytes};
+    return argument;
+}
+
+/** A task's function. 0: done. Anything else: it failed, what it writes is not to be read, and tasks that
+ * would read it do not run. */
+typedef int (*heddle_function_t)(heddle_task_t* task);
+
+typedef struct {
+    int priority;     /**< higher ones first, among those that could run */
+    const char* name; /**< for traces and errors; must outlive the runtime (a literal), or NULL */
+} heddle_task_options_t;
+
+HEDDLE_TASK_API heddle_sequence_t* heddle_sequence_create(heddle_runtime_t* runtime);
+/** A task that calls `function`. The arguments are copied; `options` may be NULL. May run other tasks
+ * meanwhile, where many wait. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_insert(heddle_sequence_t* sequence, heddle_function_t function,
+                                                const heddle_argument_t* arguments, size_t count,
+                                                const heddle_task_options_t* options);
+/** Until all of its tasks so far have ended. FAILED: the first that failed, told once. INVALID in a task of
+ * this very sequence, which would wait for itself. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_wait(heddle_sequence_t* sequence);
+/** Waits, and tells as that does; then it is gone all the same, except where the answer is INVALID. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_destroy(heddle_sequence_t* sequence);
+
+/* In a task's function: its arguments by their place, from 0. What is asked wrongly is refused, and the task
+ * fails, whatever it returns. */
+
+HEDDLE_TASK_API size_t heddle_argument_count(const heddle_task_t* task);
+/** Of VALUE: copies its bytes, which must be as many. Of others: the address of the elements or the memory,
+ * `to` being a pointer and `bytes` its size. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_unpack(heddle_task_t* task, size_t index, void* to, size_t bytes);
+/** The elements of data and their shape; of VALUE and SCRATCH one column of bytes. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_unpack_view(heddle_task_t* task, size_t index, heddle_view_t* view);
+/** Says why it failed: `return heddle_task_fail(task, 7, "not positive definite");`. Returns `result`. */
+HEDDLE_TASK_API int heddle_task_fail(heddle_task_t* task, int result, const char* message);
+
+/* Waiting in a task without keeping its worker (heddle/pause.hpp). */
+
+/** For one block and one signal, in any order; after both it may be used again. */
+HEDDLE_TASK_API heddle_condition_t* heddle_condition_create(void);
+/** Nobody may be blocked on it. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_condition_destroy(heddle_condition_t* condition);
+/** Returns when it has been signalled, before or meanwhile. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_condition_block(heddle_condition_t* condition);
+HEDDLE_TASK_API heddle_task_ret_t heddle_condition_signal(heddle_condition_t* condition);
+
+/** Called again and again by workers that have nothing else to do, until it returns true. Must not block. */
+typedef bool (*heddle_polling_service_t)(void* data);
+/** Refused for a pair of service and data that is registered. `name` is for people. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_register_polling_service(heddle_runtime_t* runtime, const char* name,
+                                                                  heddle_polling_service_t service,
+                                                                  void* data);
+/** When it returns, the service is not being called with these data and never will be. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_unregister_polling_service(heddle_runtime_t* runtime,
+                                                                    heddle_polling_service_t service,
+                                                                    void* data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
