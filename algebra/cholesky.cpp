@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "algebra/cholesky_levels.hpp"
-#include "algebra/lapack.hpp"
+#include "algebra/task_inserter.hpp"
 #include "algebra/tile_kernels.hpp"
 #include "heddle/error.hpp"
 
@@ -23,53 +23,16 @@ void require_square(const TileMatrix<double>& a) {
                         a.rows(), a.columns()));
 }
 
-void ended(Progress* progress) {
-    if (progress != nullptr) progress->ended.fetch_add(1, std::memory_order_relaxed);
-}
-
-/// Tasks with a name and a priority, counted where somebody asks for progress.
-class Inserter {
-  public:
-    Inserter(Sequence& sequence, Progress* progress) : sequence_(sequence), progress_(progress) {
-        (void)lapack();  // missing: told here, and not by each task
-    }
-
-    template <class Function, class... Arguments>
-    void task(const char* name, int priority, Function function, Arguments... arguments) {
-        sequence_.insert(
-            {.priority = priority, .name = name},
-            [function, progress = progress_](auto&&... given) {
-                function(given...);
-                ended(progress);
-            },
-            arguments...);
-        if (progress_ != nullptr) progress_->inserted.fetch_add(1, std::memory_order_relaxed);
-    }
-
-  private:
-    Sequence& sequence_;
-    Progress* progress_;
-};
-
-/// `first` is the number, from 0, of the tile's first row in the matrix.
-void factor(View a, size_t first) {
-    const size_t failed = factor_tile(a);
-    if (failed > 0)
-        throw Error(ErrorCode::kBadInput,
-                    fmt::format("the matrix is not symmetric positive definite: pivot {} of its Cholesky "
-                                "factorisation is not positive",
-                                first + failed));
-}
-
 }  // namespace
 
 void cholesky_factor(Sequence& sequence, TileMatrix<double>& a, Progress* progress) {
     require_square(a);
-    Inserter insert(sequence, progress);
+    TaskInserter insert(sequence, progress);
     const size_t tiles = a.tile_rows();
     const CholeskyLevels levels(tiles);
     for (size_t k = 0; k < tiles; ++k) {
-        insert.task("potrf", levels.finish(k, k), factor, inout(a.tile(k, k)), value(k * a.tile_size()));
+        insert.task("potrf", levels.finish(k, k), factor_diagonal, inout(a.tile(k, k)),
+                    value(k * a.tile_size()));
         for (size_t i = k + 1; i < tiles; ++i)
             insert.task(
                 "trsm", levels.finish(i, k),
@@ -98,7 +61,7 @@ void cholesky_solve(Sequence& sequence, const TileMatrix<double>& l, TileMatrix<
             fmt::format("the right-hand side has {} rows in tiles of {}, the matrix {} in tiles of {}: "
                         "they must be equal",
                         b.rows(), b.tile_size(), l.rows(), l.tile_size()));
-    Inserter insert(sequence, progress);
+    TaskInserter insert(sequence, progress);
     const size_t tiles = l.tile_rows();
     // Rows to go, once forward and once back: what comes first in the order of insertion goes first.
     const auto level = [tiles](size_t passed) { return static_cast<int>(2 * tiles - passed); };

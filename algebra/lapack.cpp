@@ -38,6 +38,9 @@ std::string missing(void* library, Lapack& table) {
     has("dgemm_", table.dgemm);
     has("dsyrk_", table.dsyrk);
     has("dtrsm_", table.dtrsm);
+    has("dgeqrf_", table.dgeqrf);
+    has("dorgqr_", table.dorgqr);
+    has("dgesdd_", table.dgesdd);
     has("dpotrf_", table.dpotrf);
     has("dpotrs_", table.dpotrs);
     return name == nullptr ? "" : name;

@@ -24,6 +24,10 @@ struct Lapack {
                   double* c, Size ldc, size_t, size_t);
     void (*dtrsm)(Letter side, Letter triangle, Letter transpose, Letter diagonal, Size m, Size n, In alpha,
                   In a, Size lda, double* b, Size ldb, size_t, size_t, size_t, size_t);
+    void (*dgeqrf)(Size m, Size n, double* a, Size lda, double* tau, double* work, Size lwork, int* info);
+    void (*dorgqr)(Size m, Size n, Size k, double* a, Size lda, In tau, double* work, Size lwork, int* info);
+    void (*dgesdd)(Letter job, Size m, Size n, double* a, Size lda, double* s, double* u, Size ldu,
+                   double* vt, Size ldvt, double* work, Size lwork, int* iwork, int* info, size_t);
     void (*dpotrf)(Letter triangle, Size n, double* a, Size lda, int* info, size_t);
     void (*dpotrs)(Letter triangle, Size n, Size columns, In a, Size lda, double* b, Size ldb, int* info,
                    size_t);
