@@ -114,6 +114,14 @@ int activated_socket() {
     const char* pid = std::getenv("LISTEN_PID");
     const char* count = std::getenv("LISTEN_FDS");
     if (pid == nullptr || count == nullptr || std::atoi(pid) != ::getpid() || std::atoi(count) < 1) return -1;
+    int type = 0, listens = 0;
+    socklen_t size = sizeof type;
+    if (::getsockopt(3, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET ||
+        ::getsockopt(3, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "descriptor 3, which LISTEN_FDS announces, is no listening SOCK_SEQPACKET socket; systemd "
+            "makes one for ListenSequentialPacket= in heddled.socket");
     ::fcntl(3, F_SETFD, FD_CLOEXEC);
     ::fcntl(3, F_SETFL, O_NONBLOCK);
     return 3;
