@@ -90,6 +90,7 @@ class Scalar : public Data {
     static_assert(std::is_trivially_copyable_v<T>);
 
   public:
+    using Element = T;
     using View = T&;
     using ConstView = const T&;
 
@@ -119,6 +120,7 @@ class Vector : public Data {
     static_assert(std::is_trivially_copyable_v<T>);
 
   public:
+    using Element = T;
     using View = std::span<T>;
     using ConstView = std::span<const T>;
 
@@ -145,6 +147,7 @@ class Matrix : public Data {
     static_assert(std::is_trivially_copyable_v<T>);
 
   public:
+    using Element = T;
     using View = MatrixView<T>;
     using ConstView = MatrixView<const T>;
 

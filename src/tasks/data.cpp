@@ -72,6 +72,7 @@ void DataHandle::wait() const {
     const DataView* data[] = {view_};
     const AccessMode modes[] = {AccessMode::kOut};
     Insertion follower(*sequence, {[](void*, BodyAction) {}, 0, 1, true});
+    follower.look_on();
     follower.commit(data, modes, nullptr);
     state.runtime.wait(*sequence);
 }

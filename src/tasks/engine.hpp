@@ -85,6 +85,9 @@ class Engine {
     /// There is a polling service now, where there was none.
     virtual void services_arrived() {}
 
+    /// Does it try to have tasks with a Placement run there? Otherwise, and always where they must, a thread
+    /// that runs one is moved.
+    [[nodiscard]] virtual bool goes_near() const { return false; }
     /// Can it pause a task, so that the thread goes on with others?
     [[nodiscard]] virtual bool suspends() const { return false; }
     /// In a task: pauses it as wait_for_wake() says.

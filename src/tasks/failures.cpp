@@ -9,7 +9,9 @@ namespace heddle {
 
 void Failures::mark(Task& task, uint64_t failure) noexcept {
     for (uint32_t i = 0; i < task.accesses; ++i)
-        if (Access& access = *task.access(i); access.mode != AccessMode::kIn)
+        // Others add to the same data beside one that reduces, and may have failed.
+        if (const Access& access = *task.access(i);
+            access.mode != AccessMode::kIn && (access.mode != AccessMode::kRedux || failure != 0))
             access.data->failure.store(failure, std::memory_order_relaxed);
 }
 
@@ -38,16 +40,17 @@ void Failures::failed(Task& task, std::exception_ptr error) noexcept {
     mark(task, note(task.sequence, std::move(error)));
 }
 
-bool Failures::cancels(Task& task) noexcept {
+bool Failures::cancels(Task& task, std::exception_ptr& why) noexcept {
     const std::lock_guard guard(mutex_);
     for (uint32_t i = 0; i < task.accesses; ++i) {
         const Access& access = *task.access(i);
         if (access.mode == AccessMode::kOut) continue;
         const Failure* failure = find(access.data->failure.load(std::memory_order_relaxed));
         if (failure == nullptr) continue;
+        why = failure->error;
         const bool of_another = std::ranges::none_of(
             failures_, [&](const Failure& other) { return other.sequence == task.sequence; });
-        mark(task, of_another ? note(task.sequence, failure->error) : failure->id);
+        mark(task, of_another ? note(task.sequence, why) : failure->id);
         return true;
     }
     return false;

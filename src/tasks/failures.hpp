@@ -26,8 +26,8 @@ class Failures {
     /// told as std::bad_alloc.
     void failed(Task& task, std::exception_ptr error) noexcept;
     /// True: the task reads something that was not written, and is not to run; so what it writes is not
-    /// either.
-    [[nodiscard]] bool cancels(Task& task) noexcept;
+    /// either. `why` is then the error.
+    [[nodiscard]] bool cancels(Task& task, std::exception_ptr& why) noexcept;
     /// The task has run: what it has written whole is good again.
     static void healed(Task& task) noexcept;
 

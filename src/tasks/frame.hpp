@@ -12,12 +12,14 @@
 namespace heddle {
 
 class Domain;
+class TaskPlace;
 
 struct TaskFrame {
     Task* task;
     detail::RuntimeState* runtime;
     TaskFrame* below;                  ///< runs on the same stack, and goes on after this one
     std::shared_ptr<Domain> children;  ///< made with the first sequence in it
+    TaskPlace* place = nullptr;        ///< where the thread was moved for it
 };
 
 /// Null outside of tasks. Never inlined: what is thread-local must be looked up anew after a pause.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "tasks/data_state.hpp"
 
@@ -20,7 +21,17 @@ bool link(const TaskRef& before, Edge& edge, Task& task) noexcept {
     return true;
 }
 
+/// May it be done beside others of its kind?
+bool goes_beside(AccessMode mode) noexcept {
+    return mode != AccessMode::kOut && mode != AccessMode::kInOut;
+}
+
 }  // namespace
+
+void LastUses::change_kind(AccessMode to) noexcept {
+    if (sharing != nullptr && sharing->groups != nullptr) sharing->groups->open = false;
+    kind = to;
+}
 
 void LastUses::make_room(size_t count) {
     if (readers.size() + count <= readers.capacity()) return;
@@ -33,16 +44,24 @@ LastUses& Domain::of(DataState& data) {
     return parent_ == nullptr ? data.uses : uses_[&data];
 }
 
-bool Graph::add(Task& task, Domain& domain) {
+LastUses& Domain::known(DataState& data) noexcept {
+    return parent_ == nullptr ? data.uses : uses_.find(&data)->second;
+}
+
+bool Graph::add(TaskMemory::Cache& cache, Task& task, Domain& domain) {
     const std::lock_guard guard(lock_);
     // What may fail comes first.
     const uint32_t accesses = task.accesses;
     int32_t most = 0;  // predecessors that it can have
     for (uint32_t i = 0; i < accesses; ++i) {
-        LastUses& uses = domain.of(*task.access(i)->data);
-        const bool reads = task.access(i)->mode == AccessMode::kIn;
-        if (reads) uses.make_room(accesses);
-        most += reads || uses.readers.empty() ? 1 : static_cast<int32_t>(uses.readers.size());
+        const Access& access = *task.access(i);
+        LastUses& uses = domain.of(*access.data);
+        const bool beside = goes_beside(access.mode);
+        if (beside) {
+            if (access.mode != uses.kind || access.mode == AccessMode::kRedux) prepare(cache, access, uses);
+            uses.make_room(accesses);
+        }
+        most += beside || uses.readers.empty() ? 1 : static_cast<int32_t>(uses.readers.size());
     }
     task.id = ++last_id_;
     // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record
@@ -61,12 +80,13 @@ bool Graph::add(Task& task, Domain& domain) {
 
 int Graph::follow(Task& task, Access& access, LastUses& uses) noexcept {
     const TaskRef self{&task, task.id, &access};
-    const bool reads = access.mode == AccessMode::kIn;  // the last link may be the end of the access
+    const bool beside = goes_beside(access.mode);  // the last link may be the end of the access
+    if (access.mode == AccessMode::kRedux) enter_group(access, *uses.sharing);
     int before = 0;
-    const bool follows_writer = reads || uses.readers.empty();
+    const bool follows_writer = beside || uses.readers.empty();
     if (follows_writer && uses.writer.task != &task && uses.writer.live())
         before += link(uses.writer, access.in, task);
-    if (reads) {
+    if (beside) {
         uses.readers.push_back(self);
         return before;
     }
@@ -74,7 +94,67 @@ int Graph::follow(Task& task, Access& access, LastUses& uses) noexcept {
         if (reader.task != &task && reader.live()) before += link(reader, reader.access->out, task);
     uses.readers.clear();
     uses.writer = self;
+    if (uses.kind != AccessMode::kIn) uses.change_kind(AccessMode::kIn);
     return before;
+}
+
+/// An access that goes beside others, but not beside those of the last kind.
+void Graph::prepare(TaskMemory::Cache& cache, const Access& access, LastUses& uses) {
+    if (access.mode != AccessMode::kIn && uses.sharing == nullptr) uses.sharing = std::make_unique<Sharing>();
+    bool other = access.mode != uses.kind;
+    if (access.mode == AccessMode::kRedux) {
+        Sharing& sharing = *uses.sharing;
+        const ReduxGroup* newest = sharing.groups.get();
+        if (newest == nullptr || !newest->open || newest->reduction != access.reduction)
+            if (sharing.spare == nullptr) sharing.spare = std::make_unique<ReduxGroup>();
+        if (newest != nullptr && newest->open && newest->reduction != access.reduction) other = true;
+    }
+    if (!other) return;
+    if (!uses.readers.empty()) join(cache, uses);
+    uses.change_kind(access.mode);
+}
+
+/// Puts a task behind all of `uses.readers`, which is then the writer that others follow.
+void Graph::join(TaskMemory::Cache& cache, LastUses& uses) {
+    Task& task = memory_.allocate(cache, sizeof(Task) + Task::closure_at(1));
+    Access& access = *task.access(0);
+    access.data = nullptr;
+    access.mode = AccessMode::kOut;
+    task.accesses = 1;
+    task.priority = 0;
+    task.special = kJoins;
+    task.trivial = true;
+    task.sequence = nullptr;
+    task.body = nullptr;
+    task.id = ++last_id_;
+    const auto most = static_cast<int32_t>(uses.readers.size());
+    task.waits_for.store(most + 1, std::memory_order_relaxed);  // and for the end of this function
+    task.successors.store(nullptr, std::memory_order_relaxed);
+    int32_t before = 0;
+    for (const TaskRef& reader : uses.readers)
+        if (reader.live()) before += link(reader, reader.access->out, task);
+    uses.readers.clear();
+    uses.writer = {&task, task.id, &access};
+    const int32_t off = most - before + 1;
+    if (task.waits_for.fetch_sub(off, std::memory_order_acq_rel) != off) return;
+    (void)finish(task);  // all have ended, and nobody can follow it while this function has the lock
+    memory_.free(cache, task);
+}
+
+bool Graph::admit(TaskMemory::Cache& cache, Task& task, Task*& next) noexcept {
+    if ((task.special & kJoins) != 0) {
+        Task* after = finish(task);
+        memory_.free(cache, task);
+        while (after != nullptr) {
+            Task& one = *std::exchange(after, after->next);
+            one.next = std::exchange(next, &one);
+        }
+        return false;
+    }
+    if ((task.special & kCommutes) == 0) return true;
+    task.waits_for.store(0, std::memory_order_relaxed);
+    const std::lock_guard guard(lock_);
+    return take_turns(task);
 }
 
 Task* Graph::finish(Task& task) noexcept {
@@ -85,7 +165,10 @@ Task* Graph::finish(Task& task) noexcept {
     while (edge != nullptr) {
         Task& next = *edge->to;
         edge = edge->next;  // before the decrement: the edge may lie in that task, which may then run and end
-        if (next.waits_for.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+        // One: all others have ended, or whoever adds the task has seen that they had; nobody else counts it.
+        if (next.waits_for.load(std::memory_order_acquire) != 1 &&
+            next.waits_for.fetch_sub(1, std::memory_order_acq_rel) != 1)
+            continue;
         next.next = ready;
         ready = &next;
     }

@@ -3,8 +3,11 @@
 // One for a runtime; engines without a graph of their own stand on it. Any thread adds, one at a time under a
 // short lock: between two tasks that share several data there is one order, never two. Ending a task takes no
 // lock. What orders tasks: a reader follows the last writer; a writer follows all readers since the last
-// writer, or that writer. Data are looked up in a Domain: that of the tasks that no task inserted, and one
-// for the children of each task, who are ordered among themselves alone.
+// writer, or that writer. Tasks that commute(), or redux() by the same function, are like readers among
+// themselves (sharing.hpp has what else they need); between those and readers stands a join, a task without a
+// body, so that each of the ones follows all of the others by one edge. Data are looked up in a Domain: that
+// of the tasks that no task inserted, and one for the children of each task, who are ordered among themselves
+// alone.
 #pragma once
 
 #include <memory>
@@ -12,17 +15,22 @@
 #include <vector>
 
 #include "cores/short_lock.hpp"
-#include "tasks/task.hpp"
+#include "tasks/sharing.hpp"
+#include "tasks/task_memory.hpp"
 
 namespace heddle {
 
 /// Who used a datum last, in one domain.
 struct LastUses {
     TaskRef writer;
-    std::vector<TaskRef> readers;  ///< since that writer
+    std::vector<TaskRef> readers;           ///< since that writer
+    AccessMode kind = AccessMode::kIn;      ///< of those; they are all of one
+    std::unique_ptr<Sharing> sharing = {};  ///< made with the first task that commutes or reduces
 
     /// Room for so many more readers; those that have ended make it.
     void make_room(size_t count);
+    /// With no readers any more.
+    void change_kind(AccessMode to) noexcept;
 };
 
 class Domain {
@@ -32,6 +40,8 @@ class Domain {
     [[nodiscard]] SequenceState* parent() const { return parent_; }
     /// Under the graph's lock. Throws std::bad_alloc.
     [[nodiscard]] LastUses& of(DataState& data);
+    /// The same for a datum that a task of this domain uses.
+    [[nodiscard]] LastUses& known(DataState& data) noexcept;
 
   private:
     SequenceState* parent_;
@@ -40,17 +50,47 @@ class Domain {
 
 class Graph {
   public:
-    /// Enters a task with accesses. True: it may run now; otherwise finish() of another task returns it.
-    /// Throws std::bad_alloc, and has then done nothing.
-    [[nodiscard]] bool add(Task& task, Domain& domain);
-    /// The task has run. Returns those that were waiting for it alone, linked by `next`.
+    /// Joins are records of this memory.
+    explicit Graph(TaskMemory& memory) : memory_(memory) {}
+
+    /// Enters a task with accesses. True: nothing is before it; otherwise finish() of another task returns
+    /// it. Throws std::bad_alloc, and has then done nothing.
+    [[nodiscard]] bool add(TaskMemory::Cache& cache, Task& task, Domain& domain);
+    /// The task has run. Returns those that were waiting for it alone, linked by `next`. Of these admit()
+    /// says who may run.
     [[nodiscard]] static Task* finish(Task& task) noexcept;
 
-  private:
-    [[nodiscard]] static int follow(Task& task, Access& access, LastUses& uses) noexcept;
+    /// For a task with a special before which nothing is: may it run? False: it waits for its turn, and
+    /// end_turns() will return it; or it was a join, and those that come after it were put into `next`.
+    [[nodiscard]] bool admit(TaskMemory::Cache& cache, Task& task, Task*& next) noexcept;
+    /// A task that commutes has run. Returns those that have all their turns now, linked by `next`.
+    [[nodiscard]] Task* end_turns(Task& task) noexcept;
 
+    /// For engines that order tasks themselves: each that reduces is a group of its own. Throws
+    /// std::bad_alloc.
+    void reduce_alone(Task& task);
+    /// Before a task that reduces runs, or is cancelled.
+    static void begin_reducing(Task& task) noexcept;
+    /// For a task that runs, in an access with redux(): a copy that nobody else uses, as others left it or
+    /// newly filled with the neutral element. Throws kLimit.
+    [[nodiscard]] const detail::DataView& private_copy(Task& task, Access& access,
+                                                       const detail::Reduction& reduction,
+                                                       const void* neutral);
+    /// A task that reduces has run, or never will. The last of its group combines what all have done into the
+    /// data; throws what the function throws.
+    void end_reducing(Task& task);
+
+  private:
+    [[nodiscard]] int follow(Task& task, Access& access, LastUses& uses) noexcept;
+    void prepare(TaskMemory::Cache& cache, const Access& access, LastUses& uses);
+    void join(TaskMemory::Cache& cache, LastUses& uses);
+    void enter_group(Access& access, Sharing& sharing) noexcept;
+    [[nodiscard]] static bool take_turns(Task& task) noexcept;
+
+    TaskMemory& memory_;
     ShortLock lock_;
     uint64_t last_id_ = 0;
+    uint32_t last_group_ = 0;
 };
 
 }  // namespace heddle

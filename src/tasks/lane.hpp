@@ -23,6 +23,8 @@ struct alignas(64) Lane {
     SequenceState* finishing = nullptr;
     uint32_t finished = 0;
     uint32_t index = 0;
+    /// Where the engine has bound the thread, or -1; a hint for who has a task that shall run there.
+    std::atomic<int> cpu{-1};
     std::atomic<bool> in_engine{false};  ///< the thread may be in the engine; read by who switches it
 };
 

@@ -1,6 +1,7 @@
 #include "tasks/runtime_state.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "cores/component_cpus.hpp"
@@ -132,17 +133,35 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     SequenceState& sequence = *task.sequence;
     const uint64_t number = sequence.inserted.fetch_add(1, std::memory_order_relaxed);
     try {
-        if (engine->own_graph() && sequence.domain->parent() == nullptr) {
-            engine->insert(lane, task);
-        } else if (task.accesses == 0 || graph.add(task, *sequence.domain)) {
-            make_ready(lane, task);
-        }
+        if (engine->own_graph() && sequence.domain->parent() == nullptr)
+            insert_into_engine(lane, task);
+        else if (task.accesses == 0 || graph.add(lane.records, task, *sequence.domain))
+            could_run(lane, task);
     } catch (...) {
         sequence.inserted.fetch_sub(1, std::memory_order_relaxed);
         engine->notify();
         throw;
     }
     if (number % kLookEvery == 0) help_if_far_ahead(lane, sequence);
+}
+
+/// Its graph takes commute() and redux() for inout(): one task after the other, which is an order, too.
+void RuntimeState::insert_into_engine(Lane& lane, Task& task) {
+    task.special &= static_cast<uint8_t>(~kCommutes);
+    if ((task.special & kReduces) == 0) return engine->insert(lane, task);
+    graph.reduce_alone(task);
+    try {
+        engine->insert(lane, task);
+    } catch (...) {
+        graph.end_reducing(task);
+        throw;
+    }
+}
+
+/// Nothing is before it any more.
+void RuntimeState::could_run(Lane& lane, Task& task) noexcept {
+    Task* none = nullptr;
+    if (task.special == 0 || graph.admit(lane.records, task, none)) make_ready(lane, task);
 }
 
 void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
@@ -165,12 +184,16 @@ void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
 }
 
 Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
-    if (!failures.any() || !failures.cancels(task)) {
-        TaskFrame frame{&task, this, nullptr, nullptr};
+    if ((task.special & kReduces) != 0) Graph::begin_reducing(task);
+    if (!failures.any() || !cancelled(task)) {
+        TaskFrame frame{&task, this, nullptr, nullptr, nullptr};
         frame.below = exchange_frame(&frame);
         try {
-            task.body(task.closure(), BodyAction::kRun);
-            if (failures.any()) Failures::healed(task);
+            if ((task.special & kPlaced) == 0)
+                task.body(task.closure(), BodyAction::kRun);
+            else
+                run_in_place(frame);
+            if (failures.any() && (task.special & kLooksOn) == 0) Failures::healed(task);
         } catch (...) {
             failures.failed(task, std::current_exception());
         }
@@ -179,19 +202,59 @@ Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
         lane = lane_if_any(*lanes);
     }
     if (!task.trivial) task.body(task.closure(), BodyAction::kDestroy);
+    Task* turns = task.special == 0 ? nullptr : end_special(task);
     SequenceState& sequence = *task.sequence;
     Task* next = Graph::finish(task);
     memory.free(lane->records, task);
     count(*lane, sequence);
     Task* continuation = nullptr;
-    while (next != nullptr) {
-        Task& one = *std::exchange(next, next->next);
-        if (continuation == nullptr && one.priority == 0)
+    const auto ready = [&](Task& one) {
+        if (continuation == nullptr && one.priority == 0 && (one.special & kPlaced) == 0)
             continuation = &one;
         else
             make_ready(*lane, one);
+    };
+    while (next != nullptr) {
+        Task& one = *std::exchange(next, next->next);
+        if (one.special == 0 || graph.admit(lane->records, one, next)) ready(one);
     }
+    while (turns != nullptr) ready(*std::exchange(turns, turns->next));
     return continuation;
+}
+
+void RuntimeState::run_in_place(TaskFrame& frame) {
+    Task& task = *frame.task;
+    const Placement& placement = *task.notes().placement;
+    std::optional<TaskPlace> place;
+    if (!machine.synthetic() && (placement.must || !engine->goes_near())) {
+        place.emplace(placement);
+        frame.place = &*place;
+    }
+    task.body(task.closure(), BodyAction::kRun);
+}
+
+/// It reads what was not written.
+bool RuntimeState::cancelled(Task& task) noexcept {
+    std::exception_ptr why;
+    if (!failures.cancels(task, why)) return false;
+    if ((task.special & kToldOfCancel) == 0) return true;
+    try {
+        std::rethrow_exception(why);
+    } catch (...) {
+        task.body(task.closure(), BodyAction::kCancel);
+    }
+    return true;
+}
+
+Task* RuntimeState::end_special(Task& task) noexcept {
+    if ((task.special & kReduces) != 0) {
+        try {
+            graph.end_reducing(task);
+        } catch (...) {
+            failures.failed(task, std::current_exception());
+        }
+    }
+    return (task.special & kCommutes) != 0 ? graph.end_turns(task) : nullptr;
 }
 
 void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {
@@ -267,9 +330,15 @@ void RuntimeState::pause_until_done(SequenceState& sequence) {
 void RuntimeState::wait_until_done(SequenceState& sequence) {
     const TaskFrame* frame = current_frame();
     if (frame != nullptr && frame->runtime->engine->suspends()) return pause_until_done(sequence);
+    wait_until([&] { return sequence.done(); });
+}
+
+void RuntimeState::wait_until(const std::function<bool()>& reached) {
     Lane& own = lane();
     const InEngine inside(*this, own);
-    engine->wait_until(own, [&] { return sequence.done(); });
+    const TaskFrame* frame = current_frame();
+    const TaskPlace::Away away(frame == nullptr ? nullptr : frame->place);
+    engine->wait_until(own, reached);
 }
 
 void RuntimeState::wait(SequenceState& sequence) {

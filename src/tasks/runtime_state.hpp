@@ -19,6 +19,7 @@
 #include "tasks/lane.hpp"
 #include "tasks/reactor.hpp"
 #include "tasks/task_memory.hpp"
+#include "tasks/task_place.hpp"
 
 namespace heddle::detail {
 
@@ -50,6 +51,11 @@ struct RuntimeState final : EngineHost {
     /// Where tasks that the calling thread inserts into a new sequence are ordered.
     [[nodiscard]] std::shared_ptr<Domain> domain_here();
 
+    /// Null where the task may run anywhere; throws as Placements::find().
+    [[nodiscard]] const Placement* placement_for(const TaskOptions& options) {
+        const bool anywhere = !options.cpus && options.near.kind() == Near::Kind::kNothing;
+        return anywhere ? nullptr : placements.find(options, machine, cpus);
+    }
     /// Counts a task in and hands it to the graph or the engine. Throws std::bad_alloc; it is not counted
     /// then.
     void commit(Lane& lane, Task& task);
@@ -66,6 +72,9 @@ struct RuntimeState final : EngineHost {
 
     void wait(SequenceState& sequence);
     void wait_all();
+    /// In a thread or in a task of an engine that cannot pause it. Whoever makes `reached` true tells the
+    /// engine by notify().
+    void wait_until(const std::function<bool()>& reached);
     void switch_engine(std::string_view name);
 
     void add_service(const std::string& name, PollingService service, void* data);
@@ -76,8 +85,9 @@ struct RuntimeState final : EngineHost {
     const CpuSet cpus;
     const int workers;
     TaskMemory memory;
-    Graph graph;
+    Graph graph{memory};
     Failures failures;
+    Placements placements;
     PollingServices polling;
     Reactor reactor;
     std::shared_ptr<Domain> root;
@@ -97,6 +107,11 @@ struct RuntimeState final : EngineHost {
     };
     [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
+    void insert_into_engine(Lane& lane, Task& task);
+    void could_run(Lane& lane, Task& task) noexcept;
+    void run_in_place(TaskFrame& frame);
+    [[nodiscard]] bool cancelled(Task& task) noexcept;
+    [[nodiscard]] Task* end_special(Task& task) noexcept;
     void make_ready(Lane& lane, Task& task) noexcept;
     void start_engine(const EngineFactory& wanted);
     void stop_engine();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <new>
 
 #include "heddle/error.hpp"
@@ -27,6 +28,29 @@ void Sequence::wait() {
 }
 
 namespace detail {
+namespace {
+
+void mark_special(Task& task, uint32_t index, const Reduction* const* reductions) {
+    Access& access = *task.access(index);
+    if (access.mode == AccessMode::kRedux) {
+        access.reduction = reductions[index];
+        task.special |= kReduces;
+    } else {
+        task.special |= kCommutes;
+    }
+}
+
+void refuse_data_named_twice(Task& task) {
+    for (uint32_t i = 0; i < task.accesses; ++i)
+        for (uint32_t k = 0; k < i; ++k)
+            if (task.access(i)->data == task.access(k)->data &&
+                std::max(task.access(i)->mode, task.access(k)->mode) > AccessMode::kInOut)
+                throw Error(
+                    ErrorCode::kInvalidArgument,
+                    "a task named the same data twice, once with commute() or redux(): name them once");
+}
+
+}  // namespace
 
 Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence_(sequence) {
     RuntimeState& runtime = sequence.runtime;
@@ -35,35 +59,41 @@ Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence
     task.body = shape.body;
     task.accesses = shape.accesses;
     task.trivial = shape.trivial;
+    task.special = static_cast<uint8_t>(shape.told_of_cancel ? kToldOfCancel : Special{});
     task.sequence = &sequence;
     task.next = nullptr;
     task_ = &task;
     closure_ = task.closure();
 }
 
-void Insertion::commit(const DataView* const* data, const AccessMode* modes, const TaskOptions* options) {
+void Insertion::look_on() noexcept {
+    static_cast<Task*>(task_)->special |= kLooksOn;
+}
+
+void Insertion::commit(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
+                       const Reduction* const* reductions) {
     Task& task = *static_cast<Task*>(task_);
-    RuntimeState& runtime = sequence_.runtime;
-    for (uint32_t i = 0; i < task.accesses; ++i) {
-        DataState& state = DataState::of(*data[i]);
-        if (&state.runtime != &runtime) {
-            if (!task.trivial) task.body(closure_, BodyAction::kDestroy);
-            throw Error(ErrorCode::kInvalidArgument,
-                        "a task was given data of another runtime: data belong to the runtime that they were "
-                        "made with");
-        }
-        Access& access = *task.access(i);
-        access.data = &state;
-        access.mode = modes[i];
-    }
-    task.named = options != nullptr;
-    task.priority = 0;
-    if (options != nullptr) {
-        task.options() = *options;
-        task.priority = options->priority;
-    }
     try {
-        runtime.commit(runtime.lane(), task);
+        for (uint32_t i = 0; i < task.accesses; ++i) {
+            DataState& state = DataState::of(*data[i]);
+            if (&state.runtime != &sequence_.runtime)
+                throw Error(ErrorCode::kInvalidArgument,
+                            "a task was given data of another runtime: data belong to the runtime that they "
+                            "were made with");
+            Access& access = *task.access(i);
+            access.data = &state;
+            access.mode = modes[i];
+            if (modes[i] > AccessMode::kInOut) mark_special(task, i, reductions);
+        }
+        task.named = options != nullptr;
+        task.priority = 0;
+        if (options != nullptr) {
+            task.priority = options->priority;
+            task.notes() = {options->name, sequence_.runtime.placement_for(*options)};
+            if (task.notes().placement != nullptr) task.special |= kPlaced;
+        }
+        if ((task.special & (kCommutes | kReduces)) != 0) refuse_data_named_twice(task);
+        sequence_.runtime.commit(sequence_.runtime.lane(), task);
     } catch (...) {
         if (!task.trivial) task.body(closure_, BodyAction::kDestroy);
         throw;

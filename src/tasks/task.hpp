@@ -1,6 +1,6 @@
 // Task: one insertion, from its allocation to its end; and what orders it among others.
 //
-// A record of TaskMemory: this header, then its accesses, options and closure. Who inserts writes it until
+// A record of TaskMemory: this header, then its accesses, notes and closure. Who inserts writes it until
 // commit; from then on it is the graph's, then the engine's that runs it, then free again. The memory of a
 // record stays a record of the same size for the life of its runtime, so that references to tasks that have
 // ended may be looked at (TaskRef).
@@ -15,6 +15,8 @@
 namespace heddle {
 
 struct DataState;
+struct Placement;
+struct PrivateCopy;
 struct Task;
 using detail::SequenceState;
 
@@ -29,8 +31,30 @@ struct Edge {
 /// list, for the writer that follows this reader. No access has more than one of each.
 struct Access {
     DataState* data;
-    Edge in, out;
+    union {
+        Edge in;                             ///< from the graph's look at it until the task could run
+        const detail::Reduction* reduction;  ///< before that, with redux()
+        PrivateCopy* copy;                   ///< and while it runs
+    };
+    Edge out;
     AccessMode mode;
+    uint32_t group;  ///< with redux(): ReduxGroup::number
+};
+
+/// What few tasks are, in Task::special: others are asked once whether they are anything of it.
+enum Special : uint8_t {
+    kCommutes = 1,      ///< needs its turn with data, when nothing is before it any more
+    kReduces = 2,       ///< has private copies of data
+    kJoins = 4,         ///< of the graph's own: runs nothing, stands between those before and those after it
+    kToldOfCancel = 8,  ///< its body wants BodyAction::kCancel
+    kLooksOn = 16,      ///< writes nothing, whatever its accesses say: it only follows
+    kPlaced = 32,       ///< has a Placement
+};
+
+/// What is kept of TaskOptions.
+struct TaskNotes {
+    const char* name;
+    const Placement* placement;  ///< with kPlaced
 };
 
 struct alignas(64) Task {
@@ -47,7 +71,8 @@ struct alignas(64) Task {
     uint32_t accesses = 0;
     uint8_t size_class = 0;
     bool trivial = true;
-    bool named = false;  ///< has TaskOptions behind its accesses
+    bool named = false;   ///< has TaskNotes behind its accesses
+    uint8_t special = 0;  ///< of Special
     union {
         SequenceState* sequence = nullptr;
         Task* next_chain;  ///< in TaskMemory: of the first record of a chain
@@ -60,10 +85,10 @@ struct alignas(64) Task {
     [[nodiscard]] Access* access(uint32_t index) { return reinterpret_cast<Access*>(this + 1) + index; }
     /// Where the closure of a task with so many accesses begins, from the end of this header.
     [[nodiscard]] static size_t closure_at(uint32_t accesses) {
-        return (accesses * sizeof(Access) + sizeof(TaskOptions) + 15) / 16 * 16;
+        return (accesses * sizeof(Access) + sizeof(TaskNotes) + 15) / 16 * 16;
     }
     [[nodiscard]] void* closure() { return reinterpret_cast<std::byte*>(this + 1) + closure_at(accesses); }
-    [[nodiscard]] TaskOptions& options() { return *reinterpret_cast<TaskOptions*>(access(accesses)); }
+    [[nodiscard]] TaskNotes& notes() { return *reinterpret_cast<TaskNotes*>(access(accesses)); }
 };
 static_assert(sizeof(Task) == 64);
 

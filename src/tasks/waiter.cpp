@@ -36,6 +36,7 @@ void wait_for_wake(Publish publish, Wakes by) {
     if (frame == nullptr) return sleep();
     Engine& engine = *frame->runtime->engine;
     try {
+        const TaskPlace::Away away(frame->place);
         if (engine.suspends())
             engine.suspend(publish);
         else

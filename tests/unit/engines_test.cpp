@@ -18,6 +18,7 @@
 #include "heddle/pause.hpp"
 #include "support/engines.hpp"
 #include "support/sanitized.hpp"
+#include "support/seeds.hpp"
 
 namespace heddle {
 namespace {
@@ -38,8 +39,12 @@ class RandomProgram {
     explicit RandomProgram(uint64_t seed) : random_(seed) {
         for (Step& step : steps_) {
             step.number = random_();
-            for (size_t& datum : step.data) datum = random_() % kData;
-            step.shape = random_() % 4;
+            for (size_t i = 0; i < step.data.size(); ++i) {
+                const auto before = std::span(step.data).first(i);
+                do step.data[i] = random_() % kData;
+                while (std::ranges::find(before, step.data[i]) != before.end());
+            }
+            step.shape = random_() % 7;
             step.priority = random_() % 8 == 0 ? static_cast<int>(random_() % 5) - 2 : 0;
         }
     }
@@ -52,6 +57,9 @@ class RandomProgram {
             if (step.shape == 1) values[a] = step.number;
             if (step.shape == 2) grow(step.number, values[a]);
             if (step.shape == 3) mix(step.number, values[b], values[b], values[c]);
+            if (step.shape == 4) values[a] += step.number;
+            if (step.shape == 5) values[a] += step.number;
+            if (step.shape == 6) values[b] += values[a] ^ step.number, values[c] += step.number;
         }
         return values;
     }
@@ -77,6 +85,14 @@ class RandomProgram {
                 sequence.insert(
                     options, [](uint64_t n, const uint64_t& x, uint64_t& z) { mix(n, x, x, z); },
                     value(step.number), in(data[b]), inout(data[c]));
+            const auto add = [](uint64_t n, uint64_t& x) { x += n; };
+            if (step.shape == 4) sequence.insert(options, add, value(step.number), commute(data[a]));
+            if (step.shape == 5) sequence.insert(options, add, value(step.number), redux(data[a]));
+            if (step.shape == 6)
+                sequence.insert(
+                    options,
+                    [](uint64_t n, const uint64_t& x, uint64_t& y, uint64_t& z) { y += x ^ n, z += n; },
+                    value(step.number), in(data[a]), commute(data[b]), redux(data[c]));
         }
         Values values{};
         for (size_t i = 0; i < kData; ++i) values[i] = data[i].get();
@@ -101,8 +117,8 @@ class RandomProgram {
 
 TEST_P(EngineTest, RandomProgramsGiveTheSequentialResult) {
     Runtime runtime(options());
-    const uint64_t seeds = test::kSanitized ? 50 : 1'000;
-    for (uint64_t seed = 0; seed < seeds; ++seed) {
+    const auto [first, count] = test::seeds(test::kSanitized ? 50 : 1'000);
+    for (uint64_t seed = first; seed < first + count; ++seed) {
         const RandomProgram program(seed);
         ASSERT_EQ(program.as_tasks(runtime), program.one_after_the_other()) << "seed " << seed;
     }

@@ -119,6 +119,17 @@ TEST_P(TaskTest, AnErrorReachesTheSequencesThatItConcerns) {
     EXPECT_EQ(b.get(), 7);
 }
 
+TEST_P(TaskTest, ToWaitForDataDoesNotMakeThemGood) {
+    Scalar<int> a(runtime_);
+    std::atomic<bool> read{false};
+    Sequence sequence(runtime_);
+    sequence.insert([](int&) { throw std::runtime_error("torn"); }, out(a));
+    a.wait();
+    sequence.insert([&](const int&) { read = true; }, in(a));
+    EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<std::runtime_error>(HasSubstr("torn")));
+    EXPECT_FALSE(read);
+}
+
 TEST_P(TaskTest, TasksInsertTasksAndWaitForThem) {
     Vector<long> parts(runtime_, 64);
     Scalar<long> total(runtime_);

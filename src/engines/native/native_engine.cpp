@@ -8,6 +8,7 @@
 #include "base/full_fence.hpp"
 #include "cores/futex.hpp"
 #include "engines/native/waiter_place.hpp"
+#include "tasks/task_place.hpp"
 
 namespace heddle {
 namespace {
@@ -57,8 +58,20 @@ void NativeEngine::ready(Lane& lane, Task& task) {
     if (task.priority != 0)
         urgent_.push(task);
     else
-        lane.queue.push(task);
+        lane_for(lane, task).queue.push(task);
     announce();
+}
+
+/// A task that shall run somewhere lies in the queue of a worker there, if there is one; others may steal it.
+Lane& NativeEngine::lane_for(Lane& own, Task& task) noexcept {
+    if ((task.special & kPlaced) == 0) return own;
+    const CpuSet& cpus = task.notes().placement->cpus;
+    const uint32_t lanes = host_.all_lanes().size();
+    for (uint32_t i = 0; i < lanes; ++i) {
+        Lane& lane = host_.all_lanes()[(own.index + i) % lanes];
+        if (cpus.contains(lane.cpu.load(std::memory_order_relaxed))) return lane;
+    }
+    return own;
 }
 
 void NativeEngine::announce() {
@@ -139,7 +152,9 @@ void NativeEngine::keep(Lane& lane, Task& task) noexcept {
 bool NativeEngine::run_one(Worker& worker) {
     if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
     Lane& lane = host_.lane();
+    lane.cpu.store(worker.cpu(), std::memory_order_relaxed);
     const bool found = enter(lane, &worker, INT_MAX);
+    lane.cpu.store(-1, std::memory_order_relaxed);
     host_.flush(lane);
     if (one_at_a_time_) seat_taken_.store(false);
     if (found) announce();

@@ -28,6 +28,7 @@ class NativeEngine final : public Engine, private WorkSource {
     void notify() override;
     bool help(Lane& lane) override;
     [[nodiscard]] bool suspends() const override { return true; }
+    [[nodiscard]] bool goes_near() const override { return true; }
     void suspend(Publish publish) override;
     void services_arrived() override;
 
@@ -43,6 +44,7 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] Task* next(Lane& lane) noexcept;
     [[nodiscard]] Task* steal(Lane& lane) noexcept;
     [[nodiscard]] Task* after(Lane& lane, Task* continuation) noexcept;
+    [[nodiscard]] Lane& lane_for(Lane& own, Task& task) noexcept;
     /// In the lane's queue, for later.
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.

@@ -1,0 +1,83 @@
+#include "heddle/future.hpp"
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "cores/short_lock.hpp"
+#include "heddle/error.hpp"
+#include "tasks/data_state.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle::detail {
+namespace {
+
+/// On the stack of who waits.
+struct FutureWaiter {
+    Waiter* waiter;
+    FutureWaiter* next;
+};
+
+}  // namespace
+
+/// Goes with the last future and without a wait: a task whose closure has a share of it has no use for the
+/// datum once that is gone, and others cannot name it any more.
+struct FutureState::Core {
+    explicit Core(RuntimeState& runtime) : data(runtime, {nullptr, 1, 1, 1, 1}) {}
+
+    DataState data;
+    ShortLock lock;  // for `waiters` and, with them, FutureState::settled_
+    FutureWaiter* waiters = nullptr;
+};
+
+FutureState::FutureState(SequenceState& sequence) : core_(std::make_unique<Core>(sequence.runtime)) {}
+
+FutureState::~FutureState() = default;
+
+DataView& FutureState::view() const noexcept {
+    return core_->data;
+}
+
+void FutureState::settle(std::exception_ptr error) noexcept {
+    error_ = std::move(error);
+    FutureWaiter* woken;
+    {
+        const std::lock_guard guard(core_->lock);
+        settled_.store(true, std::memory_order_release);
+        woken = std::exchange(core_->waiters, nullptr);
+    }
+    while (woken != nullptr) std::exchange(woken, woken->next)->waiter->wake();
+    core_->data.runtime.engine->notify();
+}
+
+void FutureState::wait() const {
+    if (settled()) return;
+    const TaskFrame* innermost = current_frame();
+    for (const TaskFrame* frame = innermost; frame != nullptr; frame = frame->below)
+        for (uint32_t i = 0; i < frame->task->accesses; ++i)
+            if (frame->task->access(i)->data == &core_->data)
+                throw Error(ErrorCode::kInvalidArgument,
+                            "a task cannot wait for its own future: it would wait for its own end");
+    if (innermost == nullptr || !innermost->runtime->engine->suspends())
+        return core_->data.runtime.wait_until([this] { return settled(); });
+    FutureWaiter self{nullptr, nullptr};
+    wait_for_wake([&](Waiter& waiter) noexcept {
+        self.waiter = &waiter;
+        const std::lock_guard guard(core_->lock);
+        if (settled()) return false;
+        self.next = std::exchange(core_->waiters, &self);
+        return true;
+    });
+}
+
+void refuse_empty_future() {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "this future is no task's: it was made without one, or moved away; Sequence::async() returns one");
+}
+
+void refuse_for_memory() {
+    throw Error(ErrorCode::kLimit, "there is no memory for a future: wait for some of the tasks inserted");
+}
+
+}  // namespace heddle::detail
