@@ -11,11 +11,15 @@
 #include "support/daemon.hpp"
 #include "support/grant_history.hpp"
 #include "support/progress.hpp"
+#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 #include "support/wire_client.hpp"
 
 namespace heddle::test {
 namespace {
+
+/// Until everything is as it should be again.
+constexpr auto kSoon = kSanitized ? 10s : 1s;
 
 /// A program with its own record of progress.
 struct Program {
@@ -64,13 +68,13 @@ class KillArbiter : public testing::Test {
             for (const Program& program : programs_) rounds.push_back(program.progress->rounds);
             kill_and_restart();
             for (size_t k = 0; k < programs_.size(); ++k) {
-                EXPECT_TRUE(becomes_true([&] { return programs_[k].progress->rounds > rounds[k]; }, 1s))
+                EXPECT_TRUE(becomes_true([&] { return programs_[k].progress->rounds > rounds[k]; }, kSoon))
                     << "program " << k << " stands still after kill " << i;
                 ASSERT_TRUE(programs_[k].process.running()) << "program " << k << " ended";
             }
             if (i % 10 != 9) continue;
             GrantHistory history(daemon_->path());
-            EXPECT_TRUE(becomes_true([&] { return settled(); }, 1s)) << describe() << " after kill " << i;
+            EXPECT_TRUE(becomes_true([&] { return settled(); }, kSoon)) << describe() << " after kill " << i;
             EXPECT_EQ(history.broken(), "");
         }
     }

@@ -90,6 +90,7 @@ TEST(StartErrno, AStateThatCannotBeSavedIsNoEnd) {
 
 /// Of a page: memfd_create, ftruncate, mmap, each refused by a limit of the process.
 TEST(StartErrno, AHalfMadePageLeavesNothing) {
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer needs descriptors of its own";
     struct Limit {
         decltype(RLIMIT_NOFILE) resource;
         rlim_t value;
@@ -218,6 +219,7 @@ TEST(Start, ForAllUsersItListensWhereTheyLook) {
 }
 
 TEST(Start, WithFewDescriptorsItServesOrSaysWhyNot) {
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer needs descriptors of its own";
     int served = 0, ended = 0;
     for (int most = 4; most < 24; ++most) {
         SCOPED_TRACE(most);
