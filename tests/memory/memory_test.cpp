@@ -63,11 +63,22 @@ void* operator new(size_t bytes) {
         handler();
     }
 }
+/// As the standard library's, of which a sanitizer has one that does not call ours.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+    try {
+        return operator new(bytes);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
 void operator delete(void* block) noexcept {
     memory.gave_back(block);
     std::free(block);
 }
 void operator delete(void* block, size_t) noexcept {
+    operator delete(block);
+}
+void operator delete(void* block, const std::nothrow_t&) noexcept {
     operator delete(block);
 }
 
