@@ -1,5 +1,5 @@
 // The shapes on heddle's native engine.
-#include "heddle/task.hpp"
+#include "heddle/recording.hpp"
 #include "program.hpp"
 
 namespace {
@@ -9,6 +9,29 @@ using shapes::kernel;
 class Heddle {
   public:
     using Datum = heddle::Scalar<int>;
+
+    class Recorder {
+      public:
+        explicit Recorder(Heddle& engine) : sequence_(engine.sequence_), recording_(engine.runtime_) {}
+        void insert(Datum& written) {
+            recording_.insert([](int&) { kernel(); }, inout(written));
+        }
+        void insert(Datum& read, Datum& written) {
+            recording_.insert([](const int&, int&) { kernel(); }, in(read), inout(written));
+        }
+        void insert(Datum& read, Datum& also_read, Datum& written) {
+            recording_.insert([](const int&, const int&, int&) { kernel(); }, in(read), in(also_read),
+                              inout(written));
+        }
+        void replay() {
+            recording_.replay(sequence_);
+            sequence_.wait();
+        }
+
+      private:
+        heddle::Sequence& sequence_;
+        heddle::Recording recording_;
+    };
 
     explicit Heddle(int workers) : runtime_(with(workers)), sequence_(runtime_) {}
 

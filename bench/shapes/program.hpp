@@ -17,10 +17,10 @@ int run_program(int argc, char** argv) {
     const bool quick = argc == 4 && std::strcmp(argv[3], "--quick") == 0;
     const int workers = argc >= 3 ? std::atoi(argv[2]) : 0;
     if (workers < 1 || argc > 4 || (argc == 4 && !quick)) {
-        std::fprintf(
-            stderr,
-            "usage: %s independent|chain|cholesky|efficiency|stencil|tree|fft|all_to_all WORKERS [--quick]\n",
-            argv[0]);
+        std::fprintf(stderr,
+                     "usage: %s independent|chain|cholesky|replay|efficiency|stencil|tree|fft|all_to_all "
+                     "WORKERS [--quick]\n",
+                     argv[0]);
         return 2;
     }
     try {
@@ -33,6 +33,13 @@ int run_program(int argc, char** argv) {
             result = ns_per_task(engine, Chain{quick ? 20'000 : 100'000}, 3);
         } else if (shape == "cholesky") {
             result = ns_per_task(engine, Cholesky{}, quick ? 3 : 9);
+        } else if (shape == "replay") {
+            if constexpr (requires { typename Engine::Recorder; }) {
+                result = replay_ns_per_task<typename Engine::Recorder>(engine, Cholesky{}, quick ? 3 : 15);
+            } else {
+                std::fprintf(stderr, "%s: this engine cannot replay\n", argv[0]);
+                return 2;
+            }
         } else if (shape == "efficiency") {
             result = efficiency(engine, workers, quick ? 10'000 : 50'000);
         } else if (shape == "stencil") {

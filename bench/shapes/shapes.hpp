@@ -9,7 +9,8 @@
 // An Engine has a type Datum, which tasks name; data(n), so many of them; insert(), insert(Datum& written),
 // insert(Datum& read, Datum& written), insert(Datum& read, Datum& read, Datum& written), insert(span of up to
 // 8 Datum* that are read, Datum& written), tasks that call kernel(); wait(); and region(f), which calls f
-// where tasks may be inserted; where it has to be told, forget(data) that will not be used again.
+// where tasks may be inserted; where it has to be told, forget(data) that will not be used again; and where
+// it has graphs that are built once, a Recorder with insert() and replay(), which returns when all have run.
 #pragma once
 
 #include <algorithm>
@@ -105,6 +106,19 @@ double ns_per_task(Engine& engine, const Shape& shape, int runs) {
     std::vector<double> times;
     (void)run_ns(engine, shape);
     for (int i = 0; i < runs; ++i) times.push_back(run_ns(engine, shape));
+    std::ranges::sort(times);
+    return times[times.size() / 2] / shape.tasks;
+}
+
+/// The median of so many runs of a shape that a Recorder of the engine's has taken once, a task.
+template <class Recorder, class Engine, class Shape>
+double replay_ns_per_task(Engine& engine, const Shape& shape, int runs) {
+    auto data = engine.data(Shape::kData);
+    Recorder recorder(engine);
+    shape.insert(recorder, data);
+    std::vector<double> times;
+    recorder.replay();
+    for (int i = 0; i < runs; ++i) times.push_back(time_ns([&] { recorder.replay(); }));
     std::ranges::sort(times);
     return times[times.size() / 2] / shape.tasks;
 }

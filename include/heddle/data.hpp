@@ -62,6 +62,8 @@ class HEDDLE_API DataHandle {
     void release();
 
   private:
+    void let_go() noexcept;
+
     DataView* view_ = nullptr;
 };
 

@@ -49,8 +49,15 @@ DataHandle::~DataHandle() {
         if (view_ != nullptr) release();
     } catch (...) {
         // A task that uses it itself destroys it: its memory goes all the same.
-        delete &DataState::of(*view_);
+        let_go();
     }
+}
+
+void DataHandle::let_go() noexcept {
+    DataState& state = DataState::of(*std::exchange(view_, nullptr));
+    state.released = true;
+    state.own.reset();
+    DataState::drop(&state);
 }
 
 DataView& DataHandle::checked() const {
@@ -79,7 +86,7 @@ void DataHandle::wait() const {
 
 void DataHandle::release() {
     wait();
-    delete &DataState::of(*std::exchange(view_, nullptr));
+    let_go();
 }
 
 }  // namespace heddle::detail

@@ -18,9 +18,16 @@ struct DataState : detail::DataView {
         return const_cast<DataState&>(static_cast<const DataState&>(view));
     }
 
+    /// One owner less; the last one frees it.
+    static void drop(DataState* state) noexcept {
+        if (state->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete state;
+    }
+
     detail::RuntimeState& runtime;
     std::unique_ptr<std::byte[]> own;  ///< empty: memory of the caller's
     LastUses uses;                     ///< by tasks of the root domain
+    std::atomic<uint32_t> owners{1};   ///< the handle, and recordings
+    bool released = false;  ///< by the handle: no task may name it; for who comes after that thread
     /// The failure for which what is in here was not written, or 0. Written by the task that should have,
     /// read by those that follow it; the graph orders them.
     std::atomic<uint64_t> failure{0};

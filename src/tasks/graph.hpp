@@ -38,6 +38,8 @@ class Domain {
     /// `parent`: the sequence of the task whose children these are; null at the root.
     explicit Domain(SequenceState* parent) : parent_(parent) {}
     [[nodiscard]] SequenceState* parent() const { return parent_; }
+    /// While no task is in it; null only at the root.
+    void set_parent(SequenceState* parent) noexcept { parent_ = parent; }
     /// Under the graph's lock. Throws std::bad_alloc.
     [[nodiscard]] LastUses& of(DataState& data);
     /// The same for a datum that a task of this domain uses.
@@ -69,6 +71,17 @@ class Graph {
     /// For engines that order tasks themselves: each that reduces is a group of its own. Throws
     /// std::bad_alloc.
     void reduce_alone(Task& task);
+
+    // For recorded tasks, whose order is known, in a domain of their own.
+
+    /// Data that some of them share. Throws std::bad_alloc.
+    void share(Domain& domain, DataState& data);
+    /// Before a replay: what an earlier one may have left behind.
+    void forget_groups(Domain& domain, DataState& data) noexcept;
+    /// So many of them will reduce. Throws std::bad_alloc.
+    void start_group(Domain& domain, DataState& data, const detail::Reduction* reduction, uint32_t number,
+                     uint32_t members);
+
     /// Before a task that reduces runs, or is cancelled.
     static void begin_reducing(Task& task) noexcept;
     /// For a task that runs, in an access with redux(): a copy that nobody else uses, as others left it or

@@ -6,6 +6,7 @@
 
 #include "cores/component_cpus.hpp"
 #include "heddle/error.hpp"
+#include "tasks/recording.hpp"
 
 namespace heddle::detail {
 namespace {
@@ -158,10 +159,9 @@ void RuntimeState::insert_into_engine(Lane& lane, Task& task) {
     }
 }
 
-/// Nothing is before it any more.
 void RuntimeState::could_run(Lane& lane, Task& task) noexcept {
     Task* none = nullptr;
-    if (task.special == 0 || graph.admit(lane.records, task, none)) make_ready(lane, task);
+    if ((task.special & kAsksFirst) == 0 || graph.admit(lane.records, task, none)) make_ready(lane, task);
 }
 
 void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
@@ -204,8 +204,13 @@ Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
     if (!task.trivial) task.body(task.closure(), BodyAction::kDestroy);
     Task* turns = task.special == 0 ? nullptr : end_special(task);
     SequenceState& sequence = *task.sequence;
-    Task* next = Graph::finish(task);
-    memory.free(lane->records, task);
+    Task* next;
+    if ((task.special & kRecorded) == 0) {
+        next = Graph::finish(task);
+        memory.free(lane->records, task);
+    } else {
+        next = RecordingState::finish(task);
+    }
     count(*lane, sequence);
     Task* continuation = nullptr;
     const auto ready = [&](Task& one) {
@@ -216,7 +221,7 @@ Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
     };
     while (next != nullptr) {
         Task& one = *std::exchange(next, next->next);
-        if (one.special == 0 || graph.admit(lane->records, one, next)) ready(one);
+        if ((one.special & kAsksFirst) == 0 || graph.admit(lane->records, one, next)) ready(one);
     }
     while (turns != nullptr) ready(*std::exchange(turns, turns->next));
     return continuation;

@@ -59,6 +59,8 @@ struct RuntimeState final : EngineHost {
     /// Counts a task in and hands it to the graph or the engine. Throws std::bad_alloc; it is not counted
     /// then.
     void commit(Lane& lane, Task& task);
+    /// For a task before which nothing is any more.
+    void could_run(Lane& lane, Task& task) noexcept;
     Task* run(Lane*& lane, Task& task) noexcept override;
     void flush(Lane& lane) noexcept override;
     [[nodiscard]] LaneTable& all_lanes() noexcept override { return *lanes; }
@@ -108,7 +110,6 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
     void insert_into_engine(Lane& lane, Task& task);
-    void could_run(Lane& lane, Task& task) noexcept;
     void run_in_place(TaskFrame& frame);
     [[nodiscard]] bool cancelled(Task& task) noexcept;
     [[nodiscard]] Task* end_special(Task& task) noexcept;

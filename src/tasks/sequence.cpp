@@ -3,6 +3,7 @@
 
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
+#include "tasks/recording.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {
@@ -40,6 +41,16 @@ void mark_special(Task& task, uint32_t index, const Reduction* const* reductions
     }
 }
 
+/// Rethrows the exception in hand; want of memory in words of its own.
+[[noreturn]] void tell_of_memory() {
+    try {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw Error(ErrorCode::kLimit,
+                    "there is no memory to order one more task: wait for some of those inserted");
+    }
+}
+
 void refuse_data_named_twice(Task& task) {
     for (uint32_t i = 0; i < task.accesses; ++i)
         for (uint32_t k = 0; k < i; ++k)
@@ -70,33 +81,52 @@ void Insertion::look_on() noexcept {
     static_cast<Task*>(task_)->special |= kLooksOn;
 }
 
+void Insertion::name(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
+                     const Reduction* const* reductions) {
+    Task& task = *static_cast<Task*>(task_);
+    for (uint32_t i = 0; i < task.accesses; ++i) {
+        DataState& state = DataState::of(*data[i]);
+        if (&state.runtime != &sequence_.runtime)
+            throw Error(ErrorCode::kInvalidArgument,
+                        "a task was given data of another runtime: data belong to the runtime that they were "
+                        "made with");
+        Access& access = *task.access(i);
+        access.data = &state;
+        access.mode = modes[i];
+        if (modes[i] > AccessMode::kInOut) mark_special(task, i, reductions);
+    }
+    task.named = options != nullptr;
+    task.priority = 0;
+    if (options != nullptr) {
+        task.priority = options->priority;
+        task.notes() = {options->name, sequence_.runtime.placement_for(*options)};
+        if (task.notes().placement != nullptr) task.special |= kPlaced;
+    }
+    if ((task.special & (kCommutes | kReduces)) != 0) refuse_data_named_twice(task);
+}
+
 void Insertion::commit(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
                        const Reduction* const* reductions) {
     Task& task = *static_cast<Task*>(task_);
     try {
-        for (uint32_t i = 0; i < task.accesses; ++i) {
-            DataState& state = DataState::of(*data[i]);
-            if (&state.runtime != &sequence_.runtime)
-                throw Error(ErrorCode::kInvalidArgument,
-                            "a task was given data of another runtime: data belong to the runtime that they "
-                            "were made with");
-            Access& access = *task.access(i);
-            access.data = &state;
-            access.mode = modes[i];
-            if (modes[i] > AccessMode::kInOut) mark_special(task, i, reductions);
-        }
-        task.named = options != nullptr;
-        task.priority = 0;
-        if (options != nullptr) {
-            task.priority = options->priority;
-            task.notes() = {options->name, sequence_.runtime.placement_for(*options)};
-            if (task.notes().placement != nullptr) task.special |= kPlaced;
-        }
-        if ((task.special & (kCommutes | kReduces)) != 0) refuse_data_named_twice(task);
+        name(data, modes, options, reductions);
         sequence_.runtime.commit(sequence_.runtime.lane(), task);
     } catch (...) {
         if (!task.trivial) task.body(closure_, BodyAction::kDestroy);
-        throw;
+        tell_of_memory();
+    }
+    task_ = nullptr;
+}
+
+void Insertion::record(RecordingState& recording, const DataView* const* data, const AccessMode* modes,
+                       const TaskOptions* options, const Reduction* const* reductions) {
+    Task& task = *static_cast<Task*>(task_);
+    try {
+        name(data, modes, options, reductions);
+        recording.add(task);
+    } catch (...) {
+        if (!task.trivial) task.body(closure_, BodyAction::kDestroy);
+        tell_of_memory();
     }
     task_ = nullptr;
 }

@@ -130,6 +130,30 @@ void Graph::reduce_alone(Task& task) {
     });
 }
 
+void Graph::share(Domain& domain, DataState& data) {
+    const std::lock_guard guard(lock_);
+    auto& sharing = domain.of(data).sharing;
+    if (sharing == nullptr) sharing = std::make_unique<Sharing>();
+}
+
+void Graph::forget_groups(Domain& domain, DataState& data) noexcept {
+    const std::lock_guard guard(lock_);
+    domain.known(data).sharing->groups.reset();
+}
+
+void Graph::start_group(Domain& domain, DataState& data, const detail::Reduction* reduction, uint32_t number,
+                        uint32_t members) {
+    auto group = std::make_unique<ReduxGroup>();
+    group->reduction = reduction;
+    group->number = number;
+    group->members = members;
+    group->open = false;
+    const std::lock_guard guard(lock_);
+    Sharing& sharing = *domain.known(data).sharing;
+    group->older = std::move(sharing.groups);
+    sharing.groups = std::move(group);
+}
+
 void Graph::begin_reducing(Task& task) noexcept {
     for_each<AccessMode::kRedux>(task, [](Access& access) { access.copy = nullptr; });
 }

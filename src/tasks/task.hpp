@@ -49,7 +49,10 @@ enum Special : uint8_t {
     kToldOfCancel = 8,  ///< its body wants BodyAction::kCancel
     kLooksOn = 16,      ///< writes nothing, whatever its accesses say: it only follows
     kPlaced = 32,       ///< has a Placement
+    kRecorded = 64,     ///< stays, and is run by each replay
 };
+/// When nothing is before it, Graph::admit() has something to do or to say.
+inline constexpr uint8_t kAsksFirst = kCommutes | kJoins;
 
 /// What is kept of TaskOptions.
 struct TaskNotes {

@@ -2,10 +2,9 @@
 // scene goes on, every decision is whole, and once there is memory again the arbiter takes in clients as
 // before.
 //
-// This program has an operator new of its own, which fails on demand while the server turns and never else.
+// This program has an operator new of its own (support/scarce_memory.hpp), which fails on demand while the
+// server turns and never else.
 #include <gtest/gtest.h>
-
-#include <malloc.h>
 
 #include <cstdlib>
 #include <new>
@@ -14,42 +13,10 @@
 #include "arbiter/server.hpp"
 #include "support/faulty_os.hpp"
 #include "support/honest_client.hpp"
+#include "support/scarce_memory.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace {
-
-/// What there is to be had. One thread.
-struct Memory {
-    bool counts = false;           // an allocation is the server's
-    long allocations = 0;          // so far
-    long exhausted_after = -1;     // allocations; -1: never
-    bool exhausted = false;        // from here on only what is given back
-    long left = 0;                 // of that, in bytes
-    long used = 0, most_used = 0;  // bytes since the last reset
-
-    bool gives(size_t bytes) {
-        if (!counts) return true;
-        ++allocations;
-        if (exhausted_after >= 0 && allocations > exhausted_after) exhausted = true;
-        return !exhausted || static_cast<long>(bytes) + 64 <= left;
-    }
-    void took(void* block) {
-        if (!counts) return;
-        const auto bytes = static_cast<long>(::malloc_usable_size(block));
-        used += bytes;
-        most_used = std::max(most_used, used);
-        if (exhausted) left -= bytes;
-    }
-    void gave_back(void* block) {
-        if (!counts || block == nullptr) return;
-        const auto bytes = static_cast<long>(::malloc_usable_size(block));
-        used -= bytes;
-        if (exhausted) left += bytes;
-    }
-};
-Memory memory;
-
-}  // namespace
+thread_local Memory memory;
 
 void* operator new(size_t bytes) {
     while (true) {
@@ -79,6 +46,20 @@ void operator delete(void* block, size_t) noexcept {
     operator delete(block);
 }
 void operator delete(void* block, const std::nothrow_t&) noexcept {
+    operator delete(block);
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+    const auto multiple = static_cast<size_t>(alignment);
+    if (!memory.gives(bytes)) throw std::bad_alloc();
+    void* block = std::aligned_alloc(multiple, (bytes + multiple - 1) / multiple * multiple);
+    if (block == nullptr) throw std::bad_alloc();
+    memory.took(block);
+    return block;
+}
+void operator delete(void* block, std::align_val_t) noexcept {
+    operator delete(block);
+}
+void operator delete(void* block, size_t, std::align_val_t) noexcept {
     operator delete(block);
 }
 

@@ -168,6 +168,31 @@ TEST_P(TaskTest, DataOfAnotherRuntimeAreRefused) {
     EXPECT_THAT([&] { sequence.insert([](int&) {}, out(x)); }, ThrowsMessage<Error>(HasSubstr("released")));
 }
 
+TEST_P(TaskTest, DataThatWereReleasedOrMovedAwayAreRefusedByEachUse) {
+    Scalar<int> x(runtime_, 3), kept(runtime_, 0);
+    Scalar<int> moved = std::move(x);
+    Vector<int> v(runtime_, 8);
+    v.release();
+    Sequence sequence(runtime_);
+    const auto refused = [](auto use) {
+        EXPECT_THAT(use, ThrowsMessage<Error>(HasSubstr("released or moved")));
+    };
+    refused([&] { sequence.insert([](const int&) {}, in(x)); });
+    refused([&] { sequence.insert([](int&, int&) {}, out(kept), inout(x)); });
+    refused([&] { sequence.insert([](int&) {}, commute(x)); });
+    refused([&] { sequence.insert([](int&) {}, redux(x)); });
+    refused([&] { (void)sequence.async([](const int& value) { return value; }, in(x)); });
+    refused([&] { sequence.insert({.near = Near::data(x)}, [] {}); });
+    refused([&] { (void)x.get(); });
+    refused([&] { (void)v.get(); });
+    refused([&] { (void)v.size(); });
+    refused([&] { v.release(); });
+    // Nothing of it was inserted, and what is left goes on.
+    sequence.insert([](int& value, const int& from) { value = from; }, out(kept), in(moved));
+    sequence.wait();
+    EXPECT_EQ(kept.get(), 3);
+}
+
 TEST_P(TaskTest, ManyThreadsInsertAtOnce) {
     Scalar<long> sum(runtime_, 0);
     Sequence shared(runtime_);

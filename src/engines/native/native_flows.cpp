@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "engines/native/native_engine.hpp"
+#include "heddle/error.hpp"
 #include "tasks/frame.hpp"
 
 namespace heddle {
@@ -106,6 +107,10 @@ void NativeEngine::loop(Flow& self) {
 void NativeEngine::suspend(Publish publish) {
     Lane& lane = host_.lane();
     FlowsOfLane& here = flows(lane);
+    if (here.home == nullptr)
+        throw Error(
+            ErrorCode::kLimit,
+            "a task that runs where it was inserted, for want of memory to keep it, cannot be paused");
     Flow& self = *here.current;
     Flow& other = take_flow(here);
     TaskFrame* const frame = exchange_frame(nullptr);

@@ -1,0 +1,225 @@
+// TaskOptions, and how a task is handed over: for Sequence and Recording, and for interfaces of other
+// languages.
+//
+// An Insertion is of one thread, for one task: it has the task's memory, into which the caller builds a
+// closure, and names the data. After commit() the task is the runtime's; without it nothing has happened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "heddle/cpu_set.hpp"
+#include "heddle/task_arguments.hpp"
+
+namespace heddle {
+
+/// Where a task shall run if it may choose: on CPUs of its runtime's that are near to something.
+class Near {
+  public:
+    enum class Kind : uint8_t { kNothing, kCpu, kNode, kData };
+
+    Near() = default;
+    [[nodiscard]] static Near cpu(int cpu) { return {Kind::kCpu, cpu, nullptr}; }
+    /// As Machine counts them.
+    [[nodiscard]] static Near numa_node(int node) { return {Kind::kNode, node, nullptr}; }
+    /// The NUMA node where the data lie when the task is inserted.
+    [[nodiscard]] static Near data(const Data& data) { return {Kind::kData, 0, data.view().address}; }
+
+    [[nodiscard]] Kind kind() const { return kind_; }
+    [[nodiscard]] int number() const { return number_; }
+    [[nodiscard]] const void* address() const { return address_; }
+
+  private:
+    Near(Kind kind, int number, const void* address) : kind_(kind), number_(number), address_(address) {}
+    Kind kind_ = Kind::kNothing;
+    int number_ = 0;
+    const void* address_ = nullptr;
+};
+
+/// What may be said of a task besides its arguments.
+struct TaskOptions {
+    int priority = 0;            ///< higher ones first, among those that could run
+    const char* name = nullptr;  ///< for traces and errors; must outlive the runtime (a literal)
+    /// The task runs on these alone, which are the runtime's. Not set: on any of the runtime's.
+    std::optional<CpuSet> cpus = {};
+    Near near = {};
+};
+
+namespace detail {
+
+struct RecordingState;
+struct SequenceState;
+
+/// What is done with a task's closure: it is run once or never, and then destroyed. kCancel, inside a handler
+/// of the error that is the reason, is for tasks that want to know that they never run.
+enum class BodyAction : uint8_t { kRun, kDestroy, kCancel };
+using Body = void (*)(void* closure, BodyAction action);
+
+struct TaskShape {
+    Body body;
+    size_t closure_bytes;
+    uint32_t accesses;
+    bool trivial;                 ///< the closure needs no destruction
+    bool told_of_cancel = false;  ///< its body wants kCancel
+};
+
+/// A task between its allocation and its insertion: the closure is built in it, its data are named.
+class HEDDLE_API Insertion {
+  public:
+    Insertion(SequenceState& sequence, const TaskShape& shape);
+    /// Frees the task where it was not inserted; its closure was never built then, or was destroyed.
+    ~Insertion() {
+        if (task_ != nullptr) abandon();
+    }
+    Insertion(const Insertion&) = delete;
+    Insertion& operator=(const Insertion&) = delete;
+
+    [[nodiscard]] void* closure() const { return closure_; }
+    /// It follows others as a writer does, and writes nothing.
+    void look_on() noexcept;
+    /// `reductions`: of the data with kRedux; other entries are not looked at.
+    void commit(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
+                const Reduction* const* reductions = nullptr);
+    /// As commit(), for a task that is kept and run by each replay. It was built for the recording's own
+    /// sequence.
+    void record(RecordingState& recording, const DataView* const* data, const AccessMode* modes,
+                const TaskOptions* options, const Reduction* const* reductions);
+
+  private:
+    void name(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
+              const Reduction* const* reductions);
+    void abandon();
+    SequenceState& sequence_;
+    void* task_;
+    void* closure_;
+};
+
+template <class Function, class... Arguments>
+struct Closure {
+    Function function;
+    std::tuple<Arguments...> arguments;
+
+    static void body(void* self, BodyAction action) {
+        auto& closure = *static_cast<Closure*>(self);
+        if (action == BodyAction::kDestroy)
+            closure.~Closure();
+        else
+            (void)call(closure.function, closure.arguments);
+    }
+};
+
+/// Of a task that has a future.
+template <class Result, class Function, class... Arguments>
+struct PromiseClosure {
+    Function function;
+    std::tuple<Arguments...> arguments;
+    std::shared_ptr<FutureValue<Result>> result;
+
+    static void body(void* self, BodyAction action) {
+        auto& closure = *static_cast<PromiseClosure*>(self);
+        if (action == BodyAction::kDestroy) return closure.~PromiseClosure();
+        if (action == BodyAction::kCancel) return closure.result->settle(std::current_exception());
+        try {
+            if constexpr (std::is_void_v<Result>) {
+                call(closure.function, closure.arguments);
+                closure.result->value.emplace();
+            } else {
+                closure.result->value.emplace(call(closure.function, closure.arguments));
+            }
+        } catch (...) {
+            closure.result->settle(std::current_exception());
+            throw;
+        }
+        closure.result->settle(nullptr);
+    }
+};
+
+/// Of a task that is run again and again: each time with values and, where it changes itself, a function as
+/// they were recorded.
+template <class Function, class... Arguments>
+struct RecordedClosure {
+    Function function;
+    std::tuple<Arguments...> arguments;
+
+    static void body(void* self, BodyAction action) {
+        auto& closure = *static_cast<RecordedClosure*>(self);
+        if (action == BodyAction::kDestroy) return closure.~RecordedClosure();
+        auto arguments = closure.arguments;
+        if constexpr (can_call<const Function, Arguments...>()) {
+            (void)call(std::as_const(closure.function), arguments);
+        } else {
+            auto function = closure.function;
+            (void)call(function, arguments);
+        }
+    }
+};
+
+/// The data of a task, in the order in which Insertion takes them.
+template <size_t Count>
+struct NamedData {
+    const DataView* data[Count + 1];
+    AccessMode modes[Count + 1];
+    const Reduction* reductions[Count + 1];  // looked at for kRedux alone
+    size_t count = 0;
+
+    void add(const DataView* datum, AccessMode mode) {
+        data[count] = datum;
+        modes[count++] = mode;
+    }
+    template <class D, AccessMode M>
+    void note(const DataArgument<D, M>& argument) {
+        add(argument.data, M);
+    }
+    template <class D, class Combine>
+    void note(const ReduxArgument<D, Combine>& argument) {
+        reductions[count] = &argument.kReduction;
+        add(argument.data, AccessMode::kRedux);
+    }
+    template <class T, bool Gives>
+    void note(const FutureArgument<T, Gives>& argument) {
+        add(&argument.state->view(), AccessMode::kIn);
+    }
+    template <class Argument>
+    void note(const Argument&) {}
+};
+
+template <class Function, class... Arguments>
+constexpr void check_task() {
+    static_assert((kIsArgument<Arguments> && ...),
+                  "arguments of tasks are given by in(), out(), inout(), commute(), redux(), after(), "
+                  "value() or scratch()");
+    if constexpr ((kIsArgument<Arguments> && ...))
+        static_assert(
+            can_call<std::decay_t<Function>, Arguments...>(),
+            "the task's function cannot be called with what its arguments stand for: in() gives "
+            "const T&, std::span<const T> or MatrixView<const T>, the others the same without const");
+}
+
+/// Inserts, or with a `recording` records. `result`: what the task writes besides, or null. `build` makes the
+/// Closure.
+template <class Closure, class Build, class... Arguments>
+void insert_task(SequenceState& sequence, RecordingState* recording, const TaskOptions* options,
+                 const DataView* result, const Build& build, const Arguments&... arguments) {
+    static_assert(alignof(Closure) <= 16,
+                  "a task's function and values need no more than 16 bytes alignment");
+    NamedData<(size_t{kIsData<Arguments>} + ... + 0)> named;
+    (named.note(arguments), ...);
+    if (result != nullptr) named.add(result, AccessMode::kOut);
+    Insertion insertion(sequence, {&Closure::body, sizeof(Closure), static_cast<uint32_t>(named.count),
+                                   std::is_trivially_destructible_v<Closure>, result != nullptr});
+    build(insertion.closure());
+    if (recording == nullptr)
+        insertion.commit(named.data, named.modes, options, named.reductions);
+    else
+        insertion.record(*recording, named.data, named.modes, options, named.reductions);
+}
+
+}  // namespace detail
+}  // namespace heddle
