@@ -12,6 +12,8 @@
 #include <atomic>
 #include <thread>
 
+#include "base/spin_pause.hpp"
+
 namespace heddle {
 
 class ShortLock {
@@ -28,7 +30,7 @@ class ShortLock {
             if (!held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire))
                 return;
             if (round < kSpins) {
-                pause();
+                spin_pause();
             } else if (round < kSpins + kYields) {
                 std::this_thread::yield();
             } else {
@@ -36,11 +38,6 @@ class ShortLock {
                 nanosleep(&nap, nullptr);
             }
         }
-    }
-    static void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
     }
 
     static constexpr int kSpins = 100;

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/full_fence.hpp"
+#include "base/asymmetric_fence.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -89,7 +89,7 @@ WorkerPool::~WorkerPool() {
 }
 
 void WorkerPool::work_arrived() {
-    full_fence();
+    light_fence();
     if (!wants_news_.load(std::memory_order_relaxed)) return;
     Lock lock(mutex_);
     server_.work_arrived(now());
@@ -165,7 +165,7 @@ void WorkerPool::run(Worker& worker) {
 
 void WorkerPool::look_again(Lock& lock) {
     lock.unlock();
-    full_fence();
+    heavy_fence();
     const bool more = source_.may_have_work();
     lock.lock();
     if (!more) return;

@@ -8,8 +8,9 @@
 // to keep some. Not for use after fork(2) in the child.
 //
 // Why no wake-up is lost. A worker that found nothing is asleep in the books first (wants_news_ is true);
-// then there is a full fence, and then it asks may_have_work(). Whoever brings work makes it visible first;
-// then there is a full fence in work_arrived(), and then it reads wants_news_. One of the two sees the other.
+// then there is a heavy fence, and then it asks may_have_work(). Whoever brings work makes it visible first;
+// then there is a light fence in work_arrived(), and then it reads wants_news_. One of the two sees the other
+// (base/asymmetric_fence.hpp).
 #pragma once
 
 #include <pthread.h>
@@ -93,7 +94,7 @@ class WorkerPool {
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
-    /// To be called after work was made visible, by any thread. Costs a fence while no worker needs to be
+    /// To be called after work was made visible, by any thread. Costs a load while no worker needs to be
     /// told.
     void work_arrived();
     /// Ends the workers after their current items and waits for them. What work is left stays in the source.

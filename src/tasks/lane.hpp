@@ -25,8 +25,15 @@ struct alignas(64) Lane {
     uint32_t index = 0;
     /// Where the engine has bound the thread, or -1; a hint for who has a task that shall run there.
     std::atomic<int> cpu{-1};
+    /// So far; written by the thread alone, read by others that look how it gets on.
+    std::atomic<uint64_t> inserted{0}, ran{0};
     std::atomic<bool> in_engine{false};  ///< the thread may be in the engine; read by who switches it
 };
+
+/// One more, of what one thread writes alone.
+inline void count_one(std::atomic<uint64_t>& counter) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 /// All lanes of a runtime. Outlives it where a thread still has one.
 class LaneTable {

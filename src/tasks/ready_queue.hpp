@@ -38,12 +38,12 @@ class alignas(64) ReadyQueue {
         size_.store(size - 1, std::memory_order_relaxed);
         return ring_[(first_ + size - 1) & (capacity_ - 1)];
     }
-    /// The oldest half, at most kMostStolen; returns how many.
-    [[nodiscard]] size_t steal(Task** tasks) noexcept {
+    /// The oldest half, at most `most`, which is no more than kMostStolen; returns how many.
+    [[nodiscard]] size_t steal(Task** tasks, size_t most = kMostStolen) noexcept {
         if (size_.load(std::memory_order_relaxed) == 0) return 0;
         const std::lock_guard guard(lock_);
         const size_t size = size_.load(std::memory_order_relaxed);
-        const size_t count = std::min((size + 1) / 2, kMostStolen);
+        const size_t count = std::min((size + 1) / 2, most);
         for (size_t i = 0; i < count; ++i) tasks[i] = ring_[(first_ + i) & (capacity_ - 1)];
         first_ += count;
         size_.store(size - count, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/asymmetric_fence.hpp"
 #include "cores/component_cpus.hpp"
 #include "heddle/error.hpp"
 #include "tasks/recording.hpp"
@@ -48,9 +49,10 @@ class RuntimeState::InEngine {
     InEngine(RuntimeState& runtime, Lane& lane) {
         if (lane.in_engine.load(std::memory_order_relaxed) || in_task_of(runtime)) return;
         while (true) {
-            lane.in_engine.store(true, std::memory_order_seq_cst);
-            if (!runtime.switching_.load(std::memory_order_seq_cst)) break;
-            lane.in_engine.store(false, std::memory_order_seq_cst);
+            lane.in_engine.store(true, std::memory_order_relaxed);
+            light_fence();
+            if (!runtime.switching_.load(std::memory_order_acquire)) break;
+            lane.in_engine.store(false, std::memory_order_release);
             std::unique_lock lock(runtime.switch_mutex_);
             runtime.switched_.notify_all();
             runtime.switched_.wait(lock, [&] { return !runtime.switching_.load(); });
@@ -131,6 +133,7 @@ std::vector<std::shared_ptr<SequenceState>> RuntimeState::sequences() {
 
 void RuntimeState::commit(Lane& lane, Task& task) {
     const InEngine inside(*this, lane);
+    count_one(lane.inserted);
     SequenceState& sequence = *task.sequence;
     const uint64_t number = sequence.inserted.fetch_add(1, std::memory_order_relaxed);
     try {
@@ -364,7 +367,7 @@ void RuntimeState::wait_all() {
 
 bool RuntimeState::quiet() {
     for (uint32_t i = 0; i < lanes->size(); ++i)
-        if ((*lanes)[i].in_engine.load(std::memory_order_seq_cst)) return false;
+        if ((*lanes)[i].in_engine.load(std::memory_order_acquire)) return false;
     const auto live = sequences();
     return std::ranges::all_of(live, [](const auto& sequence) { return sequence->done(); });
 }
@@ -377,8 +380,9 @@ void RuntimeState::switch_engine(std::string_view name) {
                     "a task cannot switch the engine that runs it: let a thread outside of tasks do it");
     std::unique_lock lock(switch_mutex_);
     switched_.wait(lock, [&] { return !switching_.load(); });
-    switching_.store(true, std::memory_order_seq_cst);
+    switching_.store(true, std::memory_order_relaxed);
     lock.unlock();
+    heavy_fence();
     while (!quiet()) {
         for (const auto& sequence : sequences()) engine->wait_until(own, [&] { return sequence->done(); });
         lock.lock();
@@ -394,7 +398,7 @@ void RuntimeState::switch_engine(std::string_view name) {
         start_engine(*factory);
     }
     lock.lock();
-    switching_.store(false, std::memory_order_seq_cst);
+    switching_.store(false, std::memory_order_release);
     switched_.notify_all();
     lock.unlock();
     if (problem) std::rethrow_exception(problem);

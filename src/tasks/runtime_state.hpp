@@ -127,7 +127,9 @@ struct RuntimeState final : EngineHost {
 
     /// The engine is being switched: threads outside of tasks insert and wait later. A thread says that it
     /// uses the engine (Lane::in_engine) before it looks here, the switch looks at the lanes after it wrote
-    /// this; all seq_cst, so that one of the two sees the other.
+    /// this; between the two a light fence there and a heavy one here, so that one of them sees the other.
+    /// release and acquire: whoever sees that it is over sees the new engine; a switch that sees that a
+    /// thread is out of the engine, and what it did there.
     std::atomic<bool> switching_{false};
     std::mutex switch_mutex_;
     std::condition_variable switched_;

@@ -363,9 +363,29 @@ bool Explorer::compare_exchange(uintptr_t address, unsigned size, uint64_t& expe
 
 void Explorer::fence(int order) {
     if (fault_ == Fault::kNoFences) return;
-    order = weakened(order);
+    pass_fence(running_, weakened(order));
+}
+
+void Explorer::fence_everywhere() {
+    schedule(Why::kMayPreempt);
+    if (fault_ == Fault::kNoFences) return;
     const Busy busy;
-    Fiber& self = *fibers_[static_cast<size_t>(running_)];
+    pass_fence(running_, __ATOMIC_SEQ_CST);
+    const Clock before = fibers_[static_cast<size_t>(running_)]->released;
+    for (int i = 1; i <= threads_; ++i) {
+        if (i == running_) continue;
+        // What the other did before that comes before what this one does after, and the other way round; two
+        // others are not ordered by it.
+        Fiber& other = *fibers_[static_cast<size_t>(i)];
+        join_clocks(clock(), other.clock);
+        join_clocks(other.clock, before);
+        pass_fence(i, __ATOMIC_ACQ_REL);
+    }
+}
+
+void Explorer::pass_fence(int thread, int order) {
+    const Busy busy;
+    Fiber& self = *fibers_[static_cast<size_t>(thread)];
     if (acquires(order)) join_clocks(self.clock, self.acquired);
     if (order == __ATOMIC_SEQ_CST) {
         join_clocks(self.clock, sequential_);
@@ -373,7 +393,7 @@ void Explorer::fence(int order) {
     }
     if (!releases(order)) return;
     self.released = self.clock;
-    ++self.clock[static_cast<size_t>(running_)];
+    ++self.clock[static_cast<size_t>(thread)];
 }
 
 void Explorer::access(uintptr_t address, unsigned size, Access kind) {

@@ -77,6 +77,8 @@ class Explorer {
     bool compare_exchange(uintptr_t address, unsigned size, uint64_t& expected, uint64_t desired, int order,
                           int failure_order);
     void fence(int order);
+    /// membarrier(2): everybody passes a full fence now.
+    void fence_everywhere();
     void plain(uintptr_t address, unsigned size, bool write) {
         access(address, size, write ? Access::kWrite : Access::kRead);
     }
@@ -128,6 +130,7 @@ class Explorer {
     static void enter();
     void access(uintptr_t address, unsigned size, Access kind);
     bool sleep_at_once(uintptr_t one, uintptr_t other, bool timed);
+    void pass_fence(int thread, int order);
     void run_once(const std::function<void(Explorer&)>& scenario);
     int choose(int options);
     bool next_branch();

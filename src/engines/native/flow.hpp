@@ -11,6 +11,7 @@
 
 #include "cores/short_lock.hpp"
 #include "cores/worker_pool.hpp"
+#include "engines/native/pace.hpp"
 #include "tasks/fiber.hpp"
 #include "tasks/stack_pool.hpp"
 #include "tasks/waiter.hpp"
@@ -69,6 +70,7 @@ struct FlowsOfLane {
     uint32_t resting_count = 0;
     Flow* current = nullptr;  ///< runs now
     Fiber* home = nullptr;    ///< the thread's own fiber, while it is in a flow
+    Pace pace;                ///< of the pool's worker whose lane it is
     // Of the present stay in flows:
     Worker* worker = nullptr;  ///< null for a thread that waits
     int budget = 0;            ///< so many tasks, then home

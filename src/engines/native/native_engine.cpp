@@ -5,7 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/full_fence.hpp"
+#include "base/asymmetric_fence.hpp"
+#include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
 #include "engines/native/waiter_place.hpp"
 #include "tasks/task_place.hpp"
@@ -13,8 +14,16 @@
 namespace heddle {
 namespace {
 
-/// A thread that waits looks after so many tasks whether it may stop.
+/// A thread that waits looks after so many tasks whether it may stop, a worker whether it is of use.
 constexpr int kLookEvery = 64;
+/// A worker that napped takes so few, to see whether it is of use now.
+constexpr int kProbe = 4;
+/// A thread that is far ahead runs so many.
+constexpr int kHelp = 512;
+/// A thread without work looks for some so long before it sleeps.
+constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
+/// Of one worker; where several nap, each does so as many times longer.
+constexpr Nanoseconds kNap = std::chrono::microseconds(500);
 /// Between two calls of polling services.
 constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
                       kLongestPause = std::chrono::microseconds(200);
@@ -35,6 +44,7 @@ NativeEngine::NativeEngine(const EngineOptions& options)
       pool_(options.machine, options.provider, *this, pool_options(options)) {}
 
 NativeEngine::~NativeEngine() {
+    end_naps();
     pool_.stop();
     while (resuming_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
     for (const auto& here : flows_) {
@@ -75,7 +85,7 @@ Lane& NativeEngine::lane_for(Lane& own, Task& task) noexcept {
 }
 
 void NativeEngine::announce() {
-    full_fence();
+    light_fence();
     if (sleepers_.load(std::memory_order_relaxed) > 0 &&
         !(one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed))) {
         news_.fetch_add(1, std::memory_order_relaxed);
@@ -86,7 +96,7 @@ void NativeEngine::announce() {
 }
 
 void NativeEngine::notify() {
-    full_fence();
+    light_fence();
     if (sleepers_.load(std::memory_order_relaxed) == 0) return;
     news_.fetch_add(1, std::memory_order_relaxed);
     futex_wake(news_, INT_MAX);
@@ -110,8 +120,9 @@ Task* NativeEngine::after(Lane& lane, Task* continuation) noexcept {
 Task* NativeEngine::steal(Lane& lane) noexcept {
     const uint32_t lanes = host_.all_lanes().size();
     Task* stolen[ReadyQueue::kMostStolen];
+    const size_t most = flows(lane).pace.probing() ? kProbe : ReadyQueue::kMostStolen;
     for (uint32_t i = 1; i < lanes; ++i) {
-        const size_t count = host_.all_lanes()[(lane.index + i) % lanes].queue.steal(stolen);
+        const size_t count = host_.all_lanes()[(lane.index + i) % lanes].queue.steal(stolen, most);
         if (count == 0) continue;
         for (size_t kept = 1; kept < count; ++kept) keep(lane, *stolen[kept]);
         if (count > 1) announce();
@@ -150,28 +161,102 @@ void NativeEngine::keep(Lane& lane, Task& task) noexcept {
 }
 
 bool NativeEngine::run_one(Worker& worker) {
-    if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
+    const auto leave = [&] { return worker.should_leave(); };
     Lane& lane = host_.lane();
+    Pace& pace = flows(lane).pace;
     lane.cpu.store(worker.cpu(), std::memory_order_relaxed);
-    const bool found = enter(lane, &worker, INT_MAX);
+    bool seated, found;
+    do {
+        seated = !one_at_a_time_ || !seat_taken_.exchange(true);
+        found = seated && enter(lane, &worker, pace.probing() ? kProbe : kLookEvery);
+        host_.flush(lane);
+        if (one_at_a_time_ && seated) seat_taken_.store(false);
+    } while (!found && !pace.probing() && linger(leave));
     lane.cpu.store(-1, std::memory_order_relaxed);
-    host_.flush(lane);
-    if (one_at_a_time_) seat_taken_.store(false);
-    if (found) announce();
-    return found || poll([&] { return worker.should_leave(); });
+    if (found) {
+        announce();
+        keep_pace(lane, worker);
+        return true;
+    }
+    if (pace.found_none(SteadyClock().now(), counts(lane), one_at_a_time_)) {
+        nap(lane, worker);
+        return true;
+    }
+    return seated && poll(leave);
 }
 
 bool NativeEngine::help(Lane& lane) {
     const WaiterPlace place(cpus_, bind_);
-    return help_here(lane);
+    return help_here(lane, kHelp);
 }
 
-bool NativeEngine::help_here(Lane& lane) {
+bool NativeEngine::help_here(Lane& lane, int budget) {
     if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
-    const bool found = enter(lane, nullptr, kLookEvery);
+    const bool watched = napping_.load(std::memory_order_relaxed) > 0;
+    const Time before = watched ? SteadyClock().now() : Time{};
+    const uint64_t ran = lane.ran.load(std::memory_order_relaxed);
+    const bool found = enter(lane, nullptr, budget);
     host_.flush(lane);
     if (one_at_a_time_) seat_taken_.store(false);
+    if (watched && Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before))
+        end_naps();
     return found;
+}
+
+Pace::Counts NativeEngine::counts(const Lane& lane) noexcept {
+    Pace::Counts result{
+        lane.ran.load(std::memory_order_relaxed) - lane.inserted.load(std::memory_order_relaxed), 0};
+    const uint32_t lanes = host_.all_lanes().size();
+    for (uint32_t i = 0; i < lanes; ++i) {
+        const Lane& one = host_.all_lanes()[i];
+        if (&one != &lane)
+            result.others +=
+                one.ran.load(std::memory_order_relaxed) + one.inserted.load(std::memory_order_relaxed);
+    }
+    return result;
+}
+
+void NativeEngine::keep_pace(Lane& lane, Worker& worker) {
+    Pace& pace = flows(lane).pace;
+    switch (pace.ran(SteadyClock().now(), counts(lane))) {
+        case Pace::Advice::kGoOn:
+            return;
+        case Pace::Advice::kCoarse:
+            return end_naps();
+        case Pace::Advice::kNap:
+            return nap(lane, worker);
+    }
+}
+
+void NativeEngine::nap(Lane& lane, Worker& worker) {
+    Pace& pace = flows(lane).pace;
+    bool again = true;
+    const int nappers = napping_.fetch_add(1, std::memory_order_relaxed) + 1;
+    const uint32_t seen = coarse_.load(std::memory_order_relaxed);
+    while (again && !worker.should_leave()) {
+        futex_wait(coarse_, seen, SteadyClock().now() + nappers * kNap);
+        if (coarse_.load(std::memory_order_relaxed) != seen) break;
+        again = pace.napped(SteadyClock().now(), counts(lane)) && one_at_a_time_;
+    }
+    napping_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void NativeEngine::end_naps() noexcept {
+    if (napping_.load(std::memory_order_relaxed) == 0) return;
+    coarse_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(coarse_, INT_MAX);
+}
+
+template <class Leave>
+bool NativeEngine::linger(const Leave& leave) {
+    if (one_at_a_time_ || !host_.polling_services().empty()) return false;
+    const Time until = SteadyClock().now() + kLinger;
+    do {
+        for (int i = 0; i < 16; ++i) spin_pause();
+        if (leave()) return false;
+        if (has_tasks()) return true;
+    } while (SteadyClock().now() < until);
+    return false;
 }
 
 void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
@@ -180,7 +265,7 @@ void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) 
     WaiterPlace place(cpus_, bind_);
     do {
         place.look(pool_);
-        if (!help_here(lane) && !poll(reached))
+        if (!help_here(lane, kLookEvery) && !linger(reached) && !poll(reached))
             sleep([&] { return reached() || may_have_work(); }, Time::max());
     } while (!reached());
     if (may_have_work()) announce();
@@ -189,7 +274,7 @@ void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) 
 void NativeEngine::sleep(const std::function<bool()>& reached, Time until) {
     const uint32_t seen = news_.load(std::memory_order_relaxed);
     sleepers_.fetch_add(1, std::memory_order_relaxed);
-    full_fence();
+    heavy_fence();
     if (!reached() && !has_tasks()) futex_wait(news_, seen, until);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }

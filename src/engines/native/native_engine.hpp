@@ -50,7 +50,15 @@ class NativeEngine final : public Engine, private WorkSource {
     /// Tells somebody who sleeps that there is something to do.
     void announce();
     /// As help(), where the thread is.
-    bool help_here(Lane& lane);
+    bool help_here(Lane& lane, int budget);
+    /// A worker that has run tasks naps where it is of no use, as Pace says.
+    void keep_pace(Lane& lane, Worker& worker);
+    void nap(Lane& lane, Worker& worker);
+    void end_naps() noexcept;
+    [[nodiscard]] Pace::Counts counts(const Lane& lane) noexcept;
+    /// Looks a little longer for work, for to be woken takes longer than that. True: there may be some.
+    template <class Leave>
+    bool linger(const Leave& leave);
     void sleep(const std::function<bool()>& reached, Time until);
     bool poll(const std::function<bool()>& leave);
     [[nodiscard]] bool has_tasks() noexcept;
@@ -81,8 +89,12 @@ class NativeEngine final : public Engine, private WorkSource {
     /// Threads in resume(), which may have nothing else that keeps the engine alive.
     std::atomic<int> resuming_{0};
 
+    /// Workers that nap, each for a bounded time; ended early where tasks turn out to be coarse.
+    std::atomic<int> napping_{0};
+    std::atomic<uint32_t> coarse_{0};  // a futex
+
     /// Threads that sleep here, or are about to: counted before they look for the last time. Who makes
-    /// something to be seen looks here afterwards; a full fence on both sides.
+    /// something to be seen looks here afterwards; between the two a heavy fence there and a light one here.
     alignas(64) std::atomic<int> sleepers_{0};
     std::atomic<uint32_t> news_{0};  // a futex: rises with each thing to be seen while somebody sleeps
 

@@ -85,6 +85,7 @@ void NativeEngine::loop(Flow& self) {
             if (task == nullptr && (task = find(*lane)) == nullptr) break;
             if (!std::exchange(here->found, true) && here->worker != nullptr) here->worker->found_work();
             --here->budget;
+            count_one(lane->ran);
             modes_.apply();  // the task before may have left others
             Task* continuation = host_.run(lane, *task);
             here = &flows(*lane);
