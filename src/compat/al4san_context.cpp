@@ -1,0 +1,245 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <unordered_set>
+
+#include "compat/al4san.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle::al4san {
+namespace {
+
+AL4SAN_sched_t scheduler_of(const std::string& engine) {
+    if (engine == "quark") return AL4SAN_RUNTIME_SCHED_QUARK;
+    if (engine == "starpu") return AL4SAN_RUNTIME_SCHED_STARPU;
+    if (engine == "parsec") return AL4SAN_RUNTIME_SCHED_PARSEC;
+    if (engine == "openmp") return AL4SAN_RUNTIME_SCHED_OPENMP;
+    if (engine == "native") return AL4SAN_RUNTIME_SCHED_NATIVE;
+    return engine == "tbb" ? AL4SAN_RUNTIME_SCHED_TBB : AL4SAN_RUNTIME_SCHED_OTHER;
+}
+
+int code_of(heddle_task_ret_t code) {
+    switch (code) {
+        case HEDDLE_TASK_SUCCESS:
+            return AL4SAN_SUCCESS;
+        case HEDDLE_TASK_INVALID:
+            return AL4SAN_ERR_ILLEGAL_VALUE;
+        case HEDDLE_TASK_UNAVAILABLE:
+            return AL4SAN_ERR_NOT_SUPPORTED;
+        case HEDDLE_TASK_LIMIT:
+            return AL4SAN_ERR_OUT_OF_RESOURCES;
+        case HEDDLE_TASK_SYSTEM:
+        case HEDDLE_TASK_FAILED:
+            break;
+    }
+    return AL4SAN_ERR_UNEXPECTED;
+}
+
+}  // namespace
+
+void refuse(int code, const std::string& message) {
+    throw Refusal(code, message);
+}
+
+int note_code() noexcept {
+    const int code = code_of(c::note_error());
+    try {
+        throw;
+    } catch (const Refusal& refusal) {
+        return refusal.al4san_code();
+    } catch (...) {
+        return code;
+    }
+}
+
+int status_of(const AL4SAN_sequence_t& sequence) noexcept {
+    return __atomic_load_n(&sequence.status, __ATOMIC_ACQUIRE);
+}
+
+void set_status(AL4SAN_sequence_t& sequence, int code) noexcept {
+    int expected = AL4SAN_SUCCESS;
+    __atomic_compare_exchange_n(&sequence.status, &expected, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+Context::Context(const char* runtime, int workers) : AL4SAN_context_t{} {
+    if (runtime == nullptr) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "the runtime has no name");
+    start(runtime, workers);
+    nthreads_per_worker = 1;
+    mpi_comm_size = pcols = prows = 1;
+    group_size = 1;
+    warnings_enabled = autotuning_enabled = AL4SAN_TRUE;
+    householder = Al4sanFlatHouseholder;
+    translation = Al4sanInPlace;
+    nb = 128;
+    ib = 32;
+    schedopt = this;
+}
+
+Context::~Context() {
+    stop();
+    for (SequenceObject* sequence : sequences_) sequence->tasks.reset();
+}
+
+std::unique_ptr<Context>& Context::of_process() noexcept {
+    // Never destroyed: at exit, tasks may still run in threads of engines.
+    static auto* context = new std::unique_ptr<Context>;
+    return *context;
+}
+
+Context& Context::here() {
+    if (of_process() == nullptr)
+        refuse(AL4SAN_ERR_NOT_INITIALIZED, "there is no context: call AL4SAN_Init() before");
+    return *of_process();
+}
+
+void Context::start(const char* name, int workers) {
+    runtime_ = std::make_unique<Runtime>(RuntimeOptions{name, {}, std::max(workers, 0)});
+    scheduler = scheduler_of(runtime_->engine());
+    nworkers = world_size = runtime_->state().workers;
+}
+
+void Context::stop() {
+    if (runtime_ == nullptr) return;
+    if (paused_) resume();
+    runtime_->wait();
+    const std::lock_guard guard(mutex_);
+    for (SequenceObject* sequence : sequences_) {
+        // What failed is in its status.
+        if (sequence->tasks != nullptr && answer([&] { sequence->tasks->wait(); }) != AL4SAN_SUCCESS)
+            set_status(*sequence, AL4SAN_ERR_UNEXPECTED);
+        sequence->tasks.reset();
+    }
+    data_.clear();
+    runtime_.reset();
+}
+
+void Context::switch_to(const char* name, int workers) {
+    if (name == nullptr) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "the runtime to switch to has no name");
+    if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: resume them before the switch");
+    const int wanted = workers <= 0 ? runtime_->cpus().count() : std::min(workers, runtime_->cpus().count());
+    if (wanted == nworkers) {
+        runtime_->switch_engine(name);
+        scheduler = scheduler_of(runtime_->engine());
+        return;
+    }
+    const std::string old = runtime_->engine();
+    const int old_workers = nworkers;
+    stop();
+    try {
+        start(name, wanted);
+    } catch (...) {
+        start(old.c_str(), old_workers);
+        throw;
+    }
+}
+
+void Context::pause() {
+    {
+        const std::lock_guard guard(mutex_);
+        paused_ = true;
+    }
+    runtime_->wait();
+}
+
+void Context::resume() {
+    std::vector<Call> held;
+    {
+        const std::lock_guard guard(mutex_);
+        paused_ = false;
+        held.swap(held_);
+    }
+    for (const Call& call : held)
+        if (const int code = answer([&] { call.insert(); }); code != AL4SAN_SUCCESS)
+            set_status(*call.sequence, code);
+}
+
+void Context::insert(Call&& call) {
+    {
+        const std::lock_guard guard(mutex_);
+        if (call.sequence->tasks == nullptr) call.sequence->tasks = std::make_unique<Sequence>(*runtime_);
+        if (paused_) {
+            held_.push_back(std::move(call));
+            return;
+        }
+    }
+    call.insert();
+}
+
+void Context::wait_all() {
+    if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: who waits for them waits for ever");
+    runtime_->wait();
+}
+
+void Context::wait(SequenceObject& sequence) {
+    if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: who waits for them waits for ever");
+    if (sequence.tasks != nullptr) sequence.tasks->wait();
+    sequence.workspaces.clear();
+}
+
+SequenceObject* Context::make_sequence() {
+    auto sequence = std::make_unique<SequenceObject>();
+    sequence->status = AL4SAN_SUCCESS;
+    sequence->request = nullptr;
+    sequence->schedopt = sequence.get();
+    sequence->options.sequence = sequence.get();
+    const std::lock_guard guard(mutex_);
+    sequences_.insert(sequence.get());
+    return sequence.release();
+}
+
+void Context::forget(SequenceObject& sequence) noexcept {
+    const std::lock_guard guard(mutex_);
+    sequences_.erase(&sequence);
+}
+
+const detail::DataView* Context::datum_at(void* address) {
+    const std::lock_guard guard(mutex_);
+    auto& datum = data_[address];
+    if (datum == nullptr)
+        datum = std::make_unique<detail::DataHandle>(*runtime_, detail::DataView{address, 1, 1, 1, 1});
+    return datum->view();
+}
+
+void Context::add_descriptor(const AL4SAN_desc_t& desc) {
+    const std::lock_guard guard(mutex_);
+    descriptors_.insert(desc.schedopt);
+}
+
+bool Context::is_descriptor(const void* owner) {
+    const std::lock_guard guard(mutex_);
+    return descriptors_.contains(owner);
+}
+
+template <class Use>
+void Context::for_each_tile(const AL4SAN_desc_t& desc, Use use) {
+    for (int n = 0; n < desc.nt; ++n)
+        for (int m = 0; m < desc.mt; ++m) use(AL4SAN_Data_getaddr(&desc, m, n));
+}
+
+void Context::wait_for_tiles(const AL4SAN_desc_t& desc) {
+    if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: who waits for them waits for ever");
+    for_each_tile(desc, [&](const void* address) {
+        const detail::DataHandle* datum = nullptr;
+        {
+            const std::lock_guard guard(mutex_);
+            if (const auto found = data_.find(address); found != data_.end()) datum = found->second.get();
+        }
+        if (datum != nullptr) datum->wait();
+    });
+}
+
+void Context::forget_tiles(const AL4SAN_desc_t& desc) {
+    wait_for_tiles(desc);
+    const std::lock_guard guard(mutex_);
+    for_each_tile(desc, [&](const void* address) { data_.erase(address); });
+    descriptors_.erase(desc.schedopt);
+}
+
+const char* Context::label(const char* text) {
+    static auto* labels = new std::unordered_set<std::string>;
+    const std::lock_guard guard(mutex_);
+    return text == nullptr ? nullptr : labels->emplace(text).first->c_str();
+}
+
+}  // namespace heddle::al4san
