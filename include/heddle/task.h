@@ -113,17 +113,28 @@ HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_destroy(heddle_tiles_t* tiles);
 /* Tasks. */
 
 typedef enum {
-    HEDDLE_IN,     /**< reads */
-    HEDDLE_OUT,    /**< writes all of it, and does not look at what was there */
-    HEDDLE_INOUT,  /**< reads and writes */
-    HEDDLE_VALUE,  /**< a copy of `bytes` at `pointer`, taken now */
-    HEDDLE_SCRATCH /**< memory of `bytes` while the task runs, not initialised */
+    HEDDLE_IN,      /**< reads */
+    HEDDLE_OUT,     /**< writes all of it, and does not look at what was there */
+    HEDDLE_INOUT,   /**< reads and writes */
+    HEDDLE_VALUE,   /**< a copy of `bytes` at `pointer`, taken now */
+    HEDDLE_SCRATCH, /**< memory of `bytes` while the task runs, not initialised */
+    HEDDLE_COMMUTE, /**< reads and writes, in any order with others that do, never two at once */
+    HEDDLE_REDUX    /**< adds to it, at once with others: each on a copy, which is combined later */
 } heddle_mode_t;
+
+/** How copies come to be and go. Tasks that add together name the very same one, which must outlive the
+ * runtime. combine(neutral, v) is v. */
+typedef struct {
+    /** Sets all elements of a copy to what adds nothing. */
+    void (*fill)(const heddle_view_t* copy, const void* neutral);
+    void (*combine)(const heddle_view_t* into, const heddle_view_t* copy);
+    const void* neutral; /**< for `fill` */
+} heddle_reduction_t;
 
 typedef struct {
     heddle_mode_t mode;
-    heddle_data_t* data; /**< of IN, OUT and INOUT */
-    const void* pointer; /**< of VALUE */
+    heddle_data_t* data; /**< of all but VALUE and SCRATCH */
+    const void* pointer; /**< of VALUE; of REDUX a heddle_reduction_t */
     size_t bytes;        /**< of VALUE and SCRATCH */
 } heddle_argument_t;
 
@@ -147,14 +158,25 @@ static inline heddle_argument_t heddle_scratch(size_t bytes) {
     heddle_argument_t argument = {HEDDLE_SCRATCH, NULL, NULL, bytes};
     return argument;
 }
+/** The task may name the same data but once. */
+static inline heddle_argument_t heddle_commute(heddle_data_t* data) {
+    heddle_argument_t argument = {HEDDLE_COMMUTE, data, NULL, 0};
+    return argument;
+}
+/** The same. */
+static inline heddle_argument_t heddle_redux(heddle_data_t* data, const heddle_reduction_t* reduction) {
+    heddle_argument_t argument = {HEDDLE_REDUX, data, reduction, 0};
+    return argument;
+}
 
 /** A task's function. 0: done. Anything else: it failed, what it writes is not to be read, and tasks that
  * would read it do not run. */
 typedef int (*heddle_function_t)(heddle_task_t* task);
 
 typedef struct {
-    int priority;     /**< higher ones first, among those that could run */
-    const char* name; /**< for traces and errors; must outlive the runtime (a literal), or NULL */
+    int priority;          /**< higher ones first, among those that could run */
+    const char* name;      /**< for traces and errors; must outlive the runtime (a literal), or NULL */
+    const cpu_set_t* cpus; /**< the task runs on these alone, which are the runtime's; NULL: on any */
 } heddle_task_options_t;
 
 HEDDLE_TASK_API heddle_sequence_t* heddle_sequence_create(heddle_runtime_t* runtime);

@@ -1,5 +1,6 @@
 // The C interface: sequences, insertion, and a task's arguments.
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "tasks/c_interface.hpp"
@@ -15,6 +16,7 @@ struct Argument {
     const DataView* data;
     size_t bytes;
     size_t offset;  ///< of a value in the closure, of scratch in the memory of the task
+    const heddle_reduction_t* reduction;
 };
 
 /// What lies in a task's record; its arguments follow it, then the values.
@@ -40,11 +42,35 @@ size_t add_aligned(size_t offset, size_t bytes) {
 }
 
 bool is_data(heddle_mode_t mode) {
-    return mode == HEDDLE_IN || mode == HEDDLE_OUT || mode == HEDDLE_INOUT;
+    return mode != HEDDLE_VALUE && mode != HEDDLE_SCRATCH;
 }
 
 AccessMode access_of(heddle_mode_t mode) {
-    return mode == HEDDLE_IN ? AccessMode::kIn : mode == HEDDLE_OUT ? AccessMode::kOut : AccessMode::kInOut;
+    switch (mode) {
+        case HEDDLE_IN:
+            return AccessMode::kIn;
+        case HEDDLE_OUT:
+            return AccessMode::kOut;
+        case HEDDLE_COMMUTE:
+            return AccessMode::kCommute;
+        case HEDDLE_REDUX:
+            return AccessMode::kRedux;
+        default:
+            return AccessMode::kInOut;
+    }
+}
+
+// A reduction in C is one in C++: a view has the same fields on both sides, and a reference is a pointer.
+static_assert(offsetof(DataView, address) == offsetof(heddle_view_t, elements) &&
+              offsetof(DataView, rows) == offsetof(heddle_view_t, rows) &&
+              offsetof(DataView, columns) == offsetof(heddle_view_t, columns) &&
+              offsetof(DataView, leading) == offsetof(heddle_view_t, leading) &&
+              offsetof(DataView, element_bytes) == offsetof(heddle_view_t, element_bytes));
+static_assert(offsetof(detail::Reduction, fill) == offsetof(heddle_reduction_t, fill) &&
+              offsetof(detail::Reduction, combine) == offsetof(heddle_reduction_t, combine));
+
+const detail::Reduction* reduction_of(const heddle_argument_t& argument) {
+    return argument.mode == HEDDLE_REDUX ? static_cast<const detail::Reduction*>(argument.pointer) : nullptr;
 }
 
 }  // namespace
@@ -65,6 +91,11 @@ void run(Closure& closure) {
     std::unique_ptr<std::byte[]> scratch;
     if (closure.scratch_bytes > 0)
         scratch = std::make_unique_for_overwrite<std::byte[]>(closure.scratch_bytes);
+    for (size_t i = 0; i < closure.count; ++i)
+        if (Argument& argument = closure.arguments()[i]; argument.reduction != nullptr)
+            argument.data = &detail::private_copy(
+                *argument.data, *reinterpret_cast<const detail::Reduction*>(argument.reduction),
+                argument.reduction->neutral);
     heddle_task task{closure, scratch.get(), false, {}};
     const int result = closure.function(&task);
     if (result == 0 && !task.failed) return;
@@ -84,13 +115,17 @@ class Accesses {
         if (most <= few_data_.size()) return;
         many_data_.resize(most);
         many_modes_.resize(most);
+        many_reductions_.resize(most);
         data_ = many_data_.data();
         modes_ = many_modes_.data();
+        reductions_ = many_reductions_.data();
     }
-    void add(const DataView* data, AccessMode mode) {
+    void add(const DataView* data, AccessMode mode, const detail::Reduction* reduction) {
         data_[count_] = data;
+        reductions_[count_] = reduction;
         modes_[count_++] = mode;
     }
+    [[nodiscard]] const detail::Reduction* const* reductions() const { return reductions_; }
     [[nodiscard]] const DataView* const* data() const { return data_; }
     [[nodiscard]] const AccessMode* modes() const { return modes_; }
     [[nodiscard]] uint32_t count() const { return count_; }
@@ -98,10 +133,13 @@ class Accesses {
   private:
     std::array<const DataView*, 16> few_data_;
     std::array<AccessMode, 16> few_modes_;
+    std::array<const detail::Reduction*, 16> few_reductions_;
     std::vector<const DataView*> many_data_;
     std::vector<AccessMode> many_modes_;
+    std::vector<const detail::Reduction*> many_reductions_;
     const DataView** data_ = few_data_.data();
     AccessMode* modes_ = few_modes_.data();
+    const detail::Reduction** reductions_ = few_reductions_.data();
     uint32_t count_ = 0;
 };
 
@@ -114,7 +152,14 @@ void check(const heddle_argument_t& argument, size_t index) {
         case HEDDLE_OUT:
         case HEDDLE_INOUT:
         case HEDDLE_SCRATCH:
+        case HEDDLE_COMMUTE:
             return;
+        case HEDDLE_REDUX: {
+            const auto* reduction = static_cast<const heddle_reduction_t*>(argument.pointer);
+            if (reduction == nullptr || reduction->fill == nullptr || reduction->combine == nullptr)
+                complain("is to be reduced and says not how");
+            return;
+        }
         case HEDDLE_VALUE:
             if (argument.pointer == nullptr || argument.bytes == 0)
                 complain("is a value and has no pointer, or no bytes");
@@ -134,7 +179,8 @@ void insert(SequenceObject& sequence, heddle_function_t function, const heddle_a
     for (size_t i = 0; i < count; ++i) {
         check(arguments[i], i);
         if (is_data(arguments[i].mode))
-            accesses.add(&object(arguments[i].data).handle.checked(), access_of(arguments[i].mode));
+            accesses.add(&object(arguments[i].data).handle.checked(), access_of(arguments[i].mode),
+                         reduction_of(arguments[i]));
         else if (arguments[i].mode == HEDDLE_VALUE)
             values = add_aligned(values, arguments[i].bytes);
     }
@@ -145,9 +191,12 @@ void insert(SequenceObject& sequence, heddle_function_t function, const heddle_a
     uint32_t datum = 0;
     for (size_t i = 0; i < count; ++i) {
         const heddle_argument_t& given = arguments[i];
-        auto& argument = *new (closure.arguments() + i) Argument{given.mode, nullptr, given.bytes, 0};
+        auto& argument =
+            *new (closure.arguments() + i) Argument{given.mode, nullptr, given.bytes, 0, nullptr};
         if (is_data(given.mode)) {
             argument.data = accesses.data()[datum++];
+            if (given.mode == HEDDLE_REDUX)
+                argument.reduction = static_cast<const heddle_reduction_t*>(given.pointer);
         } else if (given.mode == HEDDLE_VALUE) {
             argument.offset = value;
             std::memcpy(reinterpret_cast<std::byte*>(&closure) + value, given.pointer, given.bytes);
@@ -161,8 +210,10 @@ void insert(SequenceObject& sequence, heddle_function_t function, const heddle_a
     if (options != nullptr) {
         said.priority = options->priority;
         said.name = options->name;
+        if (options->cpus != nullptr) said.cpus = CpuSet::from_native(options->cpus, sizeof(cpu_set_t));
     }
-    insertion.commit(accesses.data(), accesses.modes(), options == nullptr ? nullptr : &said);
+    insertion.commit(accesses.data(), accesses.modes(), options == nullptr ? nullptr : &said,
+                     accesses.reductions());
 }
 
 Argument& argument_of(heddle_task_t* task, size_t index) {

@@ -33,7 +33,7 @@ static void a_chain_keeps_its_order(heddle_runtime_t* runtime) {
     for (uint64_t i = 0; i < 10000; ++i) {
         const heddle_argument_t arguments[] = {heddle_inout(sum), heddle_value(&factor, sizeof factor),
                                                heddle_value(&i, sizeof i)};
-        const heddle_task_options_t options = {(int)(i % 3), "times_plus"};
+        const heddle_task_options_t options = {(int)(i % 3), "times_plus", NULL};
         EXPECT(heddle_insert(sequence, times_plus, arguments, 3, i % 2 ? &options : NULL) == 0);
         expected = expected * factor + i;
     }
@@ -142,7 +142,7 @@ static void a_failure_reaches_its_wait(heddle_runtime_t* runtime) {
     heddle_sequence_t* sequence = heddle_sequence_create(runtime);
     const heddle_argument_t broken = heddle_inout(data[0]), other = heddle_inout(data[2]);
     const heddle_argument_t dependent[] = {heddle_in(data[0]), heddle_inout(data[1])};
-    const heddle_task_options_t options = {0, "factorise"};
+    const heddle_task_options_t options = {0, "factorise", NULL};
     heddle_insert(sequence, fail, &broken, 1, &options);
     heddle_insert(sequence, follow, dependent, 2, NULL);
     heddle_insert(sequence, mark, &other, 1, NULL);
@@ -302,6 +302,53 @@ static void a_task_may_have_many_data(heddle_runtime_t* runtime) {
     }
 }
 
+static void fill_with(const heddle_view_t* copy, const void* neutral) {
+    for (size_t i = 0; i < copy->rows; ++i) ((int*)copy->elements)[i] = *(const int*)neutral;
+}
+static void add_elements(const heddle_view_t* into, const heddle_view_t* copy) {
+    for (size_t i = 0; i < into->rows; ++i) ((int*)into->elements)[i] += ((int*)copy->elements)[i];
+}
+static int add_one(heddle_task_t* task) {
+    heddle_view_t view;
+    heddle_unpack_view(task, 0, &view);
+    for (size_t i = 0; i < view.rows; ++i) ++((int*)view.elements)[i];
+    return 0;
+}
+
+static void tasks_add_in_any_order(heddle_runtime_t* runtime) {
+    static const int zero = 0;
+    static const heddle_reduction_t sum = {fill_with, add_elements, &zero};
+    static const heddle_reduction_t none = {NULL, NULL, NULL};
+    int values[3] = {1, 2, 3}, taken[3] = {4, 5, 6};
+    heddle_data_t* reduced = heddle_vector_create(runtime, values, 3, sizeof(int));
+    heddle_data_t* commuted = heddle_vector_create(runtime, taken, 3, sizeof(int));
+    heddle_sequence_t* sequence = heddle_sequence_create(runtime);
+    cpu_set_t one = {{1}}, nothing = {{0}}, beyond = {{0}};
+    beyond.__bits[15] = 1;
+    const heddle_task_options_t on_one = {0, NULL, &one}, on_none = {0, NULL, &nothing},
+                                out = {0, NULL, &beyond};
+    const heddle_argument_t add = heddle_redux(reduced, &sum), take = heddle_commute(commuted);
+    for (int i = 0; i < 1000; ++i) {
+        EXPECT(heddle_insert(sequence, add_one, &add, 1, NULL) == HEDDLE_TASK_SUCCESS);
+        EXPECT(heddle_insert(sequence, add_one, &take, 1, i % 100 == 0 ? &on_one : NULL) ==
+               HEDDLE_TASK_SUCCESS);
+    }
+    heddle_view_t view;
+    EXPECT(heddle_data_view(reduced, &view) == HEDDLE_TASK_SUCCESS);
+    EXPECT(values[0] == 1001 && values[2] == 1003);
+    EXPECT(heddle_data_view(commuted, &view) == HEDDLE_TASK_SUCCESS);
+    EXPECT(taken[0] == 1004 && taken[2] == 1006);
+    heddle_argument_t wrong = heddle_redux(reduced, &none);
+    REFUSED(heddle_insert(sequence, add_one, &wrong, 1, NULL), "says not how");
+    const heddle_argument_t twice[] = {heddle_commute(commuted), heddle_in(commuted)};
+    REFUSED(heddle_insert(sequence, add_one, twice, 2, NULL), "twice");
+    REFUSED(heddle_insert(sequence, add_one, &take, 1, &on_none), "");
+    REFUSED(heddle_insert(sequence, add_one, &take, 1, &out), "");
+    EXPECT(heddle_sequence_destroy(sequence) == HEDDLE_TASK_SUCCESS);
+    EXPECT(heddle_data_destroy(reduced) == HEDDLE_TASK_SUCCESS);
+    EXPECT(heddle_data_destroy(commuted) == HEDDLE_TASK_SUCCESS);
+}
+
 static int insert_children(heddle_task_t* task) {
     heddle_runtime_t* runtime;
     uint64_t* sum;
@@ -345,6 +392,7 @@ static void all_on(heddle_runtime_t* runtime) {
     a_task_waits_for_a_condition(runtime);
     a_task_may_have_many_data(runtime);
     tasks_insert_tasks(runtime);
+    tasks_add_in_any_order(runtime);
 }
 
 int main(void) {
