@@ -70,6 +70,7 @@ class HEDDLE_API Runtime {
     /// Throws kInvalidArgument for an unknown engine or CPUs that the process may not use, kUnavailable for
     /// an engine whose library is missing: the message says how to get it.
     explicit Runtime(RuntimeOptions options = {});
+    explicit Runtime(std::unique_ptr<detail::RuntimeState> state);
     ~Runtime();
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;

@@ -5,6 +5,9 @@
 // for nothing. Thread-safe as CpuProvider says; the exchange must outlive it.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -29,14 +32,24 @@ class ComponentCpus final : public CpuProvider {
     void give_back(const CpuSet& cpus) override;
     [[nodiscard]] bool shares() const override { return true; }
 
+    /// Others than `among` are not usable any more from now on, and `among` are: not none, and beyond what it
+    /// owns. Any thread, while the pool runs.
+    void confine(const CpuSet& among);
+
   private:
     void ask();
+    void ask_once();
+    [[nodiscard]] CpuSet among() const;
 
     Exchange& exchange_;
     std::string name_;
-    CpuSet owned_, among_;
+    const CpuSet owned_;
+    mutable std::mutex mutex_;  // for among_, and held in no call of another's
+    CpuSet among_;
+    std::function<void()> changed_;
     std::optional<Component> component_;
-    int demand_ = 0;  // only in the pool's calls, which come one at a time
+    std::atomic<int> demand_{0};  // written in the pool's calls alone, which come one at a time
+    std::atomic<int> asking_{0};  // calls of ask() since one began that has not ended
 };
 
 }  // namespace heddle

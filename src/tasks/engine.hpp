@@ -16,6 +16,7 @@
 #include "cores/cpu_provider.hpp"
 #include "heddle/machine.hpp"
 #include "heddle/task.hpp"
+#include "tasks/kernel_crew.hpp"
 #include "tasks/lane.hpp"
 #include "tasks/polling.hpp"
 #include "tasks/waiter.hpp"
@@ -60,6 +61,9 @@ struct EngineOptions {
     CpuSet cpus;  ///< those that the provider may ever give, never empty
     int workers;  ///< at most so many tasks at once, 1 or more; a thread in wait_until() is one of them
     bool bind;    ///< threads to their CPUs; not on a machine that is described and not real
+    /// Threads in wait_until() and help() run tasks too, and are counted as workers, where the engine can.
+    /// False: they never do.
+    bool callers_work = true;
 };
 
 class Engine {
@@ -107,15 +111,19 @@ struct EngineFactory {
     std::string (*version)();
     /// Throws Error.
     std::unique_ptr<Engine> (*make)(const EngineOptions& options);
+    /// How it runs kernels that use its runtime's own words; null: a kernel is one of its tasks.
+    const KernelRunner* kernels = nullptr;
 };
 
 /// Of an engine that can be made wherever its plug-in could be loaded.
 template <class Made>
-[[nodiscard]] constexpr EngineFactory engine_factory(const char* name, std::string (*version)()) {
+[[nodiscard]] constexpr EngineFactory engine_factory(const char* name, std::string (*version)(),
+                                                     const KernelRunner* kernels = nullptr) {
     return {name, [] { return std::string(); }, version,
             [](const EngineOptions& options) -> std::unique_ptr<Engine> {
                 return std::make_unique<Made>(options);
-            }};
+            },
+            kernels};
 }
 
 /// By name in any case; loads plug-ins. Throws kInvalidArgument for an unknown name, kUnavailable for one

@@ -80,6 +80,8 @@ std::mutex known_mutex;
 
 const Known& known(const PlugIn& plug_in) {
     static std::array<Known, kPlugIns.size()> all;
+    // libomp makes itself known to all that is loaded after it, and has the names of libgomp too.
+    if (plug_in.name == std::string_view("openmp-libomp")) (void)known(kPlugIns.front());
     const std::lock_guard guard(known_mutex);
     Known& one = all[static_cast<size_t>(&plug_in - kPlugIns.data())];
     if (one.name.empty()) {

@@ -1,9 +1,14 @@
 #include "heddle/task.hpp"
+
+#include <utility>
+
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {
 
 Runtime::Runtime(RuntimeOptions options) : state_(std::make_unique<detail::RuntimeState>(options)) {}
+
+Runtime::Runtime(std::unique_ptr<detail::RuntimeState> state) : state_(std::move(state)) {}
 
 Runtime::~Runtime() = default;
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/asymmetric_fence.hpp"
-#include "cores/component_cpus.hpp"
 #include "heddle/error.hpp"
+#include "tasks/crew.hpp"
 #include "tasks/recording.hpp"
 
 namespace heddle::detail {
@@ -69,10 +69,11 @@ class RuntimeState::InEngine {
     Lane* lane_ = nullptr;
 };
 
-RuntimeState::RuntimeState(const RuntimeOptions& options)
-    : wanted_cpus(options.cpus),
+RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool callers)
+    : wanted_cpus(among.empty() ? options.cpus : std::move(among)),
       cpus(cpus_for(machine, options.cpus)),
       workers(workers_for(options.workers, cpus)),
+      callers_work(callers),
       reactor(machine.synthetic() ? CpuSet() : cpus),
       root(std::make_shared<Domain>(nullptr)),
       lanes(std::make_shared<LaneTable>(*this, [](RuntimeState& runtime, Lane& lane) {
@@ -93,7 +94,7 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
     exchange.lend_unowned(allowance(machine).usable);
     // An owner of nothing: it runs on what lies idle in this process, and leaves it when it has no work.
     provider = std::make_unique<ComponentCpus>(exchange, wanted.name, CpuSet(), wanted_cpus);
-    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic()});
+    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work});
     factory = &wanted;
     if (!polling.empty()) engine->services_arrived();
 }
@@ -104,9 +105,17 @@ void RuntimeState::add_service(const std::string& name, PollingService service, 
     engine->services_arrived();
 }
 
+void RuntimeState::confine(const CpuSet& among) {
+    wanted_cpus = among;
+    provider->confine(among);
+}
+
 void RuntimeState::stop_engine() {
     reactor.stop();  // it may still be about to wake the last task
-    engine.reset();
+    // A thread of the engine that has counted the last end may still be about to notify it: the pointer holds
+    // until all of them have gone.
+    delete engine.get();
+    (void)engine.release();
     provider.reset();
 }
 
@@ -342,11 +351,13 @@ void RuntimeState::wait_until_done(SequenceState& sequence) {
 }
 
 void RuntimeState::wait_until(const std::function<bool()>& reached) {
-    Lane& own = lane();
-    const InEngine inside(*this, own);
-    const TaskFrame* frame = current_frame();
-    const TaskPlace::Away away(frame == nullptr ? nullptr : frame->place);
-    engine->wait_until(own, reached);
+    sleep_in_kernel([&] {
+        Lane& own = lane();
+        const InEngine inside(*this, own);
+        const TaskFrame* frame = current_frame();
+        const TaskPlace::Away away(frame == nullptr ? nullptr : frame->place);
+        engine->wait_until(own, reached);
+    });
 }
 
 void RuntimeState::wait(SequenceState& sequence) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cores/component_cpus.hpp"
 #include "heddle/machine.hpp"
 #include "tasks/engine.hpp"
 #include "tasks/failures.hpp"
@@ -42,7 +43,9 @@ struct SequenceState {
 };
 
 struct RuntimeState final : EngineHost {
-    explicit RuntimeState(const RuntimeOptions& options);
+    /// `among`: of the CPUs in the options, those to run on until confine() names others; empty: all.
+    /// `callers_work`: see EngineOptions.
+    explicit RuntimeState(const RuntimeOptions& options, CpuSet among = {}, bool callers_work = true);
     ~RuntimeState();
     RuntimeState(const RuntimeState&) = delete;
     RuntimeState& operator=(const RuntimeState&) = delete;
@@ -78,14 +81,18 @@ struct RuntimeState final : EngineHost {
     /// engine by notify().
     void wait_until(const std::function<bool()>& reached);
     void switch_engine(std::string_view name);
+    /// From now on tasks run on `among` alone, of which cpus has some. Not while the engine is switched.
+    void confine(const CpuSet& among);
 
     void add_service(const std::string& name, PollingService service, void* data);
     void enter(const std::shared_ptr<SequenceState>& sequence);
 
     const Machine machine = Machine::detect();
-    const CpuSet wanted_cpus;  ///< by the program; empty: any
+    CpuSet wanted_cpus;  ///< by the program; empty: any
     const CpuSet cpus;
     const int workers;
+    const bool callers_work;
+    Runtime* of_kernels = nullptr;  ///< where its tasks are kernels: itself, as they see it
     TaskMemory memory;
     Graph graph{memory};
     Failures failures;
@@ -96,7 +103,7 @@ struct RuntimeState final : EngineHost {
     std::shared_ptr<LaneTable> lanes;
 
     const EngineFactory* factory;
-    std::unique_ptr<CpuProvider> provider;  ///< of the engine, and outlives it
+    std::unique_ptr<ComponentCpus> provider;  ///< of the engine, and outlives it
     std::unique_ptr<Engine> engine;
 
   private:

@@ -5,6 +5,7 @@
 
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
+#include "tasks/crew.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {
@@ -33,7 +34,7 @@ void wait_for_wake(Publish publish, Wakes by) {
         if (publish.call(publish.argument, thread)) thread.sleep();
     };
     TaskFrame* frame = current_frame();
-    if (frame == nullptr) return sleep();
+    if (frame == nullptr) return sleep_in_kernel(sleep);
     Engine& engine = *frame->runtime->engine;
     try {
         const TaskPlace::Away away(frame->place);

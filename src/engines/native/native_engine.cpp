@@ -30,7 +30,7 @@ constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
 
 WorkerPoolOptions pool_options(const EngineOptions& options) {
     WorkerPoolOptions result;
-    result.limits.max = std::max(1, options.workers - 1);
+    result.limits.max = std::max(1, options.workers - (options.callers_work ? 1 : 0));
     return result;
 }
 
@@ -40,6 +40,7 @@ NativeEngine::NativeEngine(const EngineOptions& options)
     : host_(options.host),
       cpus_(options.cpus),
       bind_(options.bind),
+      callers_work_(options.callers_work),
       one_at_a_time_(options.workers == 1),
       pool_(options.machine, options.provider, *this, pool_options(options)) {}
 
@@ -96,6 +97,7 @@ void NativeEngine::announce() {
 }
 
 void NativeEngine::notify() {
+    onlookers_.notify();
     light_fence();
     if (sleepers_.load(std::memory_order_relaxed) == 0) return;
     news_.fetch_add(1, std::memory_order_relaxed);
@@ -186,6 +188,7 @@ bool NativeEngine::run_one(Worker& worker) {
 }
 
 bool NativeEngine::help(Lane& lane) {
+    if (!callers_work_) return false;
     const WaiterPlace place(cpus_, bind_);
     return help_here(lane, kHelp);
 }
@@ -262,6 +265,7 @@ bool NativeEngine::linger(const Leave& leave) {
 void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     host_.flush(lane);
     if (reached()) return;
+    if (!callers_work_) return onlookers_.wait(reached);
     WaiterPlace place(cpus_, bind_);
     do {
         place.look(pool_);

@@ -15,6 +15,7 @@
 #include "engines/native/flow.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "tasks/engine.hpp"
+#include "tasks/event_count.hpp"
 
 namespace heddle {
 
@@ -76,6 +77,7 @@ class NativeEngine final : public Engine, private WorkSource {
     EngineHost& host_;
     const CpuSet cpus_;
     const bool bind_;
+    const bool callers_work_;
     const bool one_at_a_time_;
     PriorityQueue urgent_;
     ResumedFlows resumed_;
@@ -97,6 +99,7 @@ class NativeEngine final : public Engine, private WorkSource {
     /// something to be seen looks here afterwards; between the two a heavy fence there and a light one here.
     alignas(64) std::atomic<int> sleepers_{0};
     std::atomic<uint32_t> news_{0};  // a futex: rises with each thing to be seen while somebody sleeps
+    EventCount onlookers_;           ///< threads that wait and run no tasks
 
     WorkerPool pool_;  // last: its threads use all of the above
 };

@@ -280,9 +280,10 @@ bool OpenMpEngine::help(Lane&) {
 
 namespace {
 
-const EngineFactory kFactory = engine_factory<OpenMpEngine>(HEDDLE_ENGINE, [] {
-    return std::string(openmp::runtime_name()) + ", OpenMP " + std::to_string(openmp::standard());
-});
+const EngineFactory kFactory = engine_factory<OpenMpEngine>(
+    HEDDLE_ENGINE,
+    [] { return std::string(openmp::runtime_name()) + ", OpenMP " + std::to_string(openmp::standard()); },
+    &openmp::kKernels);
 
 }  // namespace
 }  // namespace heddle

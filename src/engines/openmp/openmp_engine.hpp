@@ -22,10 +22,10 @@
 
 #include "base/clock.hpp"
 #include "engines/native/priority_queue.hpp"
-#include "engines/openmp/feeder_thread.hpp"
 #include "engines/openmp/openmp_tasks.hpp"
 #include "engines/seats/seats.hpp"
 #include "tasks/event_count.hpp"
+#include "tasks/region_thread.hpp"
 
 namespace heddle {
 
@@ -90,7 +90,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     Seats seats_;
 
     std::once_flag started_;
-    FeederThread feeder_;
+    RegionThread feeder_;
     std::atomic<bool> has_feeder_{false};
     cpu_set_t before_{};         ///< where the feeder could run before it was that
     pthread_t feeder_thread_{};  ///< written before the first task is made

@@ -80,4 +80,35 @@ int room_for(int threads) {
     return &kmp_set_blocktime != nullptr ? 256 : 64 * threads;
 }
 
+namespace {
+
+void resize(int width) {
+    omp_set_dynamic(0);
+    omp_set_num_threads(width);
+}
+
+/// Both runtimes keep the threads of a region for the next one of the thread that opened it: a region before
+/// the kernel makes them, and has them bound.
+void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argument) {
+    KernelCrew* const all = &crew;
+    resize(width);
+    if (&kmp_set_blocktime != nullptr) kmp_set_blocktime(0);
+#pragma omp parallel num_threads(width) firstprivate(all)
+    all->join();
+    function(argument);
+#pragma omp parallel num_threads(width) firstprivate(all)
+    all->leave();
+    // Those of libgomp would spin for some milliseconds, on CPUs that are others' by now.
+    if (&kmp_set_blocktime == nullptr) (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+}
+
+int others_at_work(int) {
+    return omp_in_parallel() != 0 ? omp_get_num_threads() - 1 : 0;
+}
+
+}  // namespace
+
+extern const KernelRunner kKernels;
+const KernelRunner kKernels{run_kernel, resize, others_at_work, &kmp_set_blocktime != nullptr};
+
 }  // namespace heddle::openmp

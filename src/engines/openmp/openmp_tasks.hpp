@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tasks/kernel_crew.hpp"
+
 namespace heddle {
 struct Task;
 }
@@ -56,5 +58,8 @@ void fulfil(uintptr_t event) noexcept;
 [[nodiscard]] bool keeps_threads();
 /// Tasks that could run and are not yet running, at most, before this runtime has their maker run them.
 [[nodiscard]] int room_for(int threads);
+
+/// How it runs kernels (tasks/kernel_crew.hpp).
+extern const KernelRunner kKernels;
 
 }  // namespace heddle::openmp

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "engines/tbb/tbb_kernels.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -260,8 +261,8 @@ void TbbEngine::poll() {
 
 namespace {
 
-const EngineFactory kFactory =
-    engine_factory<TbbEngine>("tbb", [] { return std::string(TBB_runtime_version()); });
+const EngineFactory kFactory = engine_factory<TbbEngine>(
+    "tbb", [] { return std::string(TBB_runtime_version()); }, &kTbbKernels);
 
 }  // namespace
 }  // namespace heddle

@@ -1,4 +1,4 @@
-#include "engines/openmp/feeder_thread.hpp"
+#include "tasks/region_thread.hpp"
 
 #include <utility>
 
@@ -6,11 +6,11 @@ namespace heddle {
 namespace {
 
 std::mutex idle_mutex;
-void* idle = nullptr;  // a list of FeederThread::Kept
+void* idle = nullptr;  // a list of RegionThread::Kept
 
 }  // namespace
 
-void FeederThread::Kept::run() {
+void RegionThread::Kept::run() {
     std::unique_lock lock(mutex);
     while (true) {
         changed.wait(lock, [this] { return job != nullptr; });
@@ -22,7 +22,7 @@ void FeederThread::Kept::run() {
     }
 }
 
-void FeederThread::start(std::function<void()> job, bool keep) {
+void RegionThread::start(std::function<void()> job, bool keep) {
     if (!keep) {
         own_ = std::thread(std::move(job));
         return;
@@ -42,7 +42,7 @@ void FeederThread::start(std::function<void()> job, bool keep) {
     kept_->changed.notify_all();
 }
 
-void FeederThread::join() {
+void RegionThread::join() {
     if (own_.joinable()) own_.join();
     if (kept_ == nullptr) return;
     {

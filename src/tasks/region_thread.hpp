@@ -1,4 +1,4 @@
-// FeederThread: the thread that owns a parallel region, for as long as an engine needs it.
+// RegionThread: a thread that opens parallel regions of OpenMP, for as long as an engine or kernels need it.
 //
 // With libgomp it ends, and with it the region's threads. libomp keeps the threads of regions in any case,
 // and its memory is damaged when one that opened a region ends (seen with libomp 14: tasks are freed into
@@ -13,12 +13,12 @@
 
 namespace heddle {
 
-class FeederThread {
+class RegionThread {
   public:
-    FeederThread() = default;
-    ~FeederThread() { join(); }
-    FeederThread(const FeederThread&) = delete;
-    FeederThread& operator=(const FeederThread&) = delete;
+    RegionThread() = default;
+    ~RegionThread() { join(); }
+    RegionThread(const RegionThread&) = delete;
+    RegionThread& operator=(const RegionThread&) = delete;
 
     /// Runs `job`. Throws std::system_error where there can be no thread.
     void start(std::function<void()> job, bool keep);

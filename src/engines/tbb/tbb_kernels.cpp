@@ -1,0 +1,66 @@
+#include "engines/tbb/tbb_kernels.hpp"
+
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_scheduler_observer.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace heddle {
+namespace {
+
+/// The threads of oneTBB that come to the arena, and go.
+class Comings final : public tbb::task_scheduler_observer {
+  public:
+    Comings(tbb::task_arena& arena, KernelCrew& crew) : tbb::task_scheduler_observer(arena), crew_(crew) {
+        observe(true);
+    }
+    /// When all of them have gone: one that is left there would not be told to leave.
+    ~Comings() noexcept override {
+        std::unique_lock lock(mutex_);
+        gone_.wait(lock, [this] { return inside_ == 0; });
+        lock.unlock();
+        observe(false);
+    }
+    Comings(const Comings&) = delete;
+    Comings& operator=(const Comings&) = delete;
+
+    void on_scheduler_entry(bool worker) override {
+        if (!worker) return;
+        crew_.join();
+        const std::lock_guard guard(mutex_);
+        ++inside_;
+    }
+    void on_scheduler_exit(bool worker) override {
+        if (!worker) return;
+        crew_.leave();
+        const std::lock_guard guard(mutex_);
+        if (--inside_ == 0) gone_.notify_all();
+    }
+
+  private:
+    KernelCrew& crew_;
+    std::mutex mutex_;
+    std::condition_variable gone_;
+    int inside_ = 0;
+};
+
+void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argument) {
+    tbb::task_arena arena(width, 1);
+    arena.initialize();
+    const Comings comings(arena, crew);
+    arena.execute([&] { function(argument); });
+}
+
+/// An arena has as many places as it began with, and oneTBB no word to change that.
+void resize(int) {}
+
+int others_at_work(int joined) {
+    return joined - 1;
+}
+
+}  // namespace
+
+const KernelRunner kTbbKernels{run_kernel, resize, others_at_work, false};
+
+}  // namespace heddle

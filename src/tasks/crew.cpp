@@ -1,0 +1,204 @@
+#include "tasks/crew.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace heddle {
+namespace {
+
+/// How long a kernel that has a CPU waits for the others.
+constexpr auto kGather = std::chrono::microseconds(500);
+/// Where too many wait for a CPU to be remembered: how long until it asks again.
+constexpr auto kAskAgain = std::chrono::milliseconds(1);
+
+std::mutex& crews_mutex() {
+    static auto* mutex = new std::mutex;  // threads may end after main has
+    return *mutex;
+}
+
+}  // namespace
+
+Crew::Membership::~Membership() {
+    const std::lock_guard guard(crews_mutex());
+    if (crew != nullptr) crew->remove(*this);
+}
+
+Crew::Membership& Crew::membership() noexcept {
+    thread_local Membership of_thread;
+    return of_thread;
+}
+
+Crew::Crew(const CrewOptions& options, CpuSet wanted) : options_(options), wanted_(std::move(wanted)) {}
+
+Crew::~Crew() {
+    {
+        // The runtime kept a thread that it has not told of: it goes back to where it was.
+        const std::lock_guard guard(crews_mutex());
+        while (!members_.empty()) {
+            Membership& last = *members_.back();
+            if (options_.bind) (void)sched_setaffinity(last.thread, sizeof(last.before), &last.before);
+            remove(last);
+        }
+    }
+    if (component_.has_value()) (void)component_->detach();
+    component_.reset();
+}
+
+Crew* Crew::here() noexcept {
+    return membership().crew;
+}
+
+void Crew::remove(Membership& member) noexcept {
+    std::erase(members_, &member);
+    member.crew = nullptr;
+}
+
+void Crew::join() noexcept {
+    Membership& self = membership();
+    const std::lock_guard guard(crews_mutex());
+    // Again: libomp binds a thread of its own accord when it first sees it.
+    if (self.crew == this) return bind(self.thread, held_);
+    if (self.crew != nullptr) return;
+    self.thread = ::gettid();
+    CPU_ZERO(&self.before);
+    (void)sched_getaffinity(self.thread, sizeof(self.before), &self.before);
+    try {
+        members_.push_back(&self);
+    } catch (const std::bad_alloc&) {
+        return bind(self.thread, held_);
+    }
+    self.crew = this;
+    bind(self.thread, held_);
+}
+
+void Crew::leave() noexcept {
+    Membership& self = membership();
+    const std::lock_guard guard(crews_mutex());
+    if (self.crew != this) return;
+    remove(self);
+    if (options_.bind) (void)sched_setaffinity(self.thread, sizeof(self.before), &self.before);
+}
+
+CpuSet Crew::cpus() const {
+    const std::lock_guard guard(crews_mutex());
+    return held_;
+}
+
+void Crew::bind(pid_t thread, const CpuSet& cpus) const noexcept {
+    if (!options_.bind || cpus.empty()) return;
+    const auto mask = cpus.to_native();
+    (void)sched_setaffinity(thread, mask.size() * sizeof(unsigned long),
+                            reinterpret_cast<const cpu_set_t*>(mask.data()));
+}
+
+void Crew::bind_all() const noexcept {
+    for (const Membership* member : members_) bind(member->thread, held_);
+}
+
+/// False: some CPU has so many waiting that this one is not among them.
+bool Crew::ask() {
+    Lock lock(crews_mutex());
+    const CpuSet wanted = wanted_;
+    lock.unlock();
+    const Outcome outcome = component_->acquire_cpu_mask(wanted);
+    changed();
+    return outcome != Outcome::kTooManyRequests;
+}
+
+/// What may be used has changed, or what is wanted. In any thread, without a lock.
+void Crew::changed() {
+    Lock lock(crews_mutex());
+    const CpuSet usable = component_->usable();
+    const CpuSet now = usable & wanted_;
+    // A kernel cannot be stopped: it keeps its last CPUs until it has others.
+    const bool stays = now.empty() && !lent_all_;
+    const CpuSet lost = stays ? CpuSet{} : held_ - now;
+    if (!stays && held_ != now) {
+        held_ = now;
+        bind_all();
+    }
+    const CpuSet held = held_;
+    const CpuSet unwanted = usable - wanted_;
+    lock.unlock();
+    changed_.notify_all();
+    for (const int cpu : component_->to_return() - held) (void)component_->return_cpu(cpu);
+    if (const CpuSet lend = unwanted - held; !lend.empty()) (void)component_->lend_cpu_mask(lend);
+    // Whoever took them may be done before this kernel is.
+    lock.lock();
+    const CpuSet missed = blocked_ == 0 ? lost & wanted_ : CpuSet{};
+    lock.unlock();
+    if (!missed.empty()) (void)component_->acquire_cpu_mask(missed);
+}
+
+void Crew::wait_for_some(Lock& lock) {
+    while (held_.empty()) {
+        lock.unlock();
+        const bool waits = ask();
+        lock.lock();
+        const auto some = [this] { return !held_.empty(); };
+        if (waits)
+            changed_.wait(lock, some);
+        else
+            (void)changed_.wait_for(lock, kAskAgain, some);
+    }
+}
+
+int Crew::gather() {
+    {
+        const std::lock_guard guard(crews_mutex());
+        component_.emplace(options_.exchange, options_.name, CpuSet());
+    }
+    (void)component_->on_enable_cpu([this](int) { changed(); });
+    (void)component_->on_disable_cpu([this](int) { changed(); });
+    Lock lock(crews_mutex());
+    wait_for_some(lock);
+    (void)changed_.wait_for(lock, kGather, [this] { return held_ == wanted_; });
+    return held_.count();
+}
+
+void Crew::confine(const CpuSet& wanted) {
+    Lock lock(crews_mutex());
+    if (wanted == wanted_) return;
+    wanted_ = wanted;
+    const bool asks = component_.has_value() && blocked_ == 0;
+    lock.unlock();
+    if (asks) (void)ask();
+}
+
+void Crew::without_cpus(const std::function<void()>& sleep) {
+    Lock lock(crews_mutex());
+    ++blocked_;
+    const int busy = std::max(0, options_.runner.others(static_cast<int>(members_.size())) + 1 - blocked_);
+    CpuSet lend;
+    for (int cpu = held_.last(); cpu >= 0 && held_.count() > busy; cpu = held_.last()) {
+        lend.insert(cpu);
+        held_.erase(cpu);
+    }
+    lent_all_ = busy == 0;
+    bind_all();
+    lock.unlock();
+    if (busy == 0) (void)component_->acquire_cpus(0);
+    (void)component_->lend_cpu_mask(lend);
+    options_.watcher.kernel_blocks(true);
+    sleep();
+    options_.watcher.kernel_blocks(false);
+    lock.lock();
+    --blocked_;
+    lent_all_ = false;
+    lock.unlock();
+    (void)ask();
+    lock.lock();
+    wait_for_some(lock);
+}
+
+void sleep_in_kernel(const std::function<void()>& sleep) {
+    if (Crew* const crew = Crew::here(); crew != nullptr)
+        crew->without_cpus(sleep);
+    else
+        sleep();
+}
+
+}  // namespace heddle

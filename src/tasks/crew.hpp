@@ -1,0 +1,111 @@
+// Crew: the threads of a kernel of a foreign runtime, and the CPUs that they are bound to. Kernels on the
+// same CPUs may have one after the other.
+//
+// A component of the process's sharing for as long as kernels run: it asks for the kernel's CPUs, starts
+// with those that it gets, and moves all its threads whenever that changes. All are bound to the whole set,
+// not each to one CPU: the kernel's threads are the runtime's, and it does not say which of them are at work.
+//
+// A thread is known by its id, from join() until leave() or its own end. One lock for all crews: it is taken
+// when a kernel begins or ends and when CPUs come and go.
+#pragma once
+
+#include <sched.h>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cores/exchange.hpp"
+#include "heddle/cores.hpp"
+#include "tasks/engine.hpp"
+
+namespace heddle {
+
+namespace detail {
+struct KernelState;
+}
+
+/// What a crew tells those who decide how many kernels run at once.
+class CrewWatcher {
+  public:
+    /// The kernel waits for something else than CPUs, or does not any more.
+    virtual void kernel_blocks(bool blocks) noexcept = 0;
+
+  protected:
+    ~CrewWatcher() = default;
+};
+
+struct CrewOptions {
+    Exchange& exchange;
+    std::string name;
+    bool bind;
+    const KernelRunner& runner;
+    CrewWatcher& watcher;
+};
+
+class Crew final : public KernelCrew {
+  public:
+    Crew(const CrewOptions& options, CpuSet wanted);
+    /// Lends what it has. No thread takes part any more.
+    ~Crew();
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
+
+    /// Waits for CPUs. Returns how many there are to begin with, at least 1. Throws as Component's
+    /// constructor.
+    [[nodiscard]] int gather();
+    /// Other CPUs from now on, not none.
+    void confine(const CpuSet& wanted);
+    [[nodiscard]] CpuSet cpus() const;
+    /// The kernel that it runs now, for threads of that kernel to ask. Before it runs.
+    void begin(const detail::KernelState& kernel) noexcept { kernel_ = &kernel; }
+    [[nodiscard]] const detail::KernelState* kernel() const noexcept { return kernel_; }
+
+    void join() noexcept override;
+    void leave() noexcept override;
+
+    /// The crew that the calling thread takes part in, or null.
+    [[nodiscard]] static Crew* here() noexcept;
+    /// On a thread of it: calls `sleep`, which sleeps, and lends meanwhile the CPUs that nobody else needs.
+    void without_cpus(const std::function<void()>& sleep);
+    /// What the thread opens next has as many threads as there are CPUs.
+    void resize() const { options_.runner.resize(cpus().count()); }
+
+  private:
+    using Lock = std::unique_lock<std::mutex>;
+    /// Of one thread, which has it for life.
+    struct Membership {
+        ~Membership();
+        Crew* crew = nullptr;
+        pid_t thread = 0;
+        cpu_set_t before{};
+    };
+    [[nodiscard]] static Membership& membership() noexcept;
+
+    void changed();
+    [[nodiscard]] bool ask();
+    void wait_for_some(Lock& lock);
+    void bind_all() const noexcept;
+    void bind(pid_t thread, const CpuSet& cpus) const noexcept;
+    void remove(Membership& member) noexcept;
+
+    const CrewOptions options_;
+    const detail::KernelState* kernel_ = nullptr;  // written between kernels
+    // Under the lock of all crews.
+    CpuSet wanted_;
+    CpuSet held_;  ///< where its threads are bound; empty before it begins, or while it lends all
+    std::vector<Membership*> members_;
+    int blocked_ = 0;        ///< threads in without_cpus()
+    bool lent_all_ = false;  ///< by them
+    std::condition_variable changed_;
+    /// Made before the first call that needs it, and gone before the rest.
+    std::optional<Component> component_;
+};
+
+/// Calls `sleep`; in a thread of a kernel as Crew::without_cpus().
+void sleep_in_kernel(const std::function<void()>& sleep);
+
+}  // namespace heddle

@@ -1,0 +1,166 @@
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "heddle/error.hpp"
+#include "heddle/machine.hpp"
+#include "tasks/kernel_places.hpp"
+
+namespace heddle {
+namespace {
+
+/// How long kernels follow each other on the same CPUs before others have a turn there.
+constexpr auto kLongestTurn = std::chrono::milliseconds(10);
+
+/// Blocks the signals that are for the program's own threads, in this thread and those it makes.
+class SignalsBlocked {
+  public:
+    SignalsBlocked() {
+        sigset_t set;
+        sigfillset(&set);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
+            sigdelset(&set, own);
+        pthread_sigmask(SIG_BLOCK, &set, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+CrewOptions options_for(const EngineFactory& engine, CrewWatcher& watcher) {
+    const Machine machine = Machine::detect();
+    Exchange& exchange = Exchange::process();
+    exchange.lend_unowned(allowance(machine).usable);
+    return {exchange, engine.name, !machine.synthetic(), *engine.kernels, watcher};
+}
+
+}  // namespace
+
+CrewKernels::CrewKernels(const EngineFactory& engine, CpuSet cpus)
+    : engine_(engine), options_(options_for(engine, *this)), cpus_(std::move(cpus)) {}
+
+CrewKernels::~CrewKernels() {
+    {
+        const std::lock_guard guard(mutex_);
+        stop_ = true;
+    }
+    changed_.notify_all();
+    threads_.clear();
+}
+
+void CrewKernels::spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSet& cpus) {
+    const std::lock_guard guard(mutex_);
+    queue_.push_back({std::move(kernel), cpus});
+    try {
+        start_if_needed();
+    } catch (...) {
+        // Whoever is there comes to it in time.
+        if (!threads_.empty()) return;
+        queue_.pop_back();
+        throw;
+    }
+    changed_.notify_one();
+}
+
+/// Twice as many as CPUs: kernels on CPUs that are taken do not hold up all others.
+void CrewKernels::start_if_needed() {
+    if (static_cast<int>(queue_.size()) <= idle_) return;
+    if (static_cast<int>(threads_.size()) - blocked_ >= 2 * cpus_.count()) return;
+    const SignalsBlocked blocked;
+    threads_.emplace_back();
+    try {
+        threads_.back().start([this] { work(); }, engine_.kernels->keeps_threads);
+    } catch (const std::system_error& error) {
+        threads_.pop_back();
+        throw Error(ErrorCode::kLimit, std::string("there can be no thread for a kernel: ") + error.what());
+    }
+}
+
+void CrewKernels::kernel_blocks(bool blocks) noexcept {
+    const std::lock_guard guard(mutex_);
+    blocked_ += blocks ? 1 : -1;
+    try {
+        if (blocks) start_if_needed();
+    } catch (...) {
+        // Kernels that wait begin when others have ended.
+    }
+}
+
+void CrewKernels::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        ++idle_;
+        changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        --idle_;
+        if (queue_.empty()) return;
+        Job job = std::move(queue_.front());
+        queue_.pop_front();
+        lock.unlock();
+        run(std::move(job));
+        lock.lock();
+    }
+}
+
+/// A kernel, and those behind it that want the same CPUs.
+struct CrewKernels::Turn {
+    CrewKernels& kernels;
+    Crew& crew;
+    Job job;
+};
+
+void CrewKernels::run(Job job) {
+    std::unique_lock lock(mutex_);
+    Crew crew(options_, part(job.wanted, cpus_));
+    const auto place = running_.insert(running_.end(), {&crew, job.wanted});
+    lock.unlock();
+    Turn turn{*this, crew, std::move(job)};
+    try {
+        const int width = crew.gather();
+        crew.join();
+        options_.runner.run(
+            crew, width,
+            [](void* argument) {
+                auto& it = *static_cast<Turn*>(argument);
+                it.kernels.run_turn(it);
+            },
+            &turn);
+    } catch (...) {
+        // Nothing of it has run.
+        turn.job.kernel->function = [error = std::current_exception()] { std::rethrow_exception(error); };
+        turn.job.kernel->run();
+    }
+    crew.leave();
+    lock.lock();
+    running_.erase(place);
+}
+
+void CrewKernels::run_turn(Turn& turn) noexcept {
+    const auto until = std::chrono::steady_clock::now() + kLongestTurn;
+    while (true) {
+        turn.crew.begin(*turn.job.kernel);
+        turn.job.kernel->run();
+        turn.job.kernel = nullptr;
+        if (std::chrono::steady_clock::now() >= until) return;
+        {
+            const std::lock_guard guard(mutex_);
+            if (queue_.empty() || queue_.front().wanted != turn.job.wanted) return;
+            turn.job = std::move(queue_.front());
+            queue_.pop_front();
+        }
+        turn.crew.resize();
+    }
+}
+
+void CrewKernels::set_cpus(const CpuSet& cpus) {
+    const std::lock_guard guard(mutex_);
+    cpus_ = cpus;
+    for (const Running& running : running_) running.crew->confine(part(running.wanted, cpus_));
+}
+
+}  // namespace heddle

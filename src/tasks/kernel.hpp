@@ -1,0 +1,47 @@
+// KernelState: a kernel between its spawning and its end, and who waits for it.
+//
+// Shared by the handles and by who runs it. Any thread.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include "tasks/waiter.hpp"
+
+namespace heddle {
+struct TaskFrame;
+}
+
+namespace heddle::detail {
+
+struct KernelState {
+    /// Runs it, tells `ended`, and wakes those who wait. Once.
+    void run() noexcept;
+    /// Returns when it has ended; pauses the calling task or kernel. Throws kInvalidArgument in itself.
+    void wait_until_ended();
+    [[nodiscard]] bool done() const noexcept { return ended_.load(std::memory_order_acquire); }
+    /// The calling thread is in it.
+    [[nodiscard]] bool is_here() const noexcept;
+
+    std::function<void()> function;
+    std::function<void(std::exception_ptr)> ended;
+    std::function<void(KernelState&)> forget;  ///< called last before those who wait are woken
+    std::exception_ptr error;                  ///< to be read when done()
+
+  private:
+    /// On the stack of who waits.
+    struct Waiting {
+        Waiter* waiter;
+        Waiting* next;
+    };
+
+    std::atomic<bool> ended_{
+        false};  // written under the mutex, last: who reads true sees what the kernel wrote
+    std::mutex mutex_;
+    Waiting* waiting_ = nullptr;
+    std::atomic<const TaskFrame*> frame_{nullptr};  // of the task that it is, while it runs
+};
+
+}  // namespace heddle::detail

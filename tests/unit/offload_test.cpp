@@ -1,0 +1,314 @@
+#include "heddle/offload.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "heddle/cores.hpp"
+#include "heddle/error.hpp"
+#include "heddle/machine.hpp"
+#include "heddle/pause.hpp"
+#include "support/engines.hpp"
+#include "support/kernels.hpp"
+#include "support/sanitized.hpp"
+
+namespace heddle {
+namespace {
+
+using std::chrono::microseconds;
+using testing::HasSubstr;
+
+CpuSet all_cpus() {
+    return allowance(Machine::detect()).usable;
+}
+
+class OffloadTest : public test::OnEachEngine {
+  protected:
+    [[nodiscard]] const std::string& engine() const { return engine_.name; }
+    void in_parallel(int items, const std::function<void(int)>& body) const {
+        test::in_parallel(engine(), items, body);
+    }
+    /// Runs something in parallel and tells where.
+    void note(test::Places& places) const {
+        in_parallel(64, [&](int) {
+            places.note();
+            test::spend(microseconds(20));
+        });
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Engines, OffloadTest, test::engines(), test::engine_name);
+
+TEST_P(OffloadTest, EveryThreadOfAKernelIsOnItsCpus) {
+    Offload offload(engine());
+    EXPECT_EQ(offload.engine(), engine());
+    EXPECT_EQ(offload.cpus(), all_cpus());
+    const CpuSet ends{all_cpus().first(), all_cpus().last()};
+    for (const CpuSet& set : {CpuSet{ends.first()}, CpuSet{ends.last()}, ends, CpuSet{ends.first()}}) {
+        test::Places places;
+        CpuSet told;
+        offload
+            .spawn(
+                [&] {
+                    note(places);
+                    told = kernel_cpus();
+                },
+                set)
+            .wait();
+        EXPECT_TRUE(set.contains(places.allowed())) << places.allowed().to_list() << " of " << set.to_list();
+        EXPECT_TRUE(set.contains(places.seen())) << places.seen().to_list() << " of " << set.to_list();
+        EXPECT_TRUE(set.contains(told));
+    }
+    EXPECT_TRUE(kernel_cpus().empty());
+}
+
+TEST_P(OffloadTest, AKernelHasAllOfItsCpusWhereNobodyElseHas) {
+    if (all_cpus().count() < 2) GTEST_SKIP() << "skipped: one CPU";
+    const CpuSet two{all_cpus().first(), all_cpus().last()};
+    Offload offload(engine(), two);
+    // Two items that wait for each other: only two threads can do that.
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<int> inside{0};
+        offload
+            .spawn([&] {
+                in_parallel(2, [&](int) {
+                    ++inside;
+                    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+                    while (inside < 2 && std::chrono::steady_clock::now() < patience)
+                        std::this_thread::yield();
+                });
+            })
+            .wait();
+        EXPECT_EQ(inside, 2);
+    }
+}
+
+TEST_P(OffloadTest, SpawnDoesNotWaitForTheKernel) {
+    Offload offload(engine());
+    BlockCondition go;
+    std::atomic<int> told{0};
+    std::vector<Kernel> kernels;
+    kernels.push_back(offload.spawn([&] { go.block(); },
+                                    [&](std::exception_ptr error) { told += error == nullptr ? 1 : 100; }));
+    EXPECT_FALSE(kernels[0].done());
+    EXPECT_EQ(told, 0);
+    go.signal();
+    kernels[0].wait();
+    EXPECT_TRUE(kernels[0].done());
+    EXPECT_EQ(told, 1);
+    // Many more than CPUs or threads, and all without its help: this thread stays where it is.
+    std::atomic<int> ran{0};
+    const auto self = std::this_thread::get_id();
+    std::atomic<bool> on_self{false};
+    for (int i = 0; i < 3'000; ++i)
+        (void)offload.spawn([&] {
+            if (std::this_thread::get_id() == self) on_self = true;
+            ++ran;
+        });
+    offload.wait();
+    EXPECT_EQ(ran, 3'000);
+    EXPECT_FALSE(on_self);
+}
+
+TEST_P(OffloadTest, SetsChangeWhileItRuns) {
+    if (all_cpus().count() < 2) GTEST_SKIP() << "skipped: one CPU";
+    const CpuSet first{all_cpus().first()}, last{all_cpus().last()};
+    Offload offload(engine(), first);
+    struct Round {
+        CpuSet set;
+        test::Places places;
+    };
+    std::vector<std::unique_ptr<Round>> rounds;
+    BlockCondition next, done;
+    bool over = false;
+    const Kernel kernel = offload.spawn([&] {
+        while (true) {
+            next.block();
+            if (over) return;
+            // What was under way may end where it was.
+            test::Places before;
+            note(before);
+            note(rounds.back()->places);
+            done.signal();
+        }
+    });
+    std::mt19937 random(7);
+    for (int i = 0; i < 30; ++i) {
+        rounds.push_back(std::make_unique<Round>());
+        const auto kind = random() % 3;
+        rounds.back()->set = kind == 0 ? first : kind == 1 ? last : first | last;
+        offload.set_cpus(rounds.back()->set);
+        EXPECT_EQ(offload.cpus(), rounds.back()->set);
+        next.signal();
+        done.block();
+    }
+    over = true;
+    next.signal();
+    kernel.wait();
+    for (const auto& round : rounds) {
+        EXPECT_TRUE(round->set.contains(round->places.seen()))
+            << round->places.seen().to_list() << " of " << round->set.to_list();
+        EXPECT_TRUE(round->set.contains(round->places.allowed()));
+    }
+}
+
+TEST_P(OffloadTest, AnOwnerTakesItsCpuBackFromAKernel) {
+    if (all_cpus().count() < 2) GTEST_SKIP() << "skipped: one CPU";
+    const CpuSet mine{all_cpus().last()};
+    Component owner("owner", mine);
+    (void)owner.lend();
+    Offload offload(engine(), CpuSet{all_cpus().first()} | mine);
+    std::atomic<bool> stop{false};
+    std::atomic<long> items{0};
+    const Kernel kernel = offload.spawn([&] {
+        while (!stop)
+            in_parallel(8, [&](int) {
+                test::spend(microseconds(50));
+                ++items;
+            });
+    });
+    for (int round = 0; round < 50; ++round) {
+        const long before = items;
+        while (items < before + 40) std::this_thread::yield();
+        (void)owner.reclaim();
+        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (owner.check_cpu(mine.first()) != Outcome::kSuccess &&
+               std::chrono::steady_clock::now() < patience)
+            std::this_thread::yield();
+        ASSERT_EQ(owner.check_cpu(mine.first()), Outcome::kSuccess) << "round " << round;
+        (void)owner.lend();
+    }
+    stop = true;
+    kernel.wait();
+}
+
+TEST_P(OffloadTest, KernelsThatWaitForEachOtherNeedOneCpuAlone) {
+    Offload offload(engine(), CpuSet{all_cpus().first()});
+    std::vector<BlockCondition> conditions(20);
+    std::atomic<int> went_on{0};
+    for (BlockCondition& condition : conditions)
+        (void)offload.spawn([&] {
+            condition.block();
+            ++went_on;
+        });
+    const Kernel outer = offload.spawn([&] {
+        // A kernel spawns one and waits for it.
+        offload
+            .spawn([&] {
+                for (BlockCondition& condition : conditions) condition.signal();
+            })
+            .wait();
+        ++went_on;
+    });
+    outer.wait();
+    offload.wait();
+    EXPECT_EQ(went_on, 21);
+}
+
+TEST_P(OffloadTest, WhatAKernelThrowsReachesItsWait) {
+    Offload offload(engine());
+    bool told = false;
+    const Kernel kernel = offload.spawn([] { throw std::runtime_error("no pivot"); },
+                                        [&](std::exception_ptr error) { told = error != nullptr; });
+    for (int i = 0; i < 2; ++i) {
+        try {
+            kernel.wait();
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const std::runtime_error& error) {
+            EXPECT_STREQ(error.what(), "no pivot");
+        }
+    }
+    EXPECT_TRUE(told);
+    offload.wait();
+}
+
+TEST_P(OffloadTest, WaitingForOneselfIsAnError) {
+    Offload offload(engine());
+    BlockCondition known;
+    std::unique_ptr<Kernel> self;
+    int refused = 0;
+    const Kernel kernel = offload.spawn([&] {
+        known.block();
+        for (const auto& wait :
+             {std::function([&] { self->wait(); }), std::function([&] { offload.wait(); })}) {
+            try {
+                wait();
+            } catch (const Error& error) {
+                if (error.code() == ErrorCode::kInvalidArgument) ++refused;
+            }
+        }
+    });
+    self = std::make_unique<Kernel>(kernel);
+    known.signal();
+    kernel.wait();
+    EXPECT_EQ(refused, 2);
+}
+
+TEST_P(OffloadTest, SetsThatCannotBeAreRefused) {
+    Offload offload(engine(), CpuSet{all_cpus().first()});
+    const auto message = [](auto&& call) -> std::string {
+        try {
+            call();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+            return error.what();
+        }
+        return "nothing";
+    };
+    bool ran = false;
+    EXPECT_THAT(message([&] { (void)offload.spawn([&] { ran = true; }, CpuSet()); }), HasSubstr("empty set"));
+    EXPECT_THAT(message([&] { (void)offload.spawn([&] { ran = true; }, CpuSet{4000}); }),
+                HasSubstr("were not given CPUs 4000"));
+    EXPECT_THAT(message([&] { (void)offload.spawn({}); }), HasSubstr("function"));
+    EXPECT_THAT(message([&] { offload.set_cpus({}); }), HasSubstr("empty set"));
+    EXPECT_THAT(message([&] { offload.set_cpus(CpuSet{4000}); }), HasSubstr("may not use CPUs 4000"));
+    EXPECT_THAT(message([&] { Offload(engine(), CpuSet{4000}); }), HasSubstr("may not use CPUs 4000"));
+    offload.wait();
+    EXPECT_FALSE(ran);
+    EXPECT_EQ(offload.cpus(), CpuSet{all_cpus().first()});
+}
+
+TEST_P(OffloadTest, StartsAndStopsManyTimesWithoutATrace) {
+    const auto entries_of = [](const char* folder) {
+        return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+    };
+    const auto once = [&] {
+        Offload offload(engine());
+        std::atomic<int> ran{0};
+        for (int i = 0; i < 2; ++i) (void)offload.spawn([&] { in_parallel(4, [&](int) { ++ran; }); });
+        offload.wait();
+        ASSERT_EQ(ran, 8);
+    };
+    for (int i = 0; i < 50; ++i) once();
+    const size_t threads = entries_of("/proc/self/task"), descriptors = entries_of("/proc/self/fd");
+    const size_t bytes = mallinfo2().uordblks;
+    for (int i = 0; i < (test::kSanitized ? 30 : 250); ++i) once();
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < patience)
+        std::this_thread::yield();
+    EXPECT_LE(entries_of("/proc/self/task"), threads);
+    EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
+    if (!test::kSanitized) {
+        EXPECT_LE(mallinfo2().uordblks, bytes + 64 * 1024);
+    }
+}
+
+TEST(OffloadErrorsTest, EnginesThatAreNotAreSaidSo) {
+    try {
+        Offload offload("nanos6");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+        EXPECT_THAT(error.what(), HasSubstr("heddle knows native"));
+    }
+    EXPECT_THROW((void)kernel_runtime(), Error);
+}
+
+}  // namespace
+}  // namespace heddle
