@@ -30,6 +30,7 @@
 
 #include "heddle/cpu_set.hpp"
 #include "heddle/export.hpp"
+#include "heddle/pause.hpp"
 
 namespace heddle {
 
@@ -80,6 +81,11 @@ class HEDDLE_API Offload {
     void set_cpus(const CpuSet& cpus);
     /// Until all kernels that were spawned so far have ended. What they threw is for Kernel::wait().
     void wait();
+
+    /// Called again and again by threads of this that have nothing else to do: see heddle/pause.hpp. What is
+    /// left goes with this.
+    void register_polling_service(const std::string& name, PollingService service, void* data);
+    void unregister_polling_service(PollingService service, void* data);
 
     [[nodiscard]] std::string engine() const;
     [[nodiscard]] CpuSet cpus() const;

@@ -70,7 +70,7 @@ void CrewKernels::spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSe
 
 /// Twice as many as CPUs: kernels on CPUs that are taken do not hold up all others.
 void CrewKernels::start_if_needed() {
-    if (static_cast<int>(queue_.size()) <= idle_) return;
+    if (static_cast<int>(queue_.size()) + (services_.empty() ? 0 : 1) <= idle_) return;
     if (static_cast<int>(threads_.size()) - blocked_ >= 2 * cpus_.count()) return;
     const SignalsBlocked blocked;
     threads_.emplace_back();
@@ -96,7 +96,12 @@ void CrewKernels::work() {
     std::unique_lock lock(mutex_);
     while (true) {
         ++idle_;
-        changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        while (!stop_ && queue_.empty()) {
+            if (!polls_ && !services_.empty())
+                poll(lock);
+            else
+                changed_.wait(lock);
+        }
         --idle_;
         if (queue_.empty()) return;
         Job job = std::move(queue_.front());
@@ -131,9 +136,11 @@ void CrewKernels::run(Job job) {
             },
             &turn);
     } catch (...) {
-        // Nothing of it has run.
-        turn.job.kernel->function = [error = std::current_exception()] { std::rethrow_exception(error); };
-        turn.job.kernel->run();
+        // Before it ran, or after; a kernel's own exceptions do not come here.
+        if (turn.job.kernel != nullptr) {
+            turn.job.kernel->function = [error = std::current_exception()] { std::rethrow_exception(error); };
+            turn.job.kernel->run();
+        }
     }
     crew.leave();
     lock.lock();
@@ -155,6 +162,32 @@ void CrewKernels::run_turn(Turn& turn) noexcept {
         }
         turn.crew.resize();
     }
+}
+
+/// Until there is something else to do.
+void CrewKernels::poll(std::unique_lock<std::mutex>& lock) {
+    polls_ = true;
+    PollingPause pause;
+    while (!stop_ && queue_.empty() && !services_.empty()) {
+        lock.unlock();
+        if (services_.poll()) pause.restart();
+        lock.lock();
+        if (!stop_ && queue_.empty()) (void)changed_.wait_for(lock, pause.take());
+    }
+    polls_ = false;
+    // Another that has nothing to do goes on with it.
+    changed_.notify_one();
+}
+
+void CrewKernels::add_service(const std::string& name, PollingService service, void* data) {
+    services_.add(name, service, data);
+    const std::lock_guard guard(mutex_);
+    start_if_needed();
+    changed_.notify_one();
+}
+
+void CrewKernels::remove_service(PollingService service, void* data) {
+    services_.remove(service, data);
 }
 
 void CrewKernels::set_cpus(const CpuSet& cpus) {

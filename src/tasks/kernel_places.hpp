@@ -15,6 +15,7 @@
 #include "heddle/task.hpp"
 #include "tasks/crew.hpp"
 #include "tasks/kernel.hpp"
+#include "tasks/polling.hpp"
 #include "tasks/region_thread.hpp"
 
 namespace heddle {
@@ -27,6 +28,9 @@ class KernelPlaces {
     virtual void spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSet& cpus) = 0;
     /// Other CPUs from now on.
     virtual void set_cpus(const CpuSet& cpus) = 0;
+    /// As register_polling_service() and unregister_polling_service().
+    virtual void add_service(const std::string& name, PollingService service, void* data) = 0;
+    virtual void remove_service(PollingService service, void* data) = 0;
 
   protected:
     /// What a kernel may use that was spawned on `wanted`.
@@ -42,6 +46,8 @@ class TaskKernels final : public KernelPlaces {
     TaskKernels(const EngineFactory& engine, CpuSet cpus);
     void spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSet& cpus) override;
     void set_cpus(const CpuSet& cpus) override;
+    void add_service(const std::string& name, PollingService service, void* data) override;
+    void remove_service(PollingService service, void* data) override;
 
   private:
     /// Kernels that are waited for together: a sequence with few tasks never has its inserter help.
@@ -63,7 +69,7 @@ class TaskKernels final : public KernelPlaces {
     const EngineFactory& engine_;
     std::mutex mutex_;  // for all below
     CpuSet cpus_;
-    std::list<Place> places_;  // last used first
+    std::list<Place> places_;  // last used first; the one on all CPUs is kept, and polls
 };
 
 /// Kernels of a foreign runtime: threads of ours, each of which runs one after the other.
@@ -73,6 +79,8 @@ class CrewKernels final : public KernelPlaces, private CrewWatcher {
     ~CrewKernels() override;
     void spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSet& cpus) override;
     void set_cpus(const CpuSet& cpus) override;
+    void add_service(const std::string& name, PollingService service, void* data) override;
+    void remove_service(PollingService service, void* data) override;
 
   private:
     struct Job {
@@ -86,6 +94,7 @@ class CrewKernels final : public KernelPlaces, private CrewWatcher {
     void kernel_blocks(bool blocks) noexcept override;
     struct Turn;
     void work();
+    void poll(std::unique_lock<std::mutex>& lock);
     void run(Job job);
     void run_turn(Turn& turn) noexcept;
     /// Another thread, where kernels wait for one and there may be.
@@ -100,7 +109,9 @@ class CrewKernels final : public KernelPlaces, private CrewWatcher {
     std::list<Running> running_;
     std::list<RegionThread> threads_;
     int idle_ = 0, blocked_ = 0;
+    bool polls_ = false;  ///< a thread without a kernel does
     bool stop_ = false;
+    PollingServices services_;  // has a lock of its own
 };
 
 }  // namespace heddle

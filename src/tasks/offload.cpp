@@ -69,6 +69,7 @@ class OffloadState {
         for (const auto& kernel : some) kernel->wait_until_ended();
     }
 
+    [[nodiscard]] KernelPlaces& places() const { return *places_; }
     [[nodiscard]] CpuSet cpus() const {
         const std::lock_guard guard(mutex_);
         return cpus_;
@@ -143,6 +144,14 @@ void Offload::wait() {
         throw Error(ErrorCode::kInvalidArgument,
                     "a kernel cannot wait for all kernels of its engine, of which it is one");
     state_->wait();
+}
+
+void Offload::register_polling_service(const std::string& name, PollingService service, void* data) {
+    state_->places().add_service(name, service, data);
+}
+
+void Offload::unregister_polling_service(PollingService service, void* data) {
+    state_->places().remove_service(service, data);
 }
 
 std::string Offload::engine() const {

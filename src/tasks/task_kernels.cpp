@@ -43,9 +43,8 @@ TaskKernels::Place& TaskKernels::place_for(const CpuSet& wanted, std::list<Place
         return places_.front();
     }
     for (auto place = places_.end(); places_.size() >= kKept && place != places_.begin();)
-        if ((--place)->idle()) {
+        if (!(--place)->wanted.empty() && place->idle())
             old.splice(old.begin(), places_, std::exchange(place, std::next(place)));
-        }
     RuntimeOptions options;
     options.engine = engine_.name;
     auto state = std::make_unique<detail::RuntimeState>(options, part(wanted, cpus_), false);
@@ -68,6 +67,22 @@ void TaskKernels::spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSe
         batch.left.fetch_sub(1);
         throw;
     }
+}
+
+void TaskKernels::add_service(const std::string& name, PollingService service, void* data) {
+    std::list<Place> none;
+    std::unique_lock lock(mutex_);
+    Runtime& runtime = place_for({}, none).runtime;
+    lock.unlock();
+    register_polling_service(runtime, name, service, data);
+}
+
+void TaskKernels::remove_service(PollingService service, void* data) {
+    std::list<Place> none;
+    std::unique_lock lock(mutex_);
+    Runtime& runtime = place_for({}, none).runtime;
+    lock.unlock();
+    unregister_polling_service(runtime, service, data);
 }
 
 void TaskKernels::set_cpus(const CpuSet& cpus) {

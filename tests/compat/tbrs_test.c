@@ -1,0 +1,178 @@
+/* Seed 000's own names for native offload and for pausing, as its sections 2.1.1, 2.2.3 and 3.2 use them: a
+ * library whose kernels run on CPUs of their own, called synchronously and asynchronously, from a program and
+ * from kernels of another engine. */
+#define _GNU_SOURCE
+#include "tbrs.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+#define EXPECT(condition)                                                                                 \
+    ((condition) ? (void)0                                                                                \
+                 : (void)(++failures, fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, \
+                                              heddle_task_error_message())))
+#define REFUSED(call, number, words) \
+    (errno = 0, (call), EXPECT(errno == (number)), EXPECT(strstr(heddle_task_error_message(), words) != NULL))
+
+/* The library of section 3.2, with the native interface in the place of OpenCL's. */
+typedef struct {
+    void* engine;
+    cpu_set_t cpus;
+} libMATH_info;
+
+typedef struct {
+    int N;
+    const float* vector;
+    float res;
+    tbrs_block_cond_t ended;
+} libMATH_async_t;
+
+static void libMATH_compute_kernel(void* a) {
+    libMATH_async_t* args = a;
+    args->res = 0;
+    for (int i = 0; i < args->N; i++) args->res += args->vector[i];
+    tbrs_signal_block_condition(&args->ended);
+}
+
+static libMATH_async_t* libMATH_compute_async(libMATH_info* info, int N, const float* vector) {
+    libMATH_async_t* h = malloc(sizeof(*h));
+    h->N = N;
+    h->vector = vector;
+    tbrs_create_block_condition(&h->ended);
+    tbrs_spawn_kernel_on_cpus(info->engine, libMATH_compute_kernel, h, &info->cpus);
+    return h;
+}
+
+static float libMATH_async_wait(libMATH_async_t* h) {
+    tbrs_block_current_task(&h->ended);
+    EXPECT(h->ended == NULL);
+    const float res = h->res;
+    free(h);
+    return res;
+}
+
+static float libMATH_compute(libMATH_info* info, int N, const float* vector) {
+    return libMATH_async_wait(libMATH_compute_async(info, N, vector));
+}
+
+static float numbers[1000];
+static atomic_int right;
+
+typedef struct {
+    libMATH_info* info;
+} caller_t;
+
+static void calls_the_library(void* a) {
+    const caller_t* caller = a;
+    libMATH_async_t* first = libMATH_compute_async(caller->info, 1000, numbers);
+    if (libMATH_compute(caller->info, 10, numbers) == 45 && libMATH_async_wait(first) == 499500)
+        atomic_fetch_add(&right, 1);
+}
+
+static void a_parallel_program_calls_a_parallel_library(void* program, void* library) {
+    libMATH_info info = {library, {{0}}};
+    CPU_SET(0, &info.cpus);
+    tbrs_initialize(library);
+    EXPECT(libMATH_compute(&info, 1000, numbers) == 499500);
+    tbrs_initialize(program);
+    caller_t caller = {&info};
+    atomic_store(&right, 0);
+    for (int i = 0; i < 50; ++i) tbrs_spawn_kernel_on_cpus(program, calls_the_library, &caller, NULL);
+    tbrs_shutdown(program);
+    if (program != library) tbrs_shutdown(library);
+    EXPECT(atomic_load(&right) == 50);
+    if (program == library) tbrs_shutdown(library);
+}
+
+typedef struct {
+    atomic_int calls;
+    tbrs_block_cond_t enough;
+} counter_t;
+
+static int counts_to_five(void* data) {
+    counter_t* counter = data;
+    if (atomic_fetch_add(&counter->calls, 1) + 1 < 5) return 0;
+    tbrs_signal_block_condition(&counter->enough);
+    return 256;
+}
+
+static int never_done(void* data) {
+    atomic_fetch_add((atomic_int*)data, 1);
+    return 0;
+}
+
+static void services_are_polled(void* engine) {
+    REFUSED(tbrs_register_polling_service("early", never_done, NULL), EINVAL, "tbrs_initialize");
+    tbrs_initialize(engine);
+    counter_t counters[2];
+    for (int i = 0; i < 2; ++i) {
+        atomic_init(&counters[i].calls, 0);
+        tbrs_create_block_condition(&counters[i].enough);
+        tbrs_register_polling_service("five", counts_to_five, &counters[i]);
+    }
+    for (int i = 0; i < 2; ++i) tbrs_block_current_task(&counters[i].enough);
+    for (int i = 0; i < 2; ++i) EXPECT(atomic_load(&counters[i].calls) == 5);
+    atomic_int calls;
+    atomic_init(&calls, 0);
+    tbrs_register_polling_service("never", never_done, &calls);
+    REFUSED(tbrs_register_polling_service("never", never_done, &calls), EINVAL, "registered with these data");
+    while (atomic_load(&calls) < 3) {
+    }
+    tbrs_unregister_polling_service("never", never_done, &calls);
+    const int last = atomic_load(&calls);
+    REFUSED(tbrs_unregister_polling_service("never", never_done, &calls), EINVAL, "not registered");
+    /* One that is left goes with the engine. */
+    tbrs_register_polling_service("left", never_done, &counters[0].calls);
+    tbrs_shutdown(engine);
+    EXPECT(atomic_load(&calls) == last);
+}
+
+static void nothing(void* a) {
+    (void)a;
+}
+
+static void what_cannot_be_is_refused(void) {
+    cpu_set_t none, far;
+    memset(&none, 0, sizeof none);
+    memset(&far, 0, sizeof far);
+    CPU_SET(1000, &far);
+    REFUSED(tbrs_initialize("nanos6"), EINVAL, "heddle knows native");
+    REFUSED(tbrs_spawn_kernel_on_cpus(NULL, nothing, NULL, NULL), EINVAL, "not initialised");
+    REFUSED(tbrs_shutdown(NULL), EINVAL, "not initialised");
+    tbrs_initialize(NULL);
+    REFUSED(tbrs_spawn_kernel_on_cpus(NULL, nothing, NULL, &none), EINVAL, "empty set");
+    REFUSED(tbrs_spawn_kernel_on_cpus(NULL, nothing, NULL, &far), EINVAL, "1000");
+    REFUSED(tbrs_spawn_kernel_on_cpus(NULL, NULL, NULL, NULL), EINVAL, "function");
+    tbrs_shutdown(NULL);
+    tbrs_block_cond_t cond;
+    tbrs_create_block_condition(&cond);
+    tbrs_unblock_task(&cond);
+    REFUSED(tbrs_signal_block_condition(&cond), EINVAL, "signalled already");
+    tbrs_block_current_task(&cond);
+    REFUSED(tbrs_block_current_task(&cond), EINVAL, "condition");
+    REFUSED(tbrs_block_current_task(NULL), EINVAL, "NULL");
+    REFUSED(tbrs_create_block_condition(NULL), EINVAL, "place");
+}
+
+int main(void) {
+    for (int i = 0; i < 1000; ++i) numbers[i] = (float)i;
+    void* engines[] = {NULL, "openmp", "openmp-libomp", "TBB"};
+    for (int i = 0; i < 4; ++i) {
+        errno = 0;
+        tbrs_initialize(engines[i]);
+        if (errno == ENOENT) {
+            printf("skipped: %s\n", heddle_task_error_message());
+            continue;
+        }
+        tbrs_shutdown(engines[i]);
+        a_parallel_program_calls_a_parallel_library(NULL, engines[i]);
+        a_parallel_program_calls_a_parallel_library(engines[i], engines[i]);
+        services_are_polled(engines[i]);
+    }
+    what_cannot_be_is_refused();
+    return failures != 0;
+}
