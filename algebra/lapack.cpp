@@ -38,6 +38,17 @@ std::string missing(void* library, Lapack& table) {
     has("dgemm_", table.dgemm);
     has("dsyrk_", table.dsyrk);
     has("dtrsm_", table.dtrsm);
+    has("dsymm_", table.dsymm);
+    has("dsyr2k_", table.dsyr2k);
+    has("dsygst_", table.dsygst);
+    has("dgeqrt3_", table.dgeqrt3);
+    has("dlarfg_", table.dlarfg);
+    has("dgemv_", table.dgemv);
+    has("dger_", table.dger);
+    has("dsymv_", table.dsymv);
+    has("dsyr2_", table.dsyr2);
+    has("dsterf_", table.dsterf);
+    has("dsygvd_", table.dsygvd);
     has("dgeqrf_", table.dgeqrf);
     has("dorgqr_", table.dorgqr);
     has("dgesdd_", table.dgesdd);

@@ -24,6 +24,24 @@ struct Lapack {
                   double* c, Size ldc, size_t, size_t);
     void (*dtrsm)(Letter side, Letter triangle, Letter transpose, Letter diagonal, Size m, Size n, In alpha,
                   In a, Size lda, double* b, Size ldb, size_t, size_t, size_t, size_t);
+    void (*dsymm)(Letter side, Letter triangle, Size m, Size n, In alpha, In a, Size lda, In b, Size ldb,
+                  In beta, double* c, Size ldc, size_t, size_t);
+    void (*dsyr2k)(Letter triangle, Letter transpose, Size n, Size k, In alpha, In a, Size lda, In b,
+                   Size ldb, In beta, double* c, Size ldc, size_t, size_t);
+    void (*dsygst)(Size type, Letter triangle, Size n, double* a, Size lda, In b, Size ldb, int* info,
+                   size_t);
+    void (*dgeqrt3)(Size m, Size n, double* a, Size lda, double* t, Size ldt, int* info);
+    void (*dlarfg)(Size n, double* alpha, double* x, Size step, double* tau);
+    void (*dgemv)(Letter transpose, Size m, Size n, In alpha, In a, Size lda, In x, Size step_x, In beta,
+                  double* y, Size step_y, size_t);
+    void (*dger)(Size m, Size n, In alpha, In x, Size step_x, In y, Size step_y, double* a, Size lda);
+    void (*dsymv)(Letter triangle, Size n, In alpha, In a, Size lda, In x, Size step_x, In beta, double* y,
+                  Size step_y, size_t);
+    void (*dsyr2)(Letter triangle, Size n, In alpha, In x, Size step_x, In y, Size step_y, double* a,
+                  Size lda, size_t);
+    void (*dsterf)(Size n, double* diagonal, double* beside, int* info);
+    void (*dsygvd)(Size type, Letter job, Letter triangle, Size n, double* a, Size lda, double* b, Size ldb,
+                   double* w, double* work, Size lwork, int* iwork, Size liwork, int* info, size_t, size_t);
     void (*dgeqrf)(Size m, Size n, double* a, Size lda, double* tau, double* work, Size lwork, int* info);
     void (*dorgqr)(Size m, Size n, Size k, double* a, Size lda, In tau, double* work, Size lwork, int* info);
     void (*dgesdd)(Letter job, Size m, Size n, double* a, Size lda, double* s, double* u, Size ldu,

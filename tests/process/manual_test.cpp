@@ -83,6 +83,8 @@ TEST(Manual, NamesEveryOption) {
     expect_options_described("heddle bench", "heddle-bench.1.scd");
     expect_options_described("heddle demo", "heddle-bench.1.scd");
     expect_options_described("heddle info", "heddle-info.1.scd");
+    expect_options_described("heddle solve", "heddle-solve.1.scd");
+    expect_options_described("heddle eigen", "heddle-eigen.1.scd");
     expect_options_described("heddle run", "heddle-run.1.scd");
     expect_options_described("heddled", "heddled.8.scd");
 }

@@ -21,6 +21,7 @@ struct ServiceAbsent : std::runtime_error {
 
 void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);
+void add_eigen(CLI::App& app);
 void add_info(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_trace_record(CLI::App& trace);

@@ -16,8 +16,10 @@
 #include "algebra/matrix_market.hpp"
 #include "algebra/residual.hpp"
 #include "command.hpp"
+#include "engine_names.hpp"
 #include "heddle/error.hpp"
 #include "heddle/task.hpp"
+#include "solve_covariance.hpp"
 #include "task_progress.hpp"
 
 namespace heddle::tool {
@@ -31,6 +33,8 @@ struct Options {
     std::vector<std::string> engines{"native"};
     size_t tile = 0;  // 0: as suits
     int workers = 0;
+    size_t covariance = 0;  // points; 0: a matrix from a file
+    double accuracy = 1e-8;
     bool json = false;
 };
 
@@ -64,22 +68,6 @@ System read_system(const Options& options) {
         throw Error(ErrorCode::kBadInput, fmt::format("{}: it has {} rows, the matrix {} has {}", options.rhs,
                                                       system.b.rows(), options.matrix, n));
     return system;
-}
-
-/// Throws for the first engine that cannot be used, before any is. (A name in other letters is found by
-/// Runtime.)
-void check_engines(const Options& options) {
-    const std::vector<EngineInfo> known = Runtime::engines();
-    for (const std::string& name : options.engines) {
-        const auto found = std::ranges::find(known, name, &EngineInfo::name);
-        if (found != known.end() && found->available) continue;
-        try {
-            Runtime probe(RuntimeOptions{name, {}, 1});
-        } catch (const Error& error) {
-            if (error.code() == ErrorCode::kInvalidArgument) throw UsageError(error.what());
-            throw;
-        }
-    }
 }
 
 /// Throws kBadInput where the matrix is not positive definite.
@@ -175,7 +163,14 @@ void write_solution(const std::string& path, const DenseMatrix& x) {
 }
 
 void solve(const Options& options) {
-    check_engines(options);
+    if (!(options.accuracy > 0 && options.accuracy < 1))
+        throw UsageError(fmt::format("--accuracy: it is above 0 and below 1, not {:g}", options.accuracy));
+    if (options.covariance > 0)
+        return solve_covariance({options.covariance, options.accuracy, options.engines, options.tile,
+                                 options.workers, options.json});
+    if (options.matrix.empty())
+        throw UsageError("A.mtx is required, or --covariance; heddle --help tells what there is");
+    check_engines(options.engines);
     (void)algebra::lapack();
     const System system = read_system(options);
     Runtime runtime(RuntimeOptions{options.engines.front(), {}, options.workers});
@@ -213,9 +208,10 @@ void solve(const Options& options) {
 
 void add_solve(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    CLI::App* command =
+    CLI::App* const command =
         app.add_subcommand("solve", "Solve a symmetric positive definite system, by tasks on each engine");
-    command->add_option("A.mtx", options->matrix, "the matrix, a Matrix Market file")->required();
+    CLI::Option* const matrix =
+        command->add_option("A.mtx", options->matrix, "the matrix, a Matrix Market file");
     command->add_option("--engine", options->engines, "engines that run the tasks, as native,openmp")
         ->delimiter(',')
         ->allow_extra_args(false)
@@ -224,9 +220,17 @@ void add_solve(CLI::App& app) {
         ->check(CLI::Range(1, 1 << 20));
     command->add_option("--workers", options->workers, "CPUs to use; default: all that the process may")
         ->check(CLI::Range(1, 4096));
-    command->add_option("--rhs", options->rhs,
-                        "right-hand sides, a Matrix Market file; default: A times ones");
-    command->add_option("--out", options->out, "file for the solution");
+    CLI::Option* const rhs = command->add_option(
+        "--rhs", options->rhs, "right-hand sides, a Matrix Market file; default: A times ones");
+    CLI::Option* const out = command->add_option("--out", options->out, "file for the solution");
+    CLI::Option* const covariance =
+        command
+            ->add_option("--covariance", options->covariance,
+                         "in place of A.mtx: the covariance of so many points, in compressed tiles")
+            ->check(CLI::Range(1, 1 << 20))
+            ->excludes(matrix, rhs, out);
+    command->add_option("--accuracy", options->accuracy, "of compressed tiles, a part of the variance; 1e-8")
+        ->needs(covariance);
     command->add_flag("--json", options->json, "print JSON");
     command->callback([options] { solve(*options); });
 }

@@ -150,6 +150,8 @@ const std::vector<Figure>& figures() {
         {"algebra_cholesky", "algebra.cholesky", 1 / 0.97, "ms",
          "tile Cholesky of 4096 x 4096 elements on 2 cores", "openblas"},
         {"algebra_cholesky", "algebra.gemm", 1 / 0.97, "ms", "the product of two such matrices", "openblas"},
+        {"algebra_eigen", "algebra.eigen", 1 / 1.3, "ms",
+         "eigenvalues of a pencil of 4096 x 4096 elements, beside dsygvd", "lapack"},
         {"algebra_tlr", "algebra.tlr", 0.25, "ms",
          "tile-low-rank Cholesky, covariance of 16,384 points at accuracy 1e-8", "dense"},
         {"algebra_tlr", "algebra.tlr_whole", 0.25, "ms", "the same with the compression counted in", "dense"},

@@ -1,0 +1,194 @@
+// heddle eigen: all eigenvalues of A x = λ B x from Matrix Market files, by tasks on one engine or two, and
+// by LAPACK beside them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "algebra/blas_threads.hpp"
+#include "algebra/eigenvalues.hpp"
+#include "algebra/lapack.hpp"
+#include "algebra/matrix_market.hpp"
+#include "algebra/residual.hpp"
+#include "command.hpp"
+#include "engine_names.hpp"
+#include "heddle/error.hpp"
+#include "task_progress.hpp"
+
+namespace heddle::tool {
+namespace {
+
+using algebra::DenseMatrix;
+
+struct Options {
+    std::string a, b, out;
+    std::vector<std::string> engines{"native"};
+    size_t tile = 0, band = 0;  // 0: as suits
+    int workers = 0;
+    bool json = false;
+};
+
+/// What LAPACK finds, with the workspace that it asks for.
+struct ByLapack {
+    std::vector<double> values;
+    double seconds = 0;
+};
+
+ByLapack by_lapack(DenseMatrix a, DenseMatrix b, int workers) {
+    const algebra::BlasThreads threads(workers);
+    const int type = 1, n = static_cast<int>(a.rows()), ask = -1;
+    ByLapack result{std::vector<double>(a.rows())};
+    double room = 0;
+    int iroom = 0, info = 0;
+    const auto call = [&](double* work, const int* size, int* iwork, const int* isize) {
+        algebra::lapack().dsygvd(&type, "N", "L", &n, a.view().data, &n, b.view().data, &n,
+                                 result.values.data(), work, size, iwork, isize, &info, 1, 1);
+    };
+    call(&room, &ask, &iroom, &ask);
+    std::vector<double> work(static_cast<size_t>(room));
+    std::vector<int> iwork(static_cast<size_t>(iroom));
+    const int size = static_cast<int>(work.size());
+    const auto start = std::chrono::steady_clock::now();
+    call(work.data(), &size, iwork.data(), &iroom);
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (info != 0)
+        throw Error(ErrorCode::kBadInput, fmt::format("LAPACK's dsygvd finds no eigenvalues: {}", info));
+    return result;
+}
+
+DenseMatrix read_square(const std::string& path) {
+    DenseMatrix a = algebra::read_matrix_market_file(path);
+    if (a.rows() != a.columns())
+        throw Error(ErrorCode::kBadInput,
+                    fmt::format("{}: the matrix is {} x {}: an eigenproblem needs square ones", path,
+                                a.rows(), a.columns()));
+    algebra::require_symmetric(a.view(), path);
+    return a;
+}
+
+/// The largest distance, as a part of the largest eigenvalue.
+double difference(const std::vector<double>& x, const std::vector<double>& y) {
+    double most = 0, largest = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        most = std::max(most, std::abs(x[i] - y[i]));
+        largest = std::max(largest, std::abs(y[i]));
+    }
+    return most == 0 ? 0 : most / largest;
+}
+
+double whole(const algebra::EigenTimes& times) {
+    return times.factor_s + times.standard_s + times.band_s + times.chase_s + times.tridiagonal_s;
+}
+
+void print(const Options& options, const algebra::Eigenvalues& found, const ByLapack& lapack) {
+    const algebra::EigenTimes& times = found.times;
+    const double apart = difference(found.values, lapack.values);
+    const std::string &tiles = options.engines.front(), &chase = options.engines.back();
+    if (options.json) {
+        const nlohmann::ordered_json all{{"a", options.a},
+                                         {"b", options.b},
+                                         {"n", found.values.size()},
+                                         {"engines", options.engines},
+                                         {"factor_s", times.factor_s},
+                                         {"standard_s", times.standard_s},
+                                         {"band_s", times.band_s},
+                                         {"chase_s", times.chase_s},
+                                         {"tridiagonal_s", times.tridiagonal_s},
+                                         {"lapack_s", lapack.seconds},
+                                         {"difference", apart},
+                                         {"smallest", found.values.front()},
+                                         {"largest", found.values.back()}};
+        fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        return;
+    }
+    fmt::print("pencil      {}, {}: {} eigenvalues, {:.6g} to {:.6g}\n\n", options.a, options.b,
+               found.values.size(), found.values.front(), found.values.back());
+    const auto stage = [](const char* name, const std::string& engine, double seconds) {
+        fmt::print("{:<28} {:<14} {:>9.3f} s\n", name, engine, seconds);
+    };
+    stage("Cholesky of B", tiles, times.factor_s);
+    stage("standard form", tiles, times.standard_s);
+    stage("reduction to a band", tiles, times.band_s);
+    stage("bulge chasing", chase, times.chase_s);
+    stage("tridiagonal", "LAPACK", times.tridiagonal_s);
+    stage("all", "", whole(times));
+    stage("dsygvd", "LAPACK", lapack.seconds);
+    fmt::print("difference from LAPACK, of the largest eigenvalue: {:.2g}\n", apart);
+}
+
+void write_values(const std::string& path, std::vector<double> values) {
+    std::ofstream out(path, std::ios::binary);
+    if (out)
+        algebra::write_matrix_market(
+            out, MatrixView<const double>{values.data(), values.size(), 1, values.size()});
+    out.close();
+    if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
+}
+
+void eigen(const Options& options) {
+    constexpr double kLimit = 1e-9;
+    if (options.engines.size() > 2)
+        throw UsageError(
+            "--engine takes one engine, or two: for the stages with tiles, and for bulge chasing");
+    check_engines(options.engines);
+    (void)algebra::lapack();
+    const DenseMatrix a = read_square(options.a), b = read_square(options.b);
+    if (a.rows() != b.rows())
+        throw Error(ErrorCode::kBadInput, fmt::format("{}: it has {} rows, the matrix {} has {}", options.b,
+                                                      b.rows(), options.a, a.rows()));
+    Runtime runtime(RuntimeOptions{options.engines.front(), {}, options.workers});
+    const int workers =
+        options.workers > 0 ? std::min(options.workers, runtime.cpus().count()) : runtime.cpus().count();
+    algebra::EigenOptions how;
+    how.chase_engine = options.engines.back();
+    how.tile = options.tile;
+    how.band = options.band;
+    algebra::Eigenvalues found;
+    try {
+        TaskProgress progress("eigen");
+        how.progress = &progress.counts();
+        found = algebra::generalized_eigenvalues(runtime, a.view(), b.view(), how);
+    } catch (const Error& error) {
+        if (error.code() == ErrorCode::kInvalidArgument) throw UsageError(error.what());
+        throw Error(error.code(), fmt::format("{}: {}", options.b, error.what()));
+    }
+    const ByLapack lapack = by_lapack(a, b, workers);
+    print(options, found, lapack);
+    if (!options.out.empty()) write_values(options.out, found.values);
+    if (const double apart = difference(found.values, lapack.values); !(apart <= kLimit))
+        throw Error(
+            ErrorCode::kBadInput,
+            fmt::format("the eigenvalues differ from LAPACK's by {:.3g}: B is too badly conditioned", apart));
+}
+
+}  // namespace
+
+void add_eigen(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* const command =
+        app.add_subcommand("eigen", "Eigenvalues of A x = lambda B x, by tasks, stage by stage");
+    command->add_option("A.mtx", options->a, "a symmetric matrix, a Matrix Market file")->required();
+    command->add_option("B.mtx", options->b, "a symmetric positive definite one")->required();
+    command
+        ->add_option("--engine", options->engines,
+                     "the engine, or two: for the stages with tiles, and for bulge chasing")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->capture_default_str();
+    command->add_option("--tile", options->tile, "rows and columns of a tile, a multiple of the band")
+        ->check(CLI::Range(1, 1 << 20));
+    command->add_option("--band", options->band, "diagonals of the band in between")
+        ->check(CLI::Range(1, 4096));
+    command->add_option("--workers", options->workers, "CPUs to use; default: all that the process may")
+        ->check(CLI::Range(1, 4096));
+    command->add_option("--out", options->out, "file for the eigenvalues");
+    command->add_flag("--json", options->json, "print JSON");
+    command->callback([options] { eigen(*options); });
+}
+
+}  // namespace heddle::tool
