@@ -7,6 +7,7 @@
 #include "arbiter/connection.hpp"
 #include "arbiter/grant_page.hpp"
 #include "arbiter/server.hpp"
+#include "arbiter/shown_components.hpp"
 #include "base/failpoint.h"
 
 namespace heddle {
@@ -113,11 +114,26 @@ void Server::send_status(Connection& connection) {
         message.owned = mask_of(client.owned);
         copy_text(message.name, sizeof message.name, client.name);
         queue(connection, message);
+        queue_components(connection, client.client);
     }
     HEDDLE_FAILPOINT(status_goes_out);
     queue(connection, message_of<heddle_header>(HEDDLE_STATUS_END));
     send_or_wait(connection);
     drop_if_overrun(connection);
+}
+
+/// In all no more messages than CPUs: each tells of some that nobody else holds.
+void Server::queue_components(Connection& connection, ClientId client) {
+    const Connection* shows = connection_of(client);
+    if (shows == nullptr || shows->client_page() == nullptr) return;
+    for (const ShownComponent& component :
+         shown_components(*shows->client_page(), arbiter_.cpus_of(client))) {
+        auto message = message_of<heddle_status_component>(HEDDLE_STATUS_COMPONENT);
+        message.client = client.value;
+        message.cpus = mask_of(component.cpus);
+        copy_text(message.name, sizeof message.name, component.name);
+        queue(connection, message);
+    }
 }
 
 void Server::start_watching(Connection& connection) {

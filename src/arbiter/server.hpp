@@ -104,6 +104,7 @@ class Server {
     void refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request);
     void refuse(Connection& connection, uint32_t code, const std::string& reason);
     void send_status(Connection& connection);
+    void queue_components(Connection& connection, ClientId client);
     void start_watching(Connection& connection);
     void close(Connection& connection, bool died);
 

@@ -75,6 +75,7 @@ ArbiterClient::~ArbiterClient() {
         (void)::eventfd_write(stop_event_.get(), 1);
         thread_->join();
     }
+    show_page(nullptr);
     while (waiters_.load(std::memory_order_acquire) != 0 || readers_.load() != 0) std::this_thread::yield();
     delete link_.load();
 }
@@ -89,6 +90,7 @@ void ArbiterClient::start() {
         auto link = std::make_unique<Link>(path_, describe());
         Link* opened = link.release();
         link_.store(opened);
+        show_page(opened);
         obey(*opened);
         stop_event_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
         started_ = true;

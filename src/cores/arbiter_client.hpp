@@ -119,6 +119,7 @@ class ArbiterClient final : public ArbiterLink {
     [[nodiscard]] bool take_from(Link& link, int cpu);
     Lent release(Link& link, int cpu, State after_lending);
     void announce(const CpuSet& gained, const CpuSet& asked_back);
+    void show_page(const Link* link);
     [[nodiscard]] State state(int cpu) const noexcept {
         return static_cast<State>(states_[static_cast<size_t>(cpu)].load(std::memory_order_acquire));
     }

@@ -149,6 +149,10 @@ void ArbiterClient::announce(const CpuSet& gained, const CpuSet& asked_back) {
     if (!gained.empty() && callbacks_.gained) callbacks_.gained(gained);
 }
 
+void ArbiterClient::show_page(const Link* link) {
+    if (callbacks_.page) callbacks_.page(link == nullptr ? nullptr : &link->connection.page());
+}
+
 void ArbiterClient::forget_peer(Link& link, uint32_t client) {
     const std::lock_guard guard(mutex_);
     const auto gone = std::ranges::find(link.peers, client, [](const auto& p) { return p->client; });
@@ -203,6 +207,7 @@ void ArbiterClient::reregister() {
         lost = let_go(*retired_links_.back());
     }
     changed();
+    show_page(nullptr);
     announce({}, lost);
     const std::string folder = path_.substr(0, path_.rfind('/'));
     const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -232,6 +237,7 @@ void ArbiterClient::reregister() {
                 problem_.clear();
             }
             HEDDLE_FAILPOINT(client_is_back);
+            show_page(link_.load());
             obey(*link_.load());
             if (const int demand = demand_.load(); demand != description.demand) set_demand(demand);
             return;
@@ -261,6 +267,8 @@ void ArbiterClient::after_fork_in_parent() {
 
 void ArbiterClient::after_fork_in_child() {
     mutex_.unlock();
+    if (callbacks_.forked) callbacks_.forked();
+    callbacks_.page = nullptr;  // components, unlike clients, are the parent's alone
     // The thread and the pages are the parent's: neither joined nor unmapped, only forgotten.
     (void)thread_.release();
     started_ = false;

@@ -4,15 +4,18 @@
 
 namespace heddle {
 
-ArbiterCpus::ArbiterCpus(Machine machine, ArbiterClientOptions options)
-    : ArbiterCpus(machine, [machine, options](ArbiterLink::Callbacks callbacks) mutable {
-          options.in_children = false;  // a pool is not for use there
-          if (options.allowed.empty()) options.allowed = allowance(machine).usable;
-          return std::make_unique<ArbiterClient>(options, std::move(callbacks));
-      }) {}
+ArbiterCpus::ArbiterCpus(Machine machine, ArbiterClientOptions options, std::string name)
+    : ArbiterCpus(
+          machine,
+          [machine, options](ArbiterLink::Callbacks callbacks) mutable {
+              options.in_children = false;  // a pool is not for use there
+              if (options.allowed.empty()) options.allowed = allowance(machine).usable;
+              return std::make_unique<ArbiterClient>(options, std::move(callbacks));
+          },
+          std::move(name)) {}
 
-ArbiterCpus::ArbiterCpus(Machine machine, Connect connect)
-    : machine_(std::move(machine)), connect_(std::move(connect)) {}
+ArbiterCpus::ArbiterCpus(Machine machine, Connect connect, std::string name)
+    : machine_(std::move(machine)), connect_(std::move(connect)), name_(std::move(name)) {}
 
 void ArbiterCpus::start(std::function<void()> changed) {
     changed_ = std::move(changed);
@@ -20,8 +23,10 @@ void ArbiterCpus::start(std::function<void()> changed) {
     const std::lock_guard guard(mutex_);
     demand_ = 0;
     link_ = connect_(
-        {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); }});
+        {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); },
+         [this](heddle_client_page* page) { components_.show_on(page); }, [this] { components_.abandon(); }});
     usable_ = link_->held();
+    show();
 }
 
 void ArbiterCpus::stop() {
@@ -30,6 +35,7 @@ void ArbiterCpus::stop() {
         const std::lock_guard guard(mutex_);
         ending = std::move(link_);
         usable_ = lent_ = leaving_ = {};
+        show();
     }
     ending.reset();  // waits for its callbacks, which want the mutex
     changed_ = nullptr;
@@ -57,6 +63,7 @@ void ArbiterCpus::set_demand(int cpus) {
         demand_ = cpus;
         link_->set_demand(cpus);
         more = take_back();
+        show();
     }
     if (more) changed_();
 }
@@ -73,6 +80,7 @@ void ArbiterCpus::give_back(const CpuSet& cpus) {
         for (const int cpu : cpus& leaving_) release(cpu);
         for (const int cpu : cpus& usable_) lend(cpu);
         more = take_back();
+        show();
     }
     if (more) changed_();
 }
@@ -88,6 +96,7 @@ void ArbiterCpus::gained(const CpuSet& cpus) {
         usable_ |= cpus;
         // CPUs that nobody wants are given to whoever is there: the pool need not wake up for them.
         for (; usable_.count() > demand_ && !spare.empty(); spare.erase(spare.last())) lend(spare.last());
+        show();
         if (!usable_.intersects(cpus)) return;
     }
     changed_();
@@ -102,6 +111,7 @@ void ArbiterCpus::asked_back(const CpuSet& cpus) {
         lent_ -= cpus;
         usable_ -= cpus;
         (void)take_back();
+        show();
     }
     changed_();
 }
@@ -130,6 +140,14 @@ bool ArbiterCpus::take_back() {
         more = true;
     }
     return more;
+}
+
+/// Under mutex_, after each change of usable_.
+void ArbiterCpus::show() {
+    if (name_.empty()) return;
+    for (const int cpu : usable_ - shown_) components_.set(cpu, 1, name_);
+    for (const int cpu : shown_ - usable_) components_.set(cpu, 0, {});
+    shown_ = usable_;
 }
 
 }  // namespace heddle

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "cores/arbiter_client.hpp"
+#include "cores/component_table.hpp"
 #include "cores/cpu_provider.hpp"
 #include "heddle/machine.hpp"
 
@@ -27,10 +28,11 @@ class ArbiterCpus final : public CpuProvider {
     using Connect = std::function<std::unique_ptr<ArbiterLink>(ArbiterLink::Callbacks)>;
 
     /// A pool on `machine` as a client of the arbiter that HEDDLE_ARBITER names. `options.demand` is the
-    /// pool's business; `options.allowed` is, where empty, what the system lets this process use.
-    explicit ArbiterCpus(Machine machine, ArbiterClientOptions options = {});
+    /// pool's business; `options.allowed` is, where empty, what the system lets this process use. `name` is
+    /// the pool's, for `heddle status`, which shows no component where it is empty.
+    explicit ArbiterCpus(Machine machine, ArbiterClientOptions options = {}, std::string name = {});
     /// With another link to an arbiter, for tests.
-    ArbiterCpus(Machine machine, Connect connect);
+    ArbiterCpus(Machine machine, Connect connect, std::string name = {});
 
     /// Registers. Throws kInvalidArgument for options that make no sense, and kSystem as allowance().
     void start(std::function<void()> changed) override;
@@ -52,13 +54,17 @@ class ArbiterCpus final : public CpuProvider {
     void release(int cpu);
     void lend(int cpu);
     [[nodiscard]] bool take_back();
+    void show();
 
     Machine machine_;
     Connect connect_;
+    std::string name_;
+    ComponentTable components_;
     std::function<void()> changed_;  // set before the link is there, cleared after it
     mutable std::mutex mutex_;       // for all below; held while the link is called, never by its callers
     std::unique_ptr<ArbiterLink> link_;
     CpuSet usable_, lent_, leaving_;
+    CpuSet shown_;  // of usable_, as show() left it
     int demand_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "cores/protocol.h"
 #include "heddle/cpu_set.hpp"
 
 namespace heddle {
@@ -21,6 +22,12 @@ class ArbiterLink {
         /// The process has to leave these, and to call released() for each soon (the arbiter fences after 10
         /// ms).
         std::function<void(const CpuSet&)> asked_back;
+        /// The page to show the process's components on (component_table.hpp): for each registration, before
+        /// anything else is told of it, for the first one inside the constructor. Null: there is none now,
+        /// and the last one goes when this has returned.
+        std::function<void(heddle_client_page*)> page = {};
+        /// In a forked child, inside fork(2): the page is gone. Must take no lock.
+        std::function<void()> forked = {};
     };
     enum class Lent {
         kHandedOver,  ///< another process has it; take it back by demand

@@ -13,7 +13,8 @@ static_assert(sizeof(heddle_status_cpu_list) <= HEDDLE_MESSAGE_BYTES);
 static_assert(sizeof(heddle_status_client) <= HEDDLE_MESSAGE_BYTES);
 static_assert(sizeof(heddle_grant_page) <= HEDDLE_PAGE_BYTES &&
               sizeof(heddle_client_page) <= HEDDLE_PAGE_BYTES);
-static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
+static_assert(std::atomic<uint8_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free &&
+              std::atomic<uint64_t>::is_always_lock_free);
 
 BadRequest malformed(std::string reason) {
     return {HEDDLE_REFUSED_MALFORMED, std::move(reason)};
@@ -42,18 +43,6 @@ size_t shown_bytes(std::string_view text) {
                    ? 4
                    : 0;
     return 0;
-}
-
-/// Text that a peer sent: up to its first zero, without what could disturb a terminal or a line of a log.
-std::string clean_text(const char* text, size_t bytes) {
-    std::string_view rest(text, ::strnlen(text, bytes));
-    std::string clean;
-    while (!rest.empty()) {
-        const size_t shown = shown_bytes(rest);
-        clean += shown == 0 ? "?" : rest.substr(0, shown);
-        rest.remove_prefix(std::max(shown, size_t{1}));
-    }
-    return clean;
 }
 
 Request decode_hello(const heddle_hello& hello) {
@@ -137,6 +126,17 @@ Request decode_request(std::span<const std::byte> bytes) {
         default:
             return malformed(fmt::format("message type {} is not a request", header.type));
     }
+}
+
+std::string clean_text(const char* text, size_t bytes) {
+    std::string_view rest(text, ::strnlen(text, bytes));
+    std::string clean;
+    while (!rest.empty()) {
+        const size_t shown = shown_bytes(rest);
+        clean += shown == 0 ? "?" : rest.substr(0, shown);
+        rest.remove_prefix(std::max(shown, size_t{1}));
+    }
+    return clean;
 }
 
 CpuSet cpus_of(const heddle_mask& mask) {

@@ -56,6 +56,9 @@ Message message_of(heddle_message_type type) {
     return message;
 }
 
+/// Text that a peer sent: up to its first zero, and with ? for what could disturb a terminal or a line of a
+/// log, which is controls and what is no UTF-8.
+[[nodiscard]] std::string clean_text(const char* text, size_t bytes);
 [[nodiscard]] CpuSet cpus_of(const heddle_mask& mask);
 [[nodiscard]] heddle_mask mask_of(const CpuSet& cpus);
 /// Copies at most bytes - 1 characters and ends with a zero.

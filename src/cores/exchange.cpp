@@ -49,7 +49,7 @@ MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
             spare_.push_back(seats_.back().get());
         }
         member = ledger_.attach(name, owned, actions);
-        publish_counts();
+        publish(actions);
         plan = fill_inboxes(actions);  // the new member has no seat yet, and is not told
         Seat* seat = spare_.back();
         spare_.pop_back();
@@ -76,6 +76,8 @@ Outcome Exchange::detach(MemberId member) {
         if (seat == nullptr || ledger_.detach(member, actions) != Outcome::kSuccess)
             return Outcome::kPermission;
         publish_counts();
+        // What a member used that is no more is in no action.
+        if (watcher_ != nullptr) watcher_->rearranged(ledger_);
         by_slot_[Ledger::slot(member)].store(nullptr, std::memory_order_relaxed);
         seat->open.store(0, std::memory_order_relaxed);
         seat->member = kNobody;
@@ -108,6 +110,7 @@ void Exchange::set_watcher(ExchangeWatcher* watcher) {
     const std::lock_guard guard(lock_);
     watcher_ = watcher;
     publish_counts();
+    if (watcher_ != nullptr) watcher_->rearranged(ledger_);
 }
 
 void Exchange::lend_unowned(const CpuSet& cpus) {

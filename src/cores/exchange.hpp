@@ -46,6 +46,9 @@ struct Callbacks {
 class ExchangeWatcher {
   public:
     virtual ~ExchangeWatcher() = default;
+    /// Under the lock: who uses which CPU has changed by these actions, or anyhow.
+    virtual void decided(const Ledger& ledger, const Actions& actions) noexcept = 0;
+    virtual void rearranged(const Ledger& ledger) noexcept = 0;
     /// In the thread whose call changed it, without the lock, after the callbacks that this call ran.
     virtual void changed() noexcept = 0;
 };
@@ -153,6 +156,7 @@ class Exchange {
     [[nodiscard]] Seat* seat_of(MemberId member) const noexcept;
     [[nodiscard]] bool nothing_to_borrow(MemberId member) const noexcept;
     void publish_counts() noexcept;
+    void publish(const Actions& actions) noexcept;
     /// `edit` changes a copy of what is set; it runs under the lock.
     Outcome edit_callbacks(MemberId member, const std::function<void(Callbacks&)>& edit);
     [[nodiscard]] Direct claim(const Action& action) noexcept;
@@ -189,6 +193,11 @@ inline void Exchange::publish_counts() noexcept {
     if (watcher_ == nullptr) return;
     demand_.store(ledger_.demand(), std::memory_order_release);
     departures_.store(ledger_.departures(), std::memory_order_release);
+}
+
+inline void Exchange::publish(const Actions& actions) noexcept {
+    publish_counts();
+    if (watcher_ != nullptr && !actions.empty()) watcher_->decided(ledger_, actions);
 }
 
 inline Exchange::Seat* Exchange::seat_of(MemberId member) const noexcept {
@@ -235,7 +244,7 @@ Outcome Exchange::call(Decide&& decide) {
     {
         const std::lock_guard guard(lock_);
         outcome = decide(ledger_, actions);
-        publish_counts();
+        publish(actions);
         if (actions.size() == 1) direct = claim(actions.all()[0]);
         if (direct.seat == nullptr && !actions.empty()) plan = fill_inboxes(actions);
     }

@@ -92,6 +92,13 @@ ArbiterSnapshot Observer::status() {
                                             static_cast<double>(c.cpu_time_us) / 1e6});
                 break;
             }
+            case HEDDLE_STATUS_COMPONENT: {
+                const CpuSet used = cpus_of(message.component.cpus);
+                for (auto& cpu : snapshot.cpus)
+                    if (cpu.client == message.component.client && used.contains(cpu.cpu))
+                        cpu.component = text_of(message.component.name, sizeof message.component.name);
+                break;
+            }
             case HEDDLE_STATUS_END:
                 note_lent(snapshot);
                 return snapshot;

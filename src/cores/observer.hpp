@@ -19,8 +19,9 @@ namespace heddle {
 struct ArbiterSnapshot {
     struct Cpu {
         int cpu;
-        uint32_t client;  ///< 0: nobody
-        bool leaving;     ///< its holder was asked to leave it
+        uint32_t client;             ///< 0: nobody
+        bool leaving;                ///< its holder was asked to leave it
+        std::string component = {};  ///< of the client, that may use it; "": none, or not known
     };
     struct Client {
         uint32_t id, pid, uid;
@@ -66,6 +67,7 @@ class Observer {
         heddle_status_head head;
         heddle_status_cpu_list cpus;
         heddle_status_client client;
+        heddle_status_component component;
         heddle_event event;
         std::byte bytes[HEDDLE_MESSAGE_BYTES];
     };

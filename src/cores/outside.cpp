@@ -15,7 +15,8 @@ Outside::Outside(Exchange& exchange, ArbiterClientOptions options)
 
 Outside::Outside(Exchange& exchange, const Connect& connect) : exchange_(exchange) {
     link_ = connect(
-        {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); }});
+        {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); },
+         [this](heddle_client_page* page) { components_.show_on(page); }, [this] { components_.abandon(); }});
     if (!link_->managed()) {
         problem_ = link_->problem();
         decide(Phase::kAlone);  // its callbacks, for which the link's end waits, end
@@ -97,6 +98,22 @@ void Outside::changed() noexcept {
         settle();
     } catch (...) {  // no memory, or a callback threw: the next change settles it
     }
+}
+
+void Outside::decided(const Ledger& ledger, const Actions& actions) noexcept {
+    for (const Action& action : actions.all())
+        // Where one member's CPU became another's there are two actions, and one change.
+        if (action.kind == Action::Kind::kEnable || ledger.user(action.cpu) == kNobody)
+            show_user(ledger, action.cpu);
+}
+
+void Outside::rearranged(const Ledger& ledger) noexcept {
+    for (const int cpu : ledger.machine().cpus()) show_user(ledger, cpu);
+}
+
+void Outside::show_user(const Ledger& ledger, int cpu) noexcept {
+    const MemberId user = ledger.user(cpu);
+    components_.set(cpu, user.value, ledger.name(user));
 }
 
 void Outside::settle() {

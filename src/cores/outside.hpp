@@ -6,7 +6,8 @@
 // taker; those that are asked back are taken away, with the ordinary callbacks, and the arbiter hears that
 // they are free once their guests have returned or lent them. What the components use and wait for, all
 // together, is the demand that the arbiter sees. Idle CPUs stay here while no other process waits; then they
-// are lent, and come back when a component asks for them and nobody took them.
+// are lent, and come back when a component asks for them and nobody took them. Which component uses which CPU
+// is shown to the arbiter as well, for `heddle status`.
 //
 // Belongs to whoever made it; the Exchange outlives it, and no call of the Exchange is under way while it is
 // made or destroyed. Thread-safe: the link's thread and those that call components use it at once. It calls
@@ -21,6 +22,7 @@
 #include <string>
 
 #include "cores/arbiter_client.hpp"
+#include "cores/component_table.hpp"
 #include "cores/exchange.hpp"
 
 namespace heddle {
@@ -43,6 +45,8 @@ class Outside final : public ExchangeWatcher {
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
     void changed() noexcept override;
+    void decided(const Ledger& ledger, const Actions& actions) noexcept override;
+    void rearranged(const Ledger& ledger) noexcept override;
 
   private:
     enum class Phase : uint8_t { kJoining, kJoined, kAlone };
@@ -55,6 +59,7 @@ class Outside final : public ExchangeWatcher {
     [[nodiscard]] CpuSet take_back();
     void lend_idle();
     void bring(const CpuSet& cpus);
+    void show_user(const Ledger& ledger, int cpu) noexcept;
 
     Exchange& exchange_;
     std::string problem_;
@@ -63,6 +68,8 @@ class Outside final : public ExchangeWatcher {
     // What was last told to the arbiter; read without the mutex to see that there is nothing to tell.
     std::atomic<int> told_demand_{-1};
     std::atomic<uint32_t> heard_departures_{0};
+
+    ComponentTable components_;
 
     std::mutex mutex_;                   // for all below
     CpuSet lent_;                        // to other processes, and taken by none that we know of

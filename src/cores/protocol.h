@@ -9,7 +9,8 @@
  * unchanged epoch the copy is whole.
  *
  *   ClientPage: the client writes, the arbiter reads each word as hostile (copied once, bounded, never looped
- * on). It says how many CPUs the client could use now, and since when, and which of its CPUs it has released.
+ * on). It says how many CPUs the client could use now, and since when, which of its CPUs it has released, and
+ * which of its components uses which CPU.
  * Writing it costs the client one store; nobody is woken by it. The arbiter looks at it only while some
  * client wants more than it has. Other clients of the same user may map it read-only, see below.
  *
@@ -38,22 +39,27 @@
 
 #ifdef __cplusplus
 #include <atomic>
+typedef std::atomic<uint8_t> heddle_atomic_u8;
 typedef std::atomic<uint32_t> heddle_atomic_u32;
 typedef std::atomic<uint64_t> heddle_atomic_u64;
 extern "C" {
 #else
 #include <stdatomic.h>
+typedef _Atomic uint8_t heddle_atomic_u8;
 typedef _Atomic uint32_t heddle_atomic_u32;
 typedef _Atomic uint64_t heddle_atomic_u64;
 #endif
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 5,
+    HEDDLE_PROTOCOL_VERSION = 6,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
     HEDDLE_TEXT_BYTES = 192,
+    HEDDLE_COMPONENTS = 32,      /* of a client that have a name in its page */
+    HEDDLE_COMPONENT_BYTES = 32, /* of such a name */
+    HEDDLE_COMPONENT_WORDS = HEDDLE_COMPONENT_BYTES / 8,
     HEDDLE_PAGE_BYTES = 20480,   /* of each of the two pages */
     HEDDLE_MESSAGE_BYTES = 1024, /* no message is longer */
     HEDDLE_STATUS_CPUS = 96,     /* CPUs in one STATUS_CPU_LIST message */
@@ -71,8 +77,8 @@ enum heddle_message_type {
     HEDDLE_CHANGED = 5, /* a->c the grant page changed */
     HEDDLE_LEFT = 6,    /* c->a no thread of ours runs outside the mask of this epoch */
     HEDDLE_LIMITS = 7,  /* c->a new minimum, maximum and weight */
-    HEDDLE_STATUS =
-        8, /* c->a asks for one STATUS_HEAD, then STATUS_CPU_LIST and STATUS_CLIENT until STATUS_END */
+    HEDDLE_STATUS = 8,  /* c->a asks for one STATUS_HEAD, then STATUS_CPU_LIST, STATUS_CLIENT and
+                           STATUS_COMPONENT until  STATUS_END */
     HEDDLE_STATUS_HEAD = 9,
     HEDDLE_STATUS_CPU_LIST = 10,
     HEDDLE_STATUS_CLIENT = 11,
@@ -83,6 +89,7 @@ enum heddle_message_type {
     HEDDLE_RELEASED = 16,  /* c->a somebody should look at the release words: mine and my lenders' */
     HEDDLE_PEER = 17,      /* a->c with one descriptor: the client page of another client, to map read-only */
     HEDDLE_PEER_GONE = 18, /* a->c that client is no more */
+    HEDDLE_STATUS_COMPONENT = 19,
 };
 
 /* What a client can do beyond the least: bits of heddle_hello.features. */
@@ -220,6 +227,14 @@ typedef struct {
 
 typedef struct {
     heddle_header header;
+    uint32_t client;
+    uint32_t reserved;
+    heddle_mask cpus; /* that the component of this client uses */
+    char name[HEDDLE_COMPONENT_BYTES];
+} heddle_status_component;
+
+typedef struct {
+    heddle_header header;
     uint32_t kind;
     uint32_t client;
     int32_t cpu;
@@ -256,6 +271,8 @@ typedef struct {
     heddle_atomic_u32 together; /* threads that spin for each other, and need a CPU each at once */
     heddle_atomic_u64 release[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
     heddle_atomic_u32 bell[HEDDLE_MAX_CPUS];    /* counts writes of release that others wait for; a futex */
+    heddle_atomic_u64 component[HEDDLE_COMPONENTS][HEDDLE_COMPONENT_WORDS]; /* names of its components */
+    heddle_atomic_u8 user[HEDDLE_MAX_CPUS]; /* 0 nobody, n the n-th component, more: one without a name */
 } heddle_client_page;
 
 /* The word {generation, client}, and its parts. */

@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <optional>
 #include <random>
 
@@ -280,6 +281,34 @@ void random_words_in_its_page(const Attacker& a) {
         if (i % 20 == 0) client.send(message_of<heddle_header>(HEDDLE_DEMAND));
     }
 }
+/// Users of every CPU there can be, and names of any bytes, while somebody asks for the status.
+void components_that_lie(const Attacker& a) {
+    WireClient client = a.join(8);
+    Observer observer(a.path());
+    std::mt19937 random(5);
+    const auto shown = [&] {
+        std::vector<std::string> names;
+        for (const auto& cpu : observer.status().cpus) {
+            EXPECT_LT(cpu.component.size(), size_t{HEDDLE_COMPONENT_BYTES});
+            EXPECT_EQ(clean_text(cpu.component.data(), cpu.component.size()), cpu.component);
+            names.push_back(cpu.component);
+        }
+        return names;
+    };
+    for (auto& name : client.page()->component)
+        for (auto& word : name) word = 0x1b1b1b1b1b1b1b1b;
+    for (unsigned user = 0; user < 256; ++user) {
+        for (auto& cpu : client.page()->user) cpu = static_cast<uint8_t>(user);
+        const auto named = std::ranges::count(shown(), std::string(HEDDLE_COMPONENT_BYTES - 1, '?'));
+        EXPECT_EQ(named, user >= 1 && user <= HEDDLE_COMPONENTS ? 8 : 0) << user;
+    }
+    for (int round = 0; round < 300; ++round) {
+        for (auto& name : client.page()->component)
+            for (auto& word : name) word = uint64_t{random()} << 32 | random();
+        for (auto& cpu : client.page()->user) cpu = static_cast<uint8_t>(random() % 40);
+        (void)shown();
+    }
+}
 void demand_from_the_future(const Attacker& a) {
     WireClient client = a.join(8);
     WireClient other = a.join(8);
@@ -382,8 +411,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ATTACK(watches_again_and_again), ATTACK(a_flood_of_left), ATTACK(a_flood_of_demand),
                     ATTACK(epochs_that_lie), ATTACK(nonsense_limits), ATTACK(limits_back_and_forth),
                     ATTACK(a_list_of_descriptors), ATTACK(random_messages), ATTACK(random_words_in_its_page),
-                    ATTACK(demand_from_the_future), ATTACK(resizes_the_pages), ATTACK(seals_the_pages),
-                    ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
+                    ATTACK(components_that_lie), ATTACK(demand_from_the_future), ATTACK(resizes_the_pages),
+                    ATTACK(seals_the_pages), ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
     [](const auto& attack) { return attack.param.name; });
 
 }  // namespace

@@ -136,10 +136,17 @@ void write_page(heddle_client_page& page, Input& input) {
         page.release[cpu] = heddle_word(input.next<uint8_t>() % 16, kTo[input.next<uint8_t>() % kTo.size()]);
 }
 
+/// Names and users of CPUs, some of which are there.
+void write_components(heddle_client_page& page, Input& input) {
+    for (size_t cpu = 0; cpu < 4; ++cpu) page.user[cpu] = input.next<uint8_t>();
+    auto& name = page.component[input.next<uint8_t>() % HEDDLE_COMPONENTS];
+    for (auto& word : name) word = input.next<uint64_t>();
+}
+
 void step(NothingOs& os, FakeClock& clock, Input& input) {
     const auto what = input.next<uint8_t>();
     NothingOs::Peer& peer = os.peers[input.next<uint8_t>() % kPeers];
-    switch (what % 10) {
+    switch (what % 11) {
         case 0:
             if (peer.socket >= 0) return;
             peer = {};
@@ -190,6 +197,10 @@ void step(NothingOs& os, FakeClock& clock, Input& input) {
             return clock.advance(Nanoseconds(input.next<uint32_t>()));
         case 8:
             os.full = !os.full;
+            return;
+        case 10:
+            for (size_t i = 1; i < os.made.size(); i += 2)
+                write_components(*static_cast<heddle_client_page*>(os.made[i]), input);
             return;
         default:
             peer.hung_up = true;

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cores/outside.hpp"
+#include "heddle/cores.hpp"
 #include "support/daemon.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
@@ -20,6 +25,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using namespace std::chrono_literals;
 
 std::string output_of(const std::string& command) {
     std::string text;
@@ -72,7 +78,7 @@ TEST_F(StatusTool, JsonHasTheKeysOfTheContract) {
     ASSERT_EQ(status["cpus"].size(), 4U);
     EXPECT_EQ(status["cpus"][3]["cpu"], 3);
     EXPECT_EQ(status["cpus"][3]["client"], status["clients"][0]["id"]);
-    EXPECT_TRUE(status["cpus"][3].contains("component"));
+    EXPECT_TRUE(status["cpus"][3].at("component").is_null()) << "it says nothing of components";
     const json& shown = status["clients"][0];
     EXPECT_EQ(shown["name"], "weaver");
     EXPECT_EQ(shown["pid"], getpid());
@@ -83,10 +89,78 @@ TEST_F(StatusTool, JsonHasTheKeysOfTheContract) {
     EXPECT_EQ(shown["weight"], 1);
 }
 
+/// This process as a program whose components share the CPUs that the daemon gives it.
+class Program {
+  public:
+    explicit Program(const std::string& arbiter) : outside_(exchange_, options(arbiter)) {}
+    Exchange& exchange() { return exchange_; }
+    [[nodiscard]] bool joined() const { return outside_.joined(); }
+
+  private:
+    static ArbiterClientOptions options(const std::string& arbiter) {
+        ArbiterClientOptions options;
+        options.path = arbiter;
+        options.name = "mill";
+        options.allowed = CpuSet::range(0, 4);
+        return options;
+    }
+    Exchange exchange_{Machine::synthetic("numa:1 core:4 pu:1")};
+    Outside outside_;
+};
+
+TEST_F(StatusTool, TheComponentOfEachCpuFollowsWhatTheyLendToEachOther) {
+    Program program(daemon_.path());
+    ASSERT_TRUE(program.joined());
+    const auto components = [&] {
+        const json status = json::parse(output_of(tool("status --json")));
+        json shown = json::array();
+        for (const json& cpu : status["cpus"]) shown.push_back(cpu["component"]);
+        return shown;
+    };
+    Component warp(program.exchange(), "warp", {0, 1, 2});
+    Component weft(program.exchange(), "weft\x1b[2J", {});
+    EXPECT_EQ(components(), json({"warp", "warp", "warp", nullptr}));
+    ASSERT_EQ(weft.acquire_cpus(3), Outcome::kNoted);
+    ASSERT_EQ(warp.lend_cpu(2), Outcome::kSuccess);
+    EXPECT_EQ(components(), json({"warp", "warp", "weft?[2J", "weft?[2J"}));
+    EXPECT_THAT(output_of(tool("status")),
+                testing::AllOf(testing::ContainsRegex("\n +warp +2 +0-1\n"),
+                               testing::ContainsRegex("\n +weft\\?\\[2J +2 +2-3\n")));
+    ASSERT_EQ(warp.reclaim_cpu(2), Outcome::kNoted);
+    ASSERT_EQ(warp.lend_cpu(0), Outcome::kSuccess);
+    EXPECT_EQ(components(), json({"weft?[2J", "warp", "warp", "weft?[2J"}));
+    daemon_.process().end();
+    ASSERT_TRUE(daemon_.start());
+    EXPECT_TRUE(becomes_true(
+        [&] {
+            return components() == json({"weft?[2J", "warp", "warp", "weft?[2J"});
+        },
+        10s))
+        << "the next arbiter is shown the same: " << components();
+    ASSERT_EQ(weft.detach(), Outcome::kSuccess);
+    EXPECT_EQ(components(), json({nullptr, "warp", "warp", nullptr}));
+}
+
+TEST_F(StatusTool, AForkedChildTouchesNoPageOfItsParents) {
+    Program program(daemon_.path());
+    ASSERT_TRUE(program.joined());
+    Component warp(program.exchange(), "warp", {0, 1});
+    const pid_t child = ::fork();
+    if (child == 0) {
+        (void)warp.lend();  // as a destructor of a static object may
+        ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(json::parse(output_of(tool("status --json")))["cpus"][1]["component"], "warp");
+}
+
 TEST_F(StatusTool, AFreeMachineHasNoClients) {
     const json status = json::parse(output_of(tool("status --json")));
     EXPECT_TRUE(status["clients"].empty());
     EXPECT_TRUE(status["cpus"][0]["client"].is_null());
+    EXPECT_TRUE(status["cpus"][0]["component"].is_null());
     EXPECT_THAT(output_of(tool("status")), HasSubstr("4 CPUs, 4 free, 0 clients"));
 }
 

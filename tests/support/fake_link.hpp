@@ -1,5 +1,5 @@
 // FakeArbiter and the ArbiterLink to it: an arbiter that does what a test tells it, and knows who may be on
-// each CPU of a process.
+// each CPU of a process. It has a page to show components on.
 //
 // Any thread; callbacks run in the thread that calls grant() or ask_back(), one at a time. The fake outlives
 // its links.
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "arbiter/shown_components.hpp"
 #include "cores/arbiter_link.hpp"
 
 namespace heddle::test {
@@ -82,6 +83,10 @@ class FakeArbiter {
         const std::lock_guard guard(mutex_);
         return demand_;
     }
+    /// What the process shows of its components, of CPUs that it has or not.
+    [[nodiscard]] std::vector<ShownComponent> components() const {
+        return shown_components(*page_, CpuSet::range(0, HEDDLE_MAX_CPUS));
+    }
     /// What the process said, in order: "demand 2", "lend 3", ...
     [[nodiscard]] std::vector<std::string> said() const {
         const std::lock_guard guard(mutex_);
@@ -95,6 +100,7 @@ class FakeArbiter {
     [[nodiscard]] std::unique_ptr<ArbiterLink> connect(ArbiterLink::Callbacks callbacks) {
         const std::lock_guard guard(mutex_);
         callbacks_ = std::move(callbacks);
+        if (callbacks_.page) callbacks_.page(page_.get());
         return std::make_unique<Link>(*this);
     }
 
@@ -105,6 +111,7 @@ class FakeArbiter {
         ~Link() override {
             const std::lock_guard one_at_a_time(fake_.callbacks_mutex_);
             const std::lock_guard guard(fake_.mutex_);
+            if (fake_.callbacks_.page) fake_.callbacks_.page(nullptr);
             fake_.callbacks_ = {};
         }
         [[nodiscard]] bool managed() const noexcept override { return fake_.managed_; }
@@ -150,6 +157,7 @@ class FakeArbiter {
         return place == states_.end() ? State::kAway : place->second;
     }
 
+    const std::unique_ptr<heddle_client_page> page_ = std::make_unique<heddle_client_page>();
     std::atomic<bool> others_wait_ = false, managed_ = true;
     std::mutex callbacks_mutex_;  // one callback at a time
     mutable std::mutex mutex_;    // for all below

@@ -65,9 +65,10 @@ class ArbiterCpusTest : public testing::Test {
   protected:
     void start(const CpuSet& held, Nanoseconds idle_delay = 1ms) {
         arbiter_ = std::make_unique<test::FakeArbiter>(held);
-        cpus_ = std::make_unique<ArbiterCpus>(kEight, [this](ArbiterLink::Callbacks callbacks) {
-            return arbiter_->connect(std::move(callbacks));
-        });
+        cpus_ = std::make_unique<ArbiterCpus>(
+            kEight,
+            [this](ArbiterLink::Callbacks callbacks) { return arbiter_->connect(std::move(callbacks)); },
+            name_);
         pool_ = std::make_unique<WorkerPool>(kEight, *cpus_, gate_, quick(idle_delay));
     }
     [[nodiscard]] bool comes_to(State state, const CpuSet& cpus) const {
@@ -80,6 +81,7 @@ class ArbiterCpusTest : public testing::Test {
 
     Gate gate_;
     std::unique_ptr<test::FakeArbiter> arbiter_;
+    std::string name_;
     std::unique_ptr<ArbiterCpus> cpus_;
     std::unique_ptr<WorkerPool> pool_;
 };
@@ -121,6 +123,19 @@ TEST_F(ArbiterCpusTest, TakesBackWhatNobodyTookWithoutTheArbiter) {
     EXPECT_TRUE(works_on(4));
     EXPECT_EQ(arbiter_->in(State::kHeld), CpuSet::range(0, 4));
     EXPECT_EQ(arbiter_->demand(), 5) << "one more than it has";
+}
+
+TEST_F(ArbiterCpusTest, TheArbiterSeesWhereANamedPoolIs) {
+    using Shown = std::vector<ShownComponent>;
+    name_ = "weavers";
+    start({0, 1, 2, 3});
+    gate_.bring(*pool_, 2);
+    ASSERT_TRUE(works_on(2));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->components() == Shown{{"weavers", {0, 1}}}; }, 10s));
+    gate_.let_go(2);
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->components().empty(); }, 10s));
+    pool_.reset();
+    EXPECT_EQ(arbiter_->components(), Shown{});
 }
 
 TEST_F(ArbiterCpusTest, TakesTheNearestFirst) {

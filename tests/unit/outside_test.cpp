@@ -39,6 +39,14 @@ class OutsideTest : public testing::Test {
         return exchange_.ask([](const Ledger& ledger) { return ledger.free_cpus(); });
     }
 
+    /// "NAME:CPUS" of each component, as the page shows it.
+    [[nodiscard]] std::string shown() const {
+        std::string text;
+        for (const auto& [name, cpus] : arbiter_->components())
+            text += (text.empty() ? "" : " ") + name + ":" + cpus.to_list();
+        return text;
+    }
+
     Exchange exchange_{kEight};
     std::unique_ptr<test::FakeArbiter> arbiter_;
     std::unique_ptr<Outside> outside_;
@@ -194,6 +202,39 @@ TEST_F(OutsideTest, ComponentsServeEachOtherFirst) {
     EXPECT_EQ(owner.lend(), Outcome::kSuccess);
     EXPECT_EQ(taker.usable(), CpuSet{0});
     EXPECT_THAT(arbiter_->said(), Not(Contains("lend 0")));
+}
+
+TEST_F(OutsideTest, TheArbiterSeesWhichComponentUsesWhichCpu) {
+    Component early(exchange_, "early", {3});
+    join({0, 1, 3});
+    EXPECT_EQ(shown(), "early:3");
+    Component owner(exchange_, "owner", {0, 1, 5});
+    EXPECT_EQ(shown(), "early:3 owner:0-1");
+    {
+        Component taker(exchange_, "taker", {});
+        EXPECT_EQ(taker.acquire_cpus(1), Outcome::kNoted);
+        EXPECT_EQ(owner.lend_cpu(1), Outcome::kSuccess);
+        EXPECT_EQ(shown(), "early:3 owner:0 taker:1");
+        EXPECT_EQ(owner.reclaim_cpu(1), Outcome::kNoted);
+        EXPECT_EQ(shown(), "early:3 owner:0-1");
+        EXPECT_EQ(early.lend(), Outcome::kSuccess);
+        EXPECT_EQ(taker.borrow(), Outcome::kSuccess);
+        EXPECT_EQ(shown(), "owner:0-1 taker:3");
+    }
+    EXPECT_EQ(shown(), "owner:0-1") << "it has gone";
+    arbiter_->ask_back({0});
+    EXPECT_EQ(shown(), "owner:1");
+    arbiter_->grant({0, 5});
+    EXPECT_EQ(shown(), "owner:0-1,5");
+    EXPECT_EQ(owner.detach(), Outcome::kSuccess);
+    EXPECT_EQ(shown(), "");
+}
+
+TEST_F(OutsideTest, AfterItsEndThePageIsNotWrittenTo) {
+    join({0, 1});
+    outside_.reset();
+    Component late(exchange_, "late", {0});
+    EXPECT_EQ(shown(), "");
 }
 
 TEST_F(OutsideTest, WithoutAnArbiterNothingChanges) {

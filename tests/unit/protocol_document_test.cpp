@@ -71,6 +71,10 @@ const std::map<std::string, Layout>& layouts() {
            FIELD(heddle_status_client, away), FIELD(heddle_status_client, fenced),
            FIELD(heddle_status_client, cpu_time_us), FIELD(heddle_status_client, granted),
            FIELD(heddle_status_client, owned), FIELD(heddle_status_client, name)}}},
+        {"heddle_status_component",
+         {sizeof(heddle_status_component),
+          {FIELD(heddle_status_component, client), FIELD(heddle_status_component, reserved),
+           FIELD(heddle_status_component, cpus), FIELD(heddle_status_component, name)}}},
         {"heddle_event",
          {sizeof(heddle_event),
           {FIELD(heddle_event, kind), FIELD(heddle_event, client), FIELD(heddle_event, cpu),
@@ -88,7 +92,8 @@ const std::map<std::string, Layout>& layouts() {
           {FIELD(heddle_client_page, demand), FIELD(heddle_client_page, sleepers),
            FIELD(heddle_client_page, since_ns), FIELD(heddle_client_page, watchers),
            FIELD(heddle_client_page, together), FIELD(heddle_client_page, release),
-           FIELD(heddle_client_page, bell)}}},
+           FIELD(heddle_client_page, bell), FIELD(heddle_client_page, component),
+           FIELD(heddle_client_page, user)}}},
     };
     return all;
 }
@@ -99,15 +104,16 @@ const std::map<std::string, long> kNumbers = {NUMBER(HEDDLE_PROTOCOL_MAGIC), NUM
                                               NUMBER(HEDDLE_MAX_CPUS),       NUMBER(HEDDLE_NAME_BYTES),
                                               NUMBER(HEDDLE_TEXT_BYTES),     NUMBER(HEDDLE_MESSAGE_BYTES),
                                               NUMBER(HEDDLE_PAGE_BYTES),     NUMBER(HEDDLE_STATUS_CPUS),
+                                              NUMBER(HEDDLE_COMPONENTS),     NUMBER(HEDDLE_COMPONENT_BYTES),
                                               NUMBER(HEDDLE_HELD),           NUMBER(HEDDLE_LENT),
                                               NUMBER(HEDDLE_TAKEN)};
 #define TYPE(name) \
     { #name, HEDDLE_##name }
 const std::map<std::string, long> kTypes = {
-    TYPE(HELLO),         TYPE(WELCOME),    TYPE(REFUSED),  TYPE(DEMAND),      TYPE(CHANGED),
-    TYPE(LEFT),          TYPE(LIMITS),     TYPE(STATUS),   TYPE(STATUS_HEAD), TYPE(STATUS_CPU_LIST),
-    TYPE(STATUS_CLIENT), TYPE(STATUS_END), TYPE(WATCH),    TYPE(EVENT),       TYPE(MAPPED),
-    TYPE(RELEASED),      TYPE(PEER),       TYPE(PEER_GONE)};
+    TYPE(HELLO),         TYPE(WELCOME),    TYPE(REFUSED),   TYPE(DEMAND),          TYPE(CHANGED),
+    TYPE(LEFT),          TYPE(LIMITS),     TYPE(STATUS),    TYPE(STATUS_HEAD),     TYPE(STATUS_CPU_LIST),
+    TYPE(STATUS_CLIENT), TYPE(STATUS_END), TYPE(WATCH),     TYPE(EVENT),           TYPE(MAPPED),
+    TYPE(RELEASED),      TYPE(PEER),       TYPE(PEER_GONE), TYPE(STATUS_COMPONENT)};
 
 struct Document {
     std::map<std::string, Layout> layouts;

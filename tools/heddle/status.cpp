@@ -33,7 +33,7 @@ json to_json(const ArbiterSnapshot& status) {
     for (const auto& cpu : status.cpus)
         cpus.push_back({{"cpu", cpu.cpu},
                         {"client", cpu.client == 0 ? json() : json(cpu.client)},
-                        {"component", nullptr}});
+                        {"component", cpu.component.empty() ? json() : json(cpu.component)}});
     json clients = json::array();
     for (const auto& c : status.clients)
         clients.push_back({{"id", c.id},

@@ -3,12 +3,25 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 
 namespace heddle::tool {
 namespace {
 
 /// Backgrounds of the 256-colour palette on which black letters can be read.
 constexpr std::array kBackgrounds = {75, 214, 114, 176, 221, 80, 203, 147, 150, 180};
+
+/// A row for each component of the client that has CPUs, under the client's.
+std::string component_rows(const ArbiterSnapshot& status, uint32_t client) {
+    std::map<std::string, CpuSet> components;
+    for (const auto& cpu : status.cpus)
+        if (cpu.client == client && !cpu.component.empty()) components[cpu.component].insert(cpu.cpu);
+    std::string rows;
+    for (const auto& [name, cpus] : components)
+        rows += fmt::format("{:20}  {:<18.18} {:>6} {:>5} {:>12}  {}\n", "", name, "", cpus.count(), "",
+                            cpus.to_list());
+    return rows;
+}
 
 }  // namespace
 
@@ -27,10 +40,12 @@ std::string status_text(const ArbiterSnapshot& status) {
     if (status.clients.empty()) return text;
     text += fmt::format("     {:>4} {:>8}  {:<20} {:>6} {:>5} {:>12}  {}\n", "id", "pid", "name", "wants",
                         "holds", "core-seconds", "CPUs");
-    for (const auto& c : status.clients)
+    for (const auto& c : status.clients) {
         text += fmt::format("  {}  {:>4} {:>8}  {:<20.20} {:>6} {:>5} {:>12.2f}  {}\n", letter_of(c.id), c.id,
                             c.pid, c.away ? "(away) " + c.name : c.name, c.demand, c.granted.count(),
                             c.cpu_seconds, c.granted.to_list());
+        text += component_rows(status, c.id);
+    }
     return text;
 }
 

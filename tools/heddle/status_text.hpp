@@ -8,7 +8,7 @@
 
 namespace heddle::tool {
 
-/// The arbiter in a line, then a table of its clients.
+/// The arbiter in a line, then a table of its clients, and under each its components that have CPUs.
 [[nodiscard]] std::string status_text(const ArbiterSnapshot& status);
 
 /// The cores as rows of at most `width` cells: a letter and, with `colour`, a background for each client, '.'
