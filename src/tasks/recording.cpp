@@ -1,6 +1,7 @@
 #include "tasks/recording.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
@@ -170,6 +171,7 @@ void RecordingState::enter(Access& access, uint32_t number) noexcept {
 }
 
 void RecordingState::seal() {
+    const std::lock_guard guard(sealing_);
     if (sealed_) return;
     std::vector<uint32_t> before(recorded_.size()), place(recorded_.size());
     for (const Edge& edge : edges_) {

@@ -1,6 +1,6 @@
 // RecordingState: recorded tasks, the order among them, and how they are run.
 //
-// One thread records and, with the first replay, seals it; a replay is a task of the graph (the gate) that
+// One thread records, the first replay of any seals it. A replay is a task of the graph (the gate) that
 // uses all data of the recording, and a datum of its own besides, so that there is one replay at a time. The
 // gate starts the tasks that are first and waits for the rest, which are counted in a sequence of their own.
 //
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -93,6 +94,7 @@ struct RecordingState {
     std::vector<Group> groups_;
     size_t size_ = 0;  // without joins
 
+    std::mutex sealing_;  // of threads that replay
     bool sealed_ = false;
     std::vector<uintptr_t> links_;
     std::vector<Task*> first_;

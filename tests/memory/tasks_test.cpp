@@ -17,6 +17,22 @@ class Scene {
   public:
     static constexpr int kSteps = 40;
 
+    /// The one worker is held, so that what is counted is insertion alone; this thread's queue has room.
+    Scene() {
+        held_up_.insert([this] {
+            held_ = true;
+            held_.notify_one();
+            go_on_.wait(false);
+        });
+        held_.wait(false);
+        held_up_.insert([] {});
+    }
+    ~Scene() { go_on(); }
+    void go_on() {
+        go_on_ = true;
+        go_on_.notify_one();
+    }
+
     void insert(Sequence& sequence, int step) {
         const auto one = [this](long& v) { ++v, ++ran_; };
         const CpuSet cpus{runtime_.cpus().first()};
@@ -74,6 +90,7 @@ class Scene {
         return done;
     }
     void check(Sequence& sequence, int expected) {
+        go_on();
         try {
             sequence.wait();
         } catch (const std::exception& error) {
@@ -93,6 +110,8 @@ class Scene {
     Runtime runtime_{RuntimeOptions{.engine = "native", .cpus = {}, .workers = 1}};
     Scalar<long> x_{runtime_, 0}, y_{runtime_, 0}, z_{runtime_, 0};
     Vector<long> many_{runtime_, 1'000};
+    std::atomic<bool> held_{false}, go_on_{false};
+    Sequence held_up_{runtime_};
     std::atomic<int> ran_{0};
     bool failed_ = false;
 };
