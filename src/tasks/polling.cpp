@@ -1,6 +1,7 @@
 #include "tasks/polling.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "heddle/error.hpp"
 #include "heddle/task.hpp"
@@ -12,17 +13,22 @@ void PollingServices::add(const std::string& name, PollingService service, void*
     const std::lock_guard guard(mutex_);
     if (service == nullptr)
         throw Error(ErrorCode::kInvalidArgument, "the polling service " + name + " is null");
-    const Entry entry{name, service, data};
-    if (std::ranges::find(entries_, entry) != entries_.end())
-        throw Error(ErrorCode::kInvalidArgument,
-                    "the polling service " + name + " is registered with these data already");
-    entries_.push_back(entry);
+    Entry entry{name, service, data, false};
+    if (const auto found = std::ranges::find(entries_, entry); found != entries_.end()) {
+        // The call that is under way may be its last.
+        if (!polling_ || !(under_way_ == entry) || found->again)
+            throw Error(ErrorCode::kInvalidArgument,
+                        "the polling service " + name + " is registered with these data already");
+        found->again = true;
+        return;
+    }
+    entries_.push_back(std::move(entry));
     count_.store(entries_.size(), std::memory_order_release);
 }
 
 void PollingServices::remove(PollingService service, void* data) {
     std::unique_lock lock(mutex_);
-    const Entry entry{{}, service, data};
+    const Entry entry{{}, service, data, false};
     const auto removed = std::erase(entries_, entry);
     count_.store(entries_.size(), std::memory_order_release);
     const bool running = polling_ && under_way_ == entry;
@@ -46,15 +52,15 @@ bool PollingServices::poll() noexcept {
         lock.lock();
         done = done || finished;
         // The list may have changed meanwhile.
+        called_.notify_all();
         const auto self = std::ranges::find(entries_, under_way_);
         if (self == entries_.end()) continue;
         i = static_cast<size_t>(self - entries_.begin()) + 1;
-        if (finished) {
-            entries_.erase(self);
-            --i;
-        }
+        const bool again = std::exchange(self->again, false);
+        if (!finished || again) continue;
+        entries_.erase(self);
+        --i;
         count_.store(entries_.size(), std::memory_order_release);
-        called_.notify_all();
     }
     polling_ = false;
     called_.notify_all();

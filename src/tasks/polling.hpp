@@ -43,6 +43,7 @@ class PollingServices {
         std::string name;
         PollingService service;
         void* data;
+        bool again;  // was registered once more while it was called: stays, even if that call was the last
         bool operator==(const Entry& other) const { return service == other.service && data == other.data; }
     };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
@@ -17,10 +18,17 @@ Sequence::Sequence(Runtime& runtime)
 }
 
 Sequence::~Sequence() {
-    try {
-        wait();
-    } catch (...) {
-        // Nobody waited for it: nobody wants to know.
+    while (true) {
+        try {
+            wait();
+            return;
+        } catch (const Error& error) {
+            // Without memory to help, this thread leaves its tasks to the others.
+            if (error.code() != ErrorCode::kLimit || state_->done()) return;
+            std::this_thread::yield();
+        } catch (...) {
+            return;  // nobody waited for it: nobody wants to know
+        }
     }
 }
 

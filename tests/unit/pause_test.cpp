@@ -2,13 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
+#include <random>
 #include <thread>
 #include <vector>
 
 #include "heddle/error.hpp"
 #include "heddle/pause.hpp"
 #include "heddle/task.hpp"
+#include "support/engines.hpp"
 #include "support/sanitized.hpp"
 
 namespace heddle {
@@ -143,6 +147,94 @@ TEST_P(PauseTest, ServicesArePolledUntilTheyAreDone) {
     unregister_polling_service(runtime_, nothing, &timer);
     EXPECT_THAT([&] { unregister_polling_service(runtime_, nothing, &timer); },
                 ThrowsMessage<Error>(HasSubstr("not registered")));
+}
+
+TEST(PauseManyTest, AHundredThousandTasksOfOneWorkerArePausedAtOnce) {
+    const size_t tasks = test::kSanitized ? 1'000 : 100'000;
+    Runtime runtime(with_workers(1));
+    std::vector<BlockCondition> conditions(tasks);
+    size_t paused = 0, most = 0, ended = 0;  // one worker: one task at a time
+    Sequence sequence(runtime);
+    for (BlockCondition& condition : conditions)
+        sequence.insert([&] {
+            most = std::max(most, ++paused);
+            condition.block();
+            --paused;
+            ++ended;
+        });
+    sequence.insert({.priority = -1}, [&] {
+        for (BlockCondition& condition : conditions) condition.signal();
+    });
+    sequence.wait();
+    EXPECT_EQ(most, tasks);
+    EXPECT_EQ(ended, tasks);
+}
+
+TEST(PauseManyTest, AMillionPausesUnderRandomSignals) {
+    const long pauses = test::kSanitized ? 5'000 : 1'000'000;
+    constexpr size_t kTasks = 64;
+    Runtime runtime(with_workers(2));
+    std::vector<BlockCondition> conditions(kTasks);
+    std::vector<std::atomic<bool>> asked(kTasks);
+    std::atomic<long> begun{0}, made{0};
+    std::atomic<size_t> left{kTasks};
+    std::atomic<int> wrong{0};
+    Sequence sequence(runtime);
+    for (size_t i = 0; i < kTasks; ++i)
+        sequence.insert([&, i] {
+            double value = 1;
+            std::mt19937 random(static_cast<unsigned>(i));
+            while (begun++ < pauses) {
+                asked[i] = true;
+                conditions[i].block();
+                value = value * 1.0000001;
+                wrong += asked[i];
+                ++made;
+                const size_t other = random() % kTasks;  // tasks signal, too
+                if (random() % 8 == 0 && asked[other].exchange(false)) conditions[other].signal();
+            }
+            wrong += value < 1;
+            --left;
+        });
+    const auto signals = [&](unsigned seed) {
+        std::mt19937 random(seed);
+        while (left > 0) {
+            const size_t i = random() % kTasks;
+            if (asked[i].exchange(false)) conditions[i].signal();
+        }
+    };
+    {
+        std::jthread one(signals, 1), other(signals, 2);
+        sequence.wait();
+    }
+    EXPECT_EQ(made, pauses);
+    EXPECT_EQ(wrong, 0);
+}
+
+class WaitingOnEachEngine : public test::OnEachEngine {};
+INSTANTIATE_TEST_SUITE_P(Engines, WaitingOnEachEngine, test::engines(), test::engine_name);
+
+/// Ten thousand where a pause costs a stack of ours, fewer where it is one of oneTBB's, some threads' worth
+/// elsewhere.
+TEST_P(WaitingOnEachEngine, ManyTasksWaitAtOnce) {
+    const size_t most = engine_.name == "native" ? 10'000 : (engine_.name == "tbb" ? 2'000 : 12);
+    const size_t tasks = test::kSanitized ? std::min<size_t>(most, 500) : most;
+    Runtime runtime(options(1));
+    std::vector<BlockCondition> conditions(tasks);
+    std::atomic<size_t> begun{0}, ended{0};
+    Sequence sequence(runtime);
+    for (BlockCondition& condition : conditions)
+        sequence.insert([&] {
+            ++begun;
+            condition.block();
+            ++ended;
+        });
+    sequence.insert({.priority = -1}, [&] {
+        for (BlockCondition& condition : conditions) condition.signal();
+    });
+    sequence.wait();
+    EXPECT_EQ(begun, tasks);
+    EXPECT_EQ(ended, tasks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, PauseTest, testing::Values(1, 2));

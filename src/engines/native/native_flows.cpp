@@ -10,6 +10,10 @@ namespace {
 /// Flows that a lane keeps for its next pauses. Others give their stacks back.
 constexpr uint32_t kMostResting = 32;
 
+bool may_go_on(const FlowsOfLane& here) {
+    return here.budget > 0 && !(here.worker != nullptr && here.worker->should_leave());
+}
+
 }  // namespace
 
 void Flow::wake() noexcept {
@@ -45,8 +49,16 @@ void NativeEngine::rest(FlowsOfLane& here, Flow& flow) noexcept {
 }
 
 bool NativeEngine::enter(Lane& lane, Worker* worker, int budget) {
+    Flow* first;
+    try {
+        first = &take_flow(flows(lane));
+    } catch (...) {
+        // Without memory this thread is of no use: others may be.
+        if (one_at_a_time_) seat_taken_.store(false);
+        throw;
+    }
     FlowsOfLane& here = flows(lane);
-    Flow& flow = take_flow(here);
+    Flow& flow = *first;
     Fiber home;
     TaskFrame* const frame = exchange_frame(nullptr);
     Fiber* const outer_home = std::exchange(here.home, &home);
@@ -79,7 +91,7 @@ void NativeEngine::loop(Flow& self) {
         here->current = &self;
         Task* task = nullptr;
         Flow* resumed = nullptr;
-        while (here->budget > 0 && !(here->worker != nullptr && here->worker->should_leave())) {
+        while (may_go_on(*here)) {
             resumed = resumed_.pop();
             if (resumed != nullptr) break;
             if (task == nullptr && (task = find(*lane)) == nullptr) break;
@@ -113,7 +125,13 @@ void NativeEngine::suspend(Publish publish) {
             ErrorCode::kLimit,
             "a task that runs where it was inserted, for want of memory to keep it, cannot be paused");
     Flow& self = *here.current;
-    Flow& other = take_flow(here);
+    // A task that was woken goes on at once, without a flow that looks for it.
+    Flow* const resumed = may_go_on(here) ? resumed_.pop() : nullptr;
+    Flow& other = resumed != nullptr ? *resumed : take_flow(here);
+    if (resumed != nullptr) {
+        --here.budget;
+        here.current = resumed;
+    }
     TaskFrame* const frame = exchange_frame(nullptr);
     struct Telling {
         Publish publish;

@@ -1,0 +1,98 @@
+// tasks.pause: what a task pays to pause and to go on. Two tasks of one worker take turns: each computes a
+// little, signals the other's condition and blocks on its own. One's results are exact and the other's are
+// not, so that the flags of their floating-point units differ, as those of tasks do (docs/FIBERS.md).
+// tasks.pause_64: the same with 64 tasks in a ring. tasks.pause_100000: 100,000 tasks that are all paused at
+// once, each on a stack of its own that no cache holds any more; from their first insertion to their end.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "heddle/pause.hpp"
+#include "heddle/task.hpp"
+
+namespace {
+
+using heddle::BlockCondition;
+using heddle::Runtime;
+using heddle::Sequence;
+using Clock = std::chrono::steady_clock;
+
+double nanoseconds_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+    std::ranges::sort(values);
+    const size_t n = values.size();
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+/// One after the other, round and round: nanoseconds a pause, with what comes between two of them.
+double ring(Runtime& runtime, size_t tasks, int pauses) {
+    std::vector<BlockCondition> turns(tasks);
+    std::vector<double> results(tasks, 1);
+    const int rounds = pauses / static_cast<int>(tasks);
+    Clock::time_point start;
+    double took = 0;
+    Sequence sequence(runtime);
+    for (size_t i = 0; i < tasks; ++i)
+        sequence.insert([&, i] {
+            const double factor = i % 2 == 0 ? 1 : 1.0000001;
+            for (int round = 0; round <= rounds; ++round) {
+                turns[i].block();
+                if (i == 0 && round == 0) start = Clock::now();  // all others are paused by now
+                results[i] = results[i] * factor;
+                if (i == 0 && round == rounds) took = nanoseconds_since(start);
+                turns[(i + 1) % tasks].signal();
+            }
+            if (i + 1 == tasks) turns[0].block();  // the last signal went there
+        });
+    sequence.insert({.priority = -1}, [&] { turns[0].signal(); });
+    sequence.wait();
+    return took / (static_cast<double>(tasks) * rounds);
+}
+
+double all_at_once(Runtime& runtime, size_t tasks) {
+    std::vector<BlockCondition> conditions(tasks);
+    const Clock::time_point start = Clock::now();
+    Sequence sequence(runtime);
+    for (BlockCondition& condition : conditions) sequence.insert([&] { condition.block(); });
+    sequence.insert({.priority = -1}, [&] {
+        for (BlockCondition& condition : conditions) condition.signal();
+    });
+    sequence.wait();
+    return nanoseconds_since(start) / static_cast<double>(tasks);
+}
+
+template <class Run>
+void print(const char* name, int batches, const Run& run) {
+    run();  // warms up
+    std::vector<double> values, deviations;
+    for (int i = 0; i < batches; ++i) values.push_back(run());
+    const double middle = median(values);
+    for (const double value : values) deviations.push_back(std::abs(value - middle));
+    fmt::print("{{\"name\":\"{}\",\"n\":{},\"median\":{:.1f},\"mad\":{:.1f},\"unit\":\"ns\"}}\n", name,
+               batches, middle, median(deviations));
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+    if (argc > 2 || (argc == 2 && !quick)) {
+        std::fprintf(stderr, "usage: tasks_pause [--quick]\n");
+        return 2;
+    }
+    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+    const int pauses = quick ? 20'000 : 400'000;
+    print("tasks.pause", 31, [&] { return ring(runtime, 2, pauses); });
+    print("tasks.pause_64", 31, [&] { return ring(runtime, 64, pauses); });
+    print("tasks.pause_100000", quick ? 3 : 11, [&] { return all_at_once(runtime, 100'000); });
+    return 0;
+}
