@@ -296,7 +296,18 @@ void* operator new(size_t size) {
     if (memory == nullptr) throw std::bad_alloc();
     return memory;
 }
+void* operator new(size_t size, std::align_val_t alignment) {
+    const auto unit = static_cast<size_t>(alignment);
+    const size_t whole = (size + unit - 1) / unit * unit;
+    void* memory = std::aligned_alloc(unit, whole);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (Explorer* explorer = Explorer::current()) explorer->forget(place(memory), whole);
+    return memory;
+}
 void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
     std::free(memory);
 }
 void operator delete(void* memory, size_t size) noexcept {
@@ -305,4 +316,7 @@ void operator delete(void* memory, size_t size) noexcept {
         explorer->gone(place(memory), size);
     }
     std::free(memory);
+}
+void operator delete(void* memory, size_t size, std::align_val_t) noexcept {
+    operator delete(memory, size);
 }
