@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
             FixedCpus cpus(allowance(machine).usable);
             run(cpus, machine, length, delay);
         } else {
-            ArbiterCpus cpus(machine, {}, "workers");
+            ArbiterCpus cpus(machine, ArbiterClientOptions{}, "workers");
             run(cpus, machine, length, delay);
         }
         return 0;
