@@ -92,6 +92,8 @@ class HEDDLE_API Component {
     Outcome acquire();
     Outcome acquire_cpu(int cpu);
     Outcome acquire_cpus(int count);
+    /// The same with `count` out of `among`.
+    Outcome acquire_cpus(int count, const CpuSet& among);
     Outcome acquire_cpu_mask(const CpuSet& cpus);
 
     /// Takes only what lies idle, and leaves no request. Costs next to nothing where nothing does.

@@ -76,6 +76,9 @@ Outcome Component::acquire() {
 Outcome Component::acquire_cpu(int cpu) {
     return on(exchange_, member_, &Ledger::acquire_cpu, cpu);
 }
+Outcome Component::acquire_cpus(int count, const CpuSet& among) {
+    return on(exchange_, member_, &Ledger::acquire_cpus_in, count, among);
+}
 Outcome Component::acquire_cpus(int count) {
     return on(exchange_, member_, &Ledger::acquire_cpus, count);
 }

@@ -76,8 +76,8 @@ void ComponentCpus::ask() {
 }
 
 void ComponentCpus::ask_once() {
-    // Requests that wait are replaced, not added to. Where too many wait already, those that come later in
-    // the program's life ask again with the next change of demand.
+    // Requests that wait are replaced, not added to. None is made of a single CPU: its queue has room for a
+    // few only, and who was turned away would have to ask again.
     (void)component_->acquire_cpus(0);
     const CpuSet usable = this->usable(), among = this->among();
     const int lack = demand_ - usable.count();
@@ -85,9 +85,7 @@ void ComponentCpus::ask_once() {
     if (among.empty())
         (void)component_->acquire_cpus(lack);
     else
-        (void)component_->acquire_cpu_mask(exchange_.ask([&](const Ledger& ledger) {
-            return ledger.machine().nearest(usable, (among | owned_) - usable, lack);
-        }));
+        (void)component_->acquire_cpus(lack, (among | owned_) - usable);
 }
 
 }  // namespace heddle
