@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/asymmetric_fence.hpp"
+#include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -18,15 +18,6 @@ thread_local Worker* this_worker = nullptr;
 
 Time now() {
     return SteadyClock().now();
-}
-
-/// Signals are for the program's own threads, except those that the thread causes itself.
-sigset_t signals_of_others() {
-    sigset_t set;
-    sigfillset(&set);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-        sigdelset(&set, own);
-    return set;
 }
 
 std::exception_ptr system_error(int number, const std::string& what) {

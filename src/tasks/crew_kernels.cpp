@@ -1,10 +1,9 @@
-#include <signal.h>
-
 #include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "tasks/kernel_places.hpp"
@@ -14,24 +13,6 @@ namespace {
 
 /// How long kernels follow each other on the same CPUs before others have a turn there.
 constexpr auto kLongestTurn = std::chrono::milliseconds(10);
-
-/// Blocks the signals that are for the program's own threads, in this thread and those it makes.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() {
-        sigset_t set;
-        sigfillset(&set);
-        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-            sigdelset(&set, own);
-        pthread_sigmask(SIG_BLOCK, &set, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_;
-};
 
 CrewOptions options_for(const EngineFactory& engine, CrewWatcher& watcher) {
     const Machine machine = Machine::detect();

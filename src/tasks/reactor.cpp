@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <cstring>
 #include <new>
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -31,22 +31,6 @@ Error cannot_start(const char* what, int failure) {
                     "(ulimit -n) or of threads (ulimit -u)",
                     what, std::strerror(failure))};
 }
-
-/// The signals of the program are for its own threads.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_;
-};
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "engines/openmp/openmp_engine.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <climits>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/full_fence.hpp"
+#include "base/signals_blocked.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
@@ -24,24 +24,6 @@ constexpr int kMostNaps = 20;
 constexpr int kMostCalls = 32;
 
 std::atomic<uint64_t> last_id{0};
-
-/// Blocks the signals that are for the program's own threads, in this thread and those it makes.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() {
-        sigset_t set;
-        sigfillset(&set);
-        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-            sigdelset(&set, own);
-        pthread_sigmask(SIG_BLOCK, &set, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_;
-};
 
 }  // namespace
 
