@@ -400,9 +400,13 @@ void Explorer::access(uintptr_t address, unsigned size, Access kind) {
     const Busy busy;
     const auto self = static_cast<size_t>(running_);
     const Clock& now = fibers_[self]->clock;
-    // Fibers share what is thread-local, errno above all.
+    // Fibers share what is thread-local, errno above all. Their stacks may lie right beside it.
     const auto thread_local_end = reinterpret_cast<uintptr_t>(__builtin_thread_pointer()) + 4096;
-    if (address < thread_local_end && address + kThreadLocalBytes >= thread_local_end) return;
+    const bool on_a_stack = std::ranges::any_of(fibers_, [&](const auto& fiber) {
+        const auto stack = reinterpret_cast<uintptr_t>(fiber->stack.get());
+        return stack != 0 && address >= stack && address < stack + kStackBytes;
+    });
+    if (!on_a_stack && address < thread_local_end && address + kThreadLocalBytes >= thread_local_end) return;
     for (const auto& [from, to] : gone_)
         if (address < to && address + size > from)
             return stop_run(fmt::format("thread {} uses {:#x}, which is gone", running_, address & 0xffff));
