@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "base/settings.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -76,6 +78,8 @@ TEST(Manual, NamesEveryCommand) {
 }
 
 TEST(Manual, NamesEveryOption) {
+    const heddle::test::TemporaryFolder folder;
+    ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
     expect_options_described("heddle status", "heddle-status.1.scd");
     expect_options_described("heddle top", "heddle-status.1.scd");
     for (const char* command : {"record", "convert", "draw", "summary"})
@@ -87,4 +91,5 @@ TEST(Manual, NamesEveryOption) {
     expect_options_described("heddle eigen", "heddle-eigen.1.scd");
     expect_options_described("heddle run", "heddle-run.1.scd");
     expect_options_described("heddled", "heddled.8.scd");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "who asks for help needs no arbiter";
 }

@@ -215,9 +215,13 @@ static int run(int count, char** words) {
     return why == ENOENT ? kNotFound : kCannotExecute;
 }
 
-/* Who records wants to see the first program from its start, so the arbiter has to be there before it. */
+/* Who records wants to see the first program from its start, so the arbiter has to be there before it; who
+ * asks how to, does not. */
 static bool records(int argc, char** argv) {
-    return argc > 2 && strcmp(argv[1], "trace") == 0 && strcmp(argv[2], "record") == 0;
+    if (argc < 3 || strcmp(argv[1], "trace") != 0 || strcmp(argv[2], "record") != 0) return false;
+    for (int i = 3; i < argc; ++i)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return false;
+    return true;
 }
 
 int main(int argc, char** argv) {
