@@ -3,13 +3,8 @@
 // takes to bring them there is not measured.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "algebra/blas_threads.hpp"
@@ -18,6 +13,7 @@
 #include "algebra/lapack.hpp"
 #include "algebra/multiply.hpp"
 #include "algebra/residual.hpp"
+#include "figures.hpp"
 #include "heddle/error.hpp"
 
 namespace {
@@ -25,28 +21,9 @@ namespace {
 using heddle::algebra::BlasThreads;
 using heddle::algebra::DenseMatrix;
 using heddle::algebra::lapack;
+using namespace heddle::bench;
 
 constexpr int kWorkers = 2;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
-double mad(std::vector<double> values) {
-    const double middle = median(values);
-    for (double& value : values) value = std::abs(value - middle);
-    return median(values);
-}
-
-double milliseconds(const std::function<void()>& work) {
-    // Threads of OpenMP look for work a while after each region: they are let fall asleep first.
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// A covariance matrix: symmetric positive definite.
 DenseMatrix covariance(size_t n) {
@@ -106,10 +83,10 @@ void measure(const Problem& problem, int runs) {
         ours.push_back(us);
         theirs.push_back(them);
     }
-    fmt::print(
-        "{{\"name\":\"algebra.{}\",\"n\":{},\"median\":{:.2f},\"mad\":{:.2f},\"unit\":\"ms\","
-        "\"peer_median\":{:.2f}}}\n",
-        problem.name, runs, median(ours), mad(ours), median(theirs));
+    print({.name = fmt::format("algebra.{}", problem.name),
+           .unit = "ms",
+           .values = ours,
+           .peer_median = median(theirs)});
 }
 
 void measure_cholesky(heddle::Runtime& runtime, size_t n, int runs) {
@@ -161,21 +138,10 @@ void measure_gemm(heddle::Runtime& runtime, size_t n, int runs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        fmt::print(stderr, "usage: algebra_cholesky [--quick]\n");
-        return 2;
-    }
-    const size_t n = quick ? 1024 : 4096;
-    try {
-        heddle::RuntimeOptions options;
-        options.workers = kWorkers;
-        heddle::Runtime runtime(options);
+    return run_figures(argc, argv, [](bool quick) {
+        const size_t n = quick ? 1024 : 4096;
+        heddle::Runtime runtime({.engine = "native", .cpus = {}, .workers = kWorkers});
         measure_cholesky(runtime, n, quick ? 3 : 15);
         measure_gemm(runtime, n, quick ? 3 : 9);
-    } catch (const heddle::Error& error) {
-        fmt::print(stderr, "algebra_cholesky: {}\n", error.what());
-        return 1;
-    }
-    return 0;
+    });
 }

@@ -3,46 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "algebra/blas_threads.hpp"
 #include "algebra/eigenvalues.hpp"
 #include "algebra/lapack.hpp"
+#include "figures.hpp"
 #include "heddle/error.hpp"
 
 namespace {
 
 using namespace heddle;
 using namespace heddle::algebra;
+using namespace heddle::bench;
 
 constexpr int kWorkers = 2;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
-double mad(std::vector<double> values) {
-    const double middle = median(values);
-    for (double& value : values) value = std::abs(value - middle);
-    return median(values);
-}
-
-template <class Work>
-double milliseconds(Work work) {
-    // Threads of OpenMP look for work a while after each region: they are let fall asleep first.
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// With the workspace that LAPACK asks for, so that its reduction is the blocked one.
 std::vector<double> by_lapack(DenseMatrix& a, DenseMatrix& b) {
@@ -95,30 +72,22 @@ void measure(Runtime& runtime, size_t n, int runs) {
         theirs.push_back(them);
         times = found.times;
     }
-    fmt::print(
-        "{{\"name\":\"algebra.eigen\",\"n\":{},\"median\":{:.1f},\"mad\":{:.1f},\"unit\":\"ms\","
-        "\"peer_median\":{:.1f},\"factor_s\":{:.3f},\"standard_s\":{:.3f},\"band_s\":{:.3f},"
-        "\"chase_s\":{:.3f},\"tridiagonal_s\":{:.3f}}}\n",
-        runs, median(ours), mad(ours), median(theirs), times.factor_s, times.standard_s, times.band_s,
-        times.chase_s, times.tridiagonal_s);
+    print({.name = "algebra.eigen",
+           .unit = "ms",
+           .values = ours,
+           .peer_median = median(theirs),
+           .more = {{"factor_s", times.factor_s},
+                    {"standard_s", times.standard_s},
+                    {"band_s", times.band_s},
+                    {"chase_s", times.chase_s},
+                    {"tridiagonal_s", times.tridiagonal_s}}});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        fmt::print(stderr, "usage: algebra_eigen [--quick]\n");
-        return 2;
-    }
-    try {
-        RuntimeOptions options;
-        options.workers = kWorkers;
-        Runtime runtime(options);
+    return run_figures(argc, argv, [](bool quick) {
+        Runtime runtime({.engine = "native", .cpus = {}, .workers = kWorkers});
         measure(runtime, quick ? 1024 : 4096, quick ? 3 : 5);
-    } catch (const Error& error) {
-        fmt::print(stderr, "algebra_eigen: {}\n", error.what());
-        return 1;
-    }
-    return 0;
+    });
 }

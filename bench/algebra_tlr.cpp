@@ -3,43 +3,21 @@
 // compression counted in, while the dense matrix is there already.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "algebra/cholesky.hpp"
 #include "algebra/tlr_cholesky.hpp"
+#include "figures.hpp"
 #include "heddle/error.hpp"
 
 namespace {
 
 using namespace heddle;
 using namespace heddle::algebra;
+using namespace heddle::bench;
 
 constexpr int kWorkers = 2;
 constexpr double kAccuracy = 1e-8;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
-double mad(std::vector<double> values) {
-    const double middle = median(values);
-    for (double& value : values) value = std::abs(value - middle);
-    return median(values);
-}
-
-template <class Work>
-double milliseconds(Work work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 void generate(Sequence& sequence, const ElementSource& source, TileMatrix<double>& a) {
     for (size_t j = 0; j < a.tile_columns(); ++j)
@@ -48,13 +26,6 @@ void generate(Sequence& sequence, const ElementSource& source, TileMatrix<double
                                 MatrixView<double> part) { source(first_row, first_column, part); },
                             out(a.tile(i, j)));
     sequence.wait();
-}
-
-void print(const char* name, const std::vector<double>& ours, double dense) {
-    fmt::print(
-        "{{\"name\":\"algebra.{}\",\"n\":{},\"median\":{:.1f},\"mad\":{:.1f},\"unit\":\"ms\","
-        "\"peer_median\":{:.1f}}}\n",
-        name, ours.size(), median(ours), mad(ours), dense);
 }
 
 void measure(Runtime& runtime, size_t n, int runs) {
@@ -79,44 +50,35 @@ void measure(Runtime& runtime, size_t n, int runs) {
         if (run < 0) {
             const double error = tlr_backward_error(source, a);
             const RankStatistics ranks = a.ranks();
-            fmt::print(
-                "{{\"name\":\"algebra.tlr_backward_error\",\"n\":1,\"median\":{:.3g},\"mad\":0,"
-                "\"unit\":\"of A\",\"average_rank\":{:.1f},\"largest_rank\":{},\"bytes\":{}}}\n",
-                error, ranks.average, ranks.largest, ranks.bytes);
+            print({.name = "algebra.tlr_backward_error",
+                   .unit = "of A",
+                   .values = {error},
+                   .more = {{"average_rank", ranks.average},
+                            {"largest_rank", static_cast<double>(ranks.largest)},
+                            {"bytes", static_cast<double>(ranks.bytes)}}});
             if (!(error <= kAccuracy))
                 throw Error(ErrorCode::kBadInput,
                             fmt::format("the backward error is {:.3g}: the figures mean nothing", error));
             continue;
         }
         generate(sequence, source, dense);
-        const double dense_ms = milliseconds([&] {
+        dense_factor.push_back(milliseconds([&] {
             cholesky_factor(sequence, dense);
             sequence.wait();
-        });
+        }));
         factor.push_back(factor_ms);
         whole.push_back(compress_ms + factor_ms);
-        dense_factor.push_back(dense_ms);
     }
-    print("tlr", factor, median(dense_factor));
-    print("tlr_whole", whole, median(dense_factor));
+    const double dense_ms = median(dense_factor);
+    print({.name = "algebra.tlr", .unit = "ms", .values = factor, .peer_median = dense_ms});
+    print({.name = "algebra.tlr_whole", .unit = "ms", .values = whole, .peer_median = dense_ms});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        fmt::print(stderr, "usage: algebra_tlr [--quick]\n");
-        return 2;
-    }
-    try {
-        RuntimeOptions options;
-        options.workers = kWorkers;
-        Runtime runtime(options);
+    return run_figures(argc, argv, [](bool quick) {
+        Runtime runtime({.engine = "native", .cpus = {}, .workers = kWorkers});
         measure(runtime, quick ? 4096 : 16384, quick ? 1 : 3);
-    } catch (const Error& error) {
-        fmt::print(stderr, "algebra_tlr: {}\n", error.what());
-        return 1;
-    }
-    return 0;
+    });
 }

@@ -21,8 +21,10 @@
 #include <vector>
 
 #include "arbiter/server.hpp"
+#include "bench/host.hpp"
 #include "cores/arbiter_client.hpp"
 #include "cores/futex.hpp"
+#include "figures.hpp"
 #include "heddle/error.hpp"
 
 namespace {
@@ -40,22 +42,6 @@ void bind_to(int cpu) {
     CPU_SET(static_cast<size_t>(cpu), &cpus);
     if (::sched_setaffinity(0, sizeof cpus, &cpus) != 0)
         throw Error(ErrorCode::kSystem, "cannot bind a thread to a CPU");
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
-void print(const char* name, const std::vector<double>& values, double limit = 0) {
-    const double middle = median(values);
-    std::vector<double> deviations;
-    for (const double value : values) deviations.push_back(std::abs(value - middle));
-    std::printf("{\"name\":\"%s\",\"n\":%zu,\"median\":%.3f,\"mad\":%.3f,\"unit\":\"us\"", name,
-                values.size(), middle, median(deviations));
-    if (limit > 0) std::printf(",\"limit\":%.3f", limit);
-    std::printf("}\n");
 }
 
 constexpr int kMostSamples = 20000;
@@ -229,36 +215,27 @@ std::vector<double> measure_bare_futex(int cpu, int samples) {
     return samples_of(shared, samples);
 }
 
-int run(int samples) {
-    char pattern[] = "/tmp/heddle-bench-XXXXXX";
-    const std::string folder = ::mkdtemp(pattern);
+void run(bool quick) {
+    const int samples = quick ? 200 : 2000;
+    const bench::ScratchFolder folder;
     cpu_set_t allowed;
     ::sched_getaffinity(0, sizeof allowed, &allowed);
     std::vector<int> cpus;
     for (int cpu = 0; cpu < 64; ++cpu)
         if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) cpus.push_back(cpu);
     const int last = cpus.back(), first = cpus.front();
-    print("cores.handover", measure(folder, {last, {last, last}, first, 10s, true}, samples));
-    if (first != last)
-        print("cores.handover_seen", measure(folder, {last, {last, first}, last, 10s, false}, samples));
-    const double bare = median(measure_bare_futex(last, samples));
-    print("cores.handover_asleep", measure(folder, {last, {last, last}, first, 0s, true}, samples), bare + 5);
-    std::filesystem::remove_all(folder);
-    return 0;
+    const auto print = [&](const char* name, const Setting& setting, double limit = 0) {
+        bench::print(
+            {.name = name, .unit = "us", .values = measure(folder.path(), setting, samples), .limit = limit});
+    };
+    print("cores.handover", {last, {last, last}, first, 10s, true});
+    if (first != last) print("cores.handover_seen", {last, {last, first}, last, 10s, false});
+    const double bare = bench::median(measure_bare_futex(last, samples));
+    print("cores.handover_asleep", {last, {last, last}, first, 0s, true}, bare + 5);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        std::fprintf(stderr, "usage: cores_handover [--quick]\n");
-        return 2;
-    }
-    try {
-        return run(quick ? 200 : 2000);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "cores_handover: %s\n", error.what());
-        return 1;
-    }
+    return bench::run_figures(argc, argv, run);
 }

@@ -8,8 +8,6 @@
 // many, for n = clients + CPUs moved in a rebalance: 1 or less is n log n or better.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -17,17 +15,12 @@
 #include <vector>
 
 #include "arbiter/arbiter.hpp"
+#include "figures.hpp"
 
 namespace {
 
 using namespace heddle;
 using namespace std::chrono_literals;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 struct Figures {
     std::vector<double> milliseconds;
@@ -114,37 +107,25 @@ class Load {
     int rebalances_ = 0;
 };
 
-void print(const std::string& name, const std::vector<double>& values, const char* unit) {
-    const double middle = median(values);
-    std::vector<double> deviations;
-    for (const double value : values) deviations.push_back(std::abs(value - middle));
-    std::printf("{\"name\":\"%s\",\"n\":%zu,\"median\":%.4f,\"mad\":%.4f,\"unit\":\"%s\"}\n", name.c_str(),
-                values.size(), middle, median(deviations), unit);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        std::fprintf(stderr, "usage: cores_scale [--quick]\n");
-        return 2;
-    }
-    const int rounds = quick ? 50 : 500;
-    double least = 0, base = 0;
-    for (const int clients : {32, 64, 128, 256}) {
-        const Figures figures = Load("numa:8 core:64 pu:2", 1024, clients).run(rounds);
-        const double n = clients + figures.moved;
-        const double cost = median(figures.milliseconds);
-        if (least == 0) {
-            least = cost;
-            base = n * std::log2(n);
+    return bench::run_figures(argc, argv, [](bool quick) {
+        double least = 0, base = 0;
+        for (const int clients : {32, 64, 128, 256}) {
+            const Figures figures = Load("numa:8 core:64 pu:2", 1024, clients).run(quick ? 50 : 500);
+            const double n = clients + figures.moved;
+            const double cost = bench::median(figures.milliseconds);
+            if (least == 0) {
+                least = cost;
+                base = n * std::log2(n);
+            }
+            const std::string suffix = clients < 256 ? "_" + std::to_string(clients) : "";
+            bench::print({.name = "cores.scale" + suffix, .unit = "ms", .values = figures.milliseconds});
+            if (clients > 32)
+                bench::print({.name = "cores.scale_growth_" + std::to_string(clients),
+                              .unit = "x",
+                              .values = {cost / least / (n * std::log2(n) / base)}});
         }
-        if (clients == 256) print("cores.scale", figures.milliseconds, "ms");
-        if (clients < 256) print("cores.scale_" + std::to_string(clients), figures.milliseconds, "ms");
-        if (clients > 32)
-            print("cores.scale_growth_" + std::to_string(clients), {cost / least / (n * std::log2(n) / base)},
-                  "x");
-    }
-    return 0;
+    });
 }

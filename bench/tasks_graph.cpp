@@ -7,7 +7,7 @@
 // where the team has one thread or, of tasks without dependencies, where many wait: there TBB alone is the
 // peer. "tbb" gives TBB each task that can run, "tbb_inline" runs continuations on its own
 // (shapes/tbb_graph.hpp).
-#include "shapes/figures.hpp"
+#include "shapes/samples.hpp"
 
 namespace {
 
@@ -59,5 +59,5 @@ void run(const Bench& bench) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return run_figures(argc, argv, run);
+    return run_bench(argc, argv, run);
 }

@@ -1,6 +1,6 @@
 // tasks.metg: the smallest tasks of which 2 workers spend half of their time in, on four patterns of
 // dependencies, against the best peer (shapes/patterns.hpp); tasks.metg itself is the worst of the four.
-#include "shapes/figures.hpp"
+#include "shapes/samples.hpp"
 
 namespace {
 
@@ -28,5 +28,5 @@ void run(const Bench& bench) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return run_figures(argc, argv, run);
+    return run_bench(argc, argv, run);
 }

@@ -3,15 +3,10 @@
 // not, so that the flags of their floating-point units differ, as those of tasks do (docs/FIBERS.md).
 // tasks.pause_64: the same with 64 tasks in a ring. tasks.pause_100000: 100,000 tasks that are all paused at
 // once, each on a stack of its own that no cache holds any more; from their first insertion to their end.
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <vector>
 
+#include "figures.hpp"
 #include "heddle/pause.hpp"
 #include "heddle/task.hpp"
 
@@ -24,12 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 double nanoseconds_since(Clock::time_point start) {
     return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 /// One after the other, round and round: nanoseconds a pause, with what comes between two of them.
@@ -70,29 +59,21 @@ double all_at_once(Runtime& runtime, size_t tasks) {
 }
 
 template <class Run>
-void print(const char* name, int batches, const Run& run) {
-    run();  // warms up
-    std::vector<double> values, deviations;
-    for (int i = 0; i < batches; ++i) values.push_back(run());
-    const double middle = median(values);
-    for (const double value : values) deviations.push_back(std::abs(value - middle));
-    fmt::print("{{\"name\":\"{}\",\"n\":{},\"median\":{:.1f},\"mad\":{:.1f},\"unit\":\"ns\"}}\n", name,
-               batches, middle, median(deviations));
-    std::fflush(stdout);
+void measure(const char* name, int batches, const Run& run) {
+    (void)run();  // warms up
+    heddle::bench::Figure figure{.name = name, .unit = "ns", .values = {}};
+    for (int i = 0; i < batches; ++i) figure.values.push_back(run());
+    print(figure);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        std::fprintf(stderr, "usage: tasks_pause [--quick]\n");
-        return 2;
-    }
-    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
-    const int pauses = quick ? 20'000 : 400'000;
-    print("tasks.pause", 31, [&] { return ring(runtime, 2, pauses); });
-    print("tasks.pause_64", 31, [&] { return ring(runtime, 64, pauses); });
-    print("tasks.pause_100000", quick ? 3 : 11, [&] { return all_at_once(runtime, 100'000); });
-    return 0;
+    return heddle::bench::run_figures(argc, argv, [](bool quick) {
+        Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+        const int pauses = quick ? 20'000 : 400'000;
+        measure("tasks.pause", 31, [&] { return ring(runtime, 2, pauses); });
+        measure("tasks.pause_64", 31, [&] { return ring(runtime, 64, pauses); });
+        measure("tasks.pause_100000", quick ? 3 : 11, [&] { return all_at_once(runtime, 100'000); });
+    });
 }

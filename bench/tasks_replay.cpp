@@ -1,7 +1,7 @@
 // tasks.replay: the tasks of tasks.cholesky, recorded once; what one takes from before the replay until the
 // wait has returned, with 1 worker and with 2 (_2), against oneTBB's flow graph built once
 // (shapes/tbb_flow.cpp).
-#include "shapes/figures.hpp"
+#include "shapes/samples.hpp"
 
 namespace {
 
@@ -25,5 +25,5 @@ void run(const Bench& bench) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return run_figures(argc, argv, run);
+    return run_bench(argc, argv, run);
 }

@@ -2,13 +2,12 @@
 // pauses, as tasks of an engine do. tasks.switch_vs_boost: the same loops on Boost.Context's jump_fcontext.
 // There one fiber's results are exact and the other's are not, so their MXCSR differ, which Boost reloads at
 // each switch; tasks.switch_alike_vs_boost has two fibers with inexact results.
-#include <algorithm>
 #include <cfenv>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
+#include <string>
 #include <vector>
 
+#include "figures.hpp"
 #include "tasks/fiber.hpp"
 #include "tasks/stack_pool.hpp"
 #ifdef HEDDLE_BENCH_BOOST
@@ -17,6 +16,7 @@
 
 namespace {
 
+using namespace heddle::bench;
 using heddle::Fiber;
 
 struct Work {
@@ -117,18 +117,6 @@ class Boosts {
 };
 #endif
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const size_t n = values.size();
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
-double mad(const std::vector<double>& values) {
-    std::vector<double> deviations;
-    for (const double value : values) deviations.push_back(std::abs(value - median(values)));
-    return median(deviations);
-}
-
 /// What one switch takes in a run of so many.
 template <class Contestant>
 double measure(Contestant contestant, int switches) {
@@ -140,14 +128,7 @@ double measure(Contestant contestant, int switches) {
     return took.count() / switches;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        std::fprintf(stderr, "usage: tasks_switch [--quick]\n");
-        return 2;
-    }
+void run(bool quick) {
     const int switches = quick ? 20'000 : 400'000;
     constexpr int kBatches = 31;
     heddle::StackPool pool;
@@ -166,15 +147,15 @@ int main(int argc, char** argv) {
             if (batch >= 0) boosts.push_back(other);
 #endif
         }
-        const bool alike = kind.first == kind.second;
-        if (!alike)
-            std::printf("{\"name\":\"tasks.%s\",\"n\":%d,\"median\":%.2f,\"mad\":%.2f,\"unit\":\"ns\"}\n",
-                        kind.name, kBatches, median(ours), mad(ours));
+        const std::string name = std::string("tasks.") + kind.name;
+        if (kind.first != kind.second) print({.name = name, .unit = "ns", .values = ours});
         if (!boosts.empty())
-            std::printf(
-                "{\"name\":\"tasks.%s_vs_boost\",\"n\":%d,\"median\":%.2f,\"mad\":%.2f,\"unit\":\"ns\","
-                "\"peer_median\":%.2f}\n",
-                kind.name, kBatches, median(ours), mad(ours), median(boosts));
+            print({.name = name + "_vs_boost", .unit = "ns", .values = ours, .peer_median = median(boosts)});
     }
-    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return run_figures(argc, argv, run);
 }

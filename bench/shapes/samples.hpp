@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "bench/interleave.hpp"
 #include "bench/process.hpp"
 #include "bench/statistics.hpp"
+#include "figures.hpp"
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 
@@ -108,21 +108,12 @@ inline void print_cell(const std::string& name, const std::vector<Series>& all, 
             print(fmt::format("{}_vs_{}", name, peer), summarize(ours->samples), unit, theirs);
 }
 
-/// The program: --quick or nothing.
-inline int run_figures(int argc, char** argv, void (*run)(const Bench&)) {
-    Bench bench;
-    bench.quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !bench.quick)) {
-        std::fprintf(stderr, "usage: %s [--quick]\n", argv[0]);
-        return 2;
-    }
-    try {
+inline int run_bench(int argc, char** argv, void (*run)(const Bench&)) {
+    return run_figures(argc, argv, [run](bool quick) {
+        Bench bench;
+        bench.quick = quick;
         run(bench);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-        return 1;
-    }
-    return 0;
+    });
 }
 
 }  // namespace shapes
