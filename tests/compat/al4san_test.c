@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "control/al4san_descriptor.h"
+#include "runtime/al4san_openmp.h"
+#include "runtime/al4san_parsec.h"
+#include "runtime/al4san_quark.h"
 #include "runtime/al4san_runtime.h"
+#include "runtime/al4san_starpu.h"
 
 static int failures;
 static const char* engine = "";
@@ -191,7 +195,8 @@ static void over_descriptors(AL4SAN_desc_t* A, const char* second) {
                 AL4SAN_Insert_Task(AL4SAN_TASK(GEMM), &options, INT(mb), INT(nb), INT(kb), AL4SAN_INPUT,
                                    TILE(m, k), INT(ldm), AL4SAN_INPUT, TILE(n, k), INT(ldn),
                                    AL4SAN_INOUT | AL4SAN_LOCALITY, TILE(m, n), INT(ldm), AL4SAN_SCRATCH,
-                                   options.ws_worker, sizeof(double) * options.ws_wsize, ARG_END);
+                                   options.ws_worker, sizeof(double) * options.ws_wsize, AL4SAN_CUDA_FLG,
+                                   m % 2 ? ON : OFF, sizeof(int), ARG_END);
             }
         }
     }
