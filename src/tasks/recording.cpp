@@ -117,7 +117,7 @@ void RecordingState::join(Use& use) {
 
 void RecordingState::append(Task& task, std::vector<uint32_t>& before) {
     std::ranges::sort(before);
-    before.erase(std::ranges::unique(before).begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
     const auto number = static_cast<uint32_t>(recorded_.size());
     const size_t edges = edges_.size();
     try {
