@@ -135,25 +135,26 @@ constexpr auto giving() {
         if (kOfEach[i]) result[found++] = i;
     return result;
 }
+template <class... Arguments>
+inline constexpr auto kGiving = giving<Arguments...>();
 
 template <class Function, class... Arguments>
 decltype(auto) call(Function& function, std::tuple<Arguments...>& arguments) {
-    static constexpr auto kGiving = giving<Arguments...>();
     return [&]<size_t... I>(std::index_sequence<I...>)->decltype(auto) {
-        return function(std::get<kGiving[I]>(arguments).get()...);
+        return function(std::get<kGiving<Arguments...>[I]>(arguments).get()...);
     }
-    (std::make_index_sequence<kGiving.size()>{});
+    (std::make_index_sequence<kGiving<Arguments...>.size()>{});
 }
 
 template <class Function, class... Arguments>
 constexpr bool can_call() {
-    constexpr auto kGiving = giving<Arguments...>();
     return []<size_t... I>(std::index_sequence<I...>) {
         return std::is_invocable_v<
             Function&,
-            decltype(std::declval<std::tuple_element_t<kGiving[I], std::tuple<Arguments...>>&>().get())...>;
+            decltype(std::declval<std::tuple_element_t<kGiving<Arguments...>[I], std::tuple<Arguments...>>&>()
+                         .get())...>;
     }
-    (std::make_index_sequence<kGiving.size()>{});
+    (std::make_index_sequence<kGiving<Arguments...>.size()>{});
 }
 
 }  // namespace detail
