@@ -15,6 +15,8 @@
     SETTING("HEDDLE_OWN", "CPUS",                                                                           \
             "CPUs that are a process's own, as 0-3,8, where the arbiter's policy is owned")                 \
     SETTING("HEDDLE_LAPACK", "FILE", "the library that tile algorithms take BLAS and LAPACK from")          \
+    SETTING("HEDDLE_TRACE", "FILE",                                                                         \
+            "where a program writes which task ran where and when; %p stands for its pid")                  \
     SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")
 
 #endif

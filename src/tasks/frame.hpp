@@ -13,6 +13,7 @@ namespace heddle {
 
 class Domain;
 class TaskPlace;
+class TracedTask;
 
 struct TaskFrame {
     Task* task;
@@ -20,6 +21,7 @@ struct TaskFrame {
     TaskFrame* below;                  ///< runs on the same stack, and goes on after this one
     std::shared_ptr<Domain> children;  ///< made with the first sequence in it
     TaskPlace* place = nullptr;        ///< where the thread was moved for it
+    TracedTask* traced = nullptr;      ///< where tasks are traced
 };
 
 /// Null outside of tasks. Never inlined: what is thread-local must be looked up anew after a pause.

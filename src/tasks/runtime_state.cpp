@@ -87,6 +87,7 @@ RuntimeState::~RuntimeState() {
     wait_all();
     stop_engine();
     lanes->close();
+    if (log != nullptr) log->flush();  // the names of tasks may go away with what made this runtime
 }
 
 void RuntimeState::start_engine(const EngineFactory& wanted) {
@@ -198,10 +199,12 @@ void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
 Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
     if ((task.special & kReduces) != 0) Graph::begin_reducing(task);
     if (!failures.any() || !cancelled(task)) {
-        TaskFrame frame{&task, this, nullptr, nullptr, nullptr};
+        TaskFrame frame{&task, this, nullptr, nullptr, nullptr, nullptr};
         frame.below = exchange_frame(&frame);
         try {
-            if ((task.special & kPlaced) == 0)
+            if (log != nullptr && (task.special & kLooksOn) == 0) [[unlikely]]
+                run_traced(frame);
+            else if ((task.special & kPlaced) == 0)
                 task.body(task.closure(), BodyAction::kRun);
             else
                 run_in_place(frame);
@@ -247,6 +250,14 @@ void RuntimeState::run_in_place(TaskFrame& frame) {
         place.emplace(placement);
         frame.place = &*place;
     }
+    task.body(task.closure(), BodyAction::kRun);
+}
+
+void RuntimeState::run_traced(TaskFrame& frame) {
+    Task& task = *frame.task;
+    TracedTask traced(*log, factory->name, task.named ? task.notes().name : nullptr);
+    frame.traced = &traced;
+    if ((task.special & kPlaced) != 0) return run_in_place(frame);
     task.body(task.closure(), BodyAction::kRun);
 }
 
@@ -356,6 +367,7 @@ void RuntimeState::wait_until(const std::function<bool()>& reached) {
         const InEngine inside(*this, own);
         const TaskFrame* frame = current_frame();
         const TaskPlace::Away away(frame == nullptr ? nullptr : frame->place);
+        const TracedWait traced(log, factory->name);
         engine->wait_until(own, reached);
     });
 }

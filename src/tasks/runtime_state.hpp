@@ -19,6 +19,7 @@
 #include "tasks/graph.hpp"
 #include "tasks/lane.hpp"
 #include "tasks/reactor.hpp"
+#include "tasks/task_log.hpp"
 #include "tasks/task_memory.hpp"
 #include "tasks/task_place.hpp"
 
@@ -95,6 +96,7 @@ struct RuntimeState final : EngineHost {
     Runtime* of_kernels = nullptr;  ///< where its tasks are kernels: itself, as they see it
     TaskMemory memory;
     Graph graph{memory};
+    trace::WorkLog* const log = trace::WorkLog::of_process(machine);  ///< null: tasks are not traced
     Failures failures;
     Placements placements;
     PollingServices polling;
@@ -118,6 +120,7 @@ struct RuntimeState final : EngineHost {
 
     void insert_into_engine(Lane& lane, Task& task);
     void run_in_place(TaskFrame& frame);
+    void run_traced(TaskFrame& frame);
     [[nodiscard]] bool cancelled(Task& task) noexcept;
     [[nodiscard]] Task* end_special(Task& task) noexcept;
     void make_ready(Lane& lane, Task& task) noexcept;

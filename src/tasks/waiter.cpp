@@ -38,10 +38,13 @@ void wait_for_wake(Publish publish, Wakes by) {
     Engine& engine = *frame->runtime->engine;
     try {
         const TaskPlace::Away away(frame->place);
-        if (engine.suspends())
+        if (engine.suspends()) {
+            const TracedTask::Pause pause(frame->traced);
             engine.suspend(publish);
-        else
+        } else {
+            const TracedWait traced(frame->runtime->log, frame->runtime->factory->name);
             engine.sleep_in_task(sleep);
+        }
     } catch (const Error& error) {
         if (by != Wakes::kTimer || error.code() != ErrorCode::kLimit) throw;
         sleep();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "trace/escape.hpp"
@@ -71,10 +72,11 @@ void write_cpus(const Timeline& timeline, Events& events) {
     }
 }
 
-void write_counter(const char* name, int pid, const std::vector<Step>& steps, Events& events) {
+void write_counter(const char* name, int pid, const std::vector<Step>& steps, Events& events,
+                   const char* of = "CPUs") {
     for (const Step& step : steps)
-        events.add(fmt::format(R"({{"ph":"C","name":"{}","pid":{},"tid":0,"ts":{},"args":{{"CPUs":{}}}}})",
-                               name, pid, microseconds(step.at_ns), step.value));
+        events.add(fmt::format(R"({{"ph":"C","name":"{}","pid":{},"tid":0,"ts":{},"args":{{"{}":{}}}}})",
+                               name, pid, microseconds(step.at_ns), of, step.value));
 }
 
 void write_clients(const Timeline& timeline, Events& events) {
@@ -86,7 +88,33 @@ void write_clients(const Timeline& timeline, Events& events) {
         write_counter("held", pid, client.held, events);
         write_counter("demand", pid, client.demand, events);
         write_counter("waiting", pid, client.waiting, events);
+        write_counter("paused", pid, client.paused, events, "tasks");
     }
+}
+
+std::string arguments(const Work& work) {
+    std::string args;
+    if (work.task) args += fmt::format("\"task\":{},", *work.task);
+    if (work.cpu >= 0) args += fmt::format("\"cpu\":{},", work.cpu);
+    if (work.kind == SpanKind::kPaused) args += "\"ends\":\"paused\",";
+    if (args.empty()) return args;
+    args.pop_back();
+    return fmt::format(",\"args\":{{{}}}", args);
+}
+
+// An arrow from where a task was paused to where it went on.
+void write_arrow(const Timeline& timeline, const Work& from, size_t number, int first_lane, Events& events) {
+    const auto later = [](const Work& work, int64_t at_ns) { return work.begin_ns < at_ns; };
+    auto to = std::lower_bound(timeline.work.begin(), timeline.work.end(), from.resumed_ns, later);
+    while (to != timeline.work.end() && (to->task != from.task || to->client != from.client)) ++to;
+    if (to == timeline.work.end()) return;
+    const auto end = [&](const char* kind, const Work& work, int64_t at_ns) {
+        events.add(fmt::format(
+            R"({{"ph":{},"cat":"pause","name":"paused","id":{},"pid":{},"tid":{},"ts":{}}})", kind, number,
+            kFirstClient + work.client, first_lane + work.lane, microseconds(at_ns)));
+    };
+    end(R"("s")", from, from.end_ns);
+    end(R"("f","bp":"e")", *to, std::max(to->begin_ns, from.end_ns));
 }
 
 // Thread numbers are unique over all processes, because some viewers mix up equal ones.
@@ -96,9 +124,13 @@ void write_work(const Timeline& timeline, Events& events) {
         events.name("thread_name", kFirstClient + timeline.lanes[lane].client, first + static_cast<int>(lane),
                     timeline.lanes[lane].name);
     for (const Work& work : timeline.work)
-        events.add(fmt::format(R"({{"ph":"X","cat":"work","name":{},"pid":{},"tid":{},"ts":{},"dur":{}}})",
-                               json_string(work.name), kFirstClient + work.client, first + work.lane,
-                               microseconds(work.begin_ns), microseconds(work.end_ns - work.begin_ns)));
+        events.add(fmt::format(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{}{}}})",
+                               work.kind == SpanKind::kWait ? "wait" : "work", json_string(work.name),
+                               kFirstClient + work.client, first + work.lane, microseconds(work.begin_ns),
+                               microseconds(work.end_ns - work.begin_ns), arguments(work)));
+    for (size_t i = 0; i < timeline.work.size(); ++i)
+        if (timeline.work[i].kind == SpanKind::kPaused)
+            write_arrow(timeline, timeline.work[i], i + 1, first, events);
     for (const Moment& mark : timeline.marks)
         events.add(fmt::format(R"({{"ph":"i","s":"g","cat":"mark","name":{},"pid":{},"tid":0,"ts":{}}})",
                                json_string(mark.text), kCpus, microseconds(mark.at_ns)));
@@ -109,6 +141,7 @@ void write_work(const Timeline& timeline, Events& events) {
 void write_chrome(const Timeline& timeline, std::ostream& out) {
     out << R"({"displayTimeUnit":"ms","otherData":{"machine":)" << json_string(timeline.machine);
     if (timeline.wall_ns) out << R"(,"wall_ns":)" << *timeline.wall_ns;
+    if (timeline.dropped > 0) out << R"(,"dropped":)" << timeline.dropped;
     out << R"(},"traceEvents":[)";
     Events events(out);
     write_cpus(timeline, events);

@@ -14,7 +14,7 @@
 namespace heddle::trace {
 
 struct SvgOptions {
-    std::string title = "Who had which CPU when";
+    std::string title = {};  ///< empty: what is drawn
 };
 
 /// 1000 units wide, as high as it needs; readable on light and dark pages. Under 2 MB whatever the trace.
@@ -30,6 +30,12 @@ struct TextOptions {
 void draw_text(const Timeline& timeline, std::ostream& out, const TextOptions& options = {});
 /// The last part of draw_text alone: who used, lent and waited for how many core-seconds.
 void draw_accounts(const Timeline& timeline, std::ostream& out, const TextOptions& options = {});
+
+/// What tasks of each name took, a line a name: nothing where the trace has none.
+void draw_work_accounts(const Timeline& timeline, std::ostream& out, const TextOptions& options = {});
+
+/// "12 pieces of work were dropped: ..."
+[[nodiscard]] std::string dropped_text(const Timeline& timeline);
 
 /// CPUs first..first+count-1 of Timeline::cpus, drawn as one row.
 struct Row {

@@ -74,7 +74,7 @@ class PajeWriter {
     // moment, work that ends goes before work that begins.
     struct Change {
         int64_t at_ns;
-        enum Kind : uint8_t { kEnd, kUse, kHeld, kDemand, kWaiting, kMark, kBegin } kind;
+        enum Kind : uint8_t { kEnd, kUse, kHeld, kDemand, kWaiting, kPaused, kMark, kBegin } kind;
         uint32_t of;  // the CPU, client, mark or work
         int64_t value;
     };
@@ -102,6 +102,7 @@ class PajeWriter {
         line(kVariableType, "HELD", "CLIENT", "\"Held CPUs\"", rgb({0x2a, 0x9d, 0x5c}));
         line(kVariableType, "DEMAND", "CLIENT", "\"Demanded CPUs\"", rgb({0x2f, 0x74, 0xd0}));
         line(kVariableType, "WAITING", "CLIENT", "\"Awaited CPUs\"", rgb({0xd6, 0x45, 0x45}));
+        if (has_pauses()) line(kVariableType, "PAUSED", "CLIENT", "\"Paused tasks\"", grey);
         line(kEventType, "MARK", "MACHINE", "\"Mark\"", grey);
         line(kEntityValue, "idle", "USER", "\"idle\"", rgb({0xe6, 0xea, 0xef}));
         for (size_t i = 0; i < timeline_.clients.size(); ++i)
@@ -124,6 +125,7 @@ class PajeWriter {
                  paje_string(fmt::format("{} pid {} client {}", client.name, client.pid, client.id.value)));
             for (const char* variable : {"HELD", "DEMAND", "WAITING"})
                 line(kSetVariable, zero, variable, container(i), 0);
+            if (has_pauses()) line(kSetVariable, zero, "PAUSED", container(i), 0);
         }
         for (size_t i = 0; i < timeline_.lanes.size(); ++i)
             line(kCreateContainer, zero, lane(i), "WORKER",
@@ -158,6 +160,7 @@ class PajeWriter {
             add(Change::kHeld, timeline_.clients[i].held);
             add(Change::kDemand, timeline_.clients[i].demand);
             add(Change::kWaiting, timeline_.clients[i].waiting);
+            add(Change::kPaused, timeline_.clients[i].paused);
         }
         for (uint32_t i = 0; i < timeline_.marks.size(); ++i)
             changes_.push_back({timeline_.marks[i].at_ns, Change::kMark, i, 0});
@@ -187,6 +190,9 @@ class PajeWriter {
             case Change::kWaiting:
                 set("WAITING");
                 break;
+            case Change::kPaused:
+                set("PAUSED");
+                break;
             case Change::kMark:
                 line(kNewEvent, at, "MARK", "m", paje_string(timeline_.marks[change.of].text));
                 break;
@@ -211,6 +217,11 @@ class PajeWriter {
         for (size_t row = 0; row < timeline_.cpus.size(); ++row)
             line(kDestroyContainer, end, "CPU", cpu(row));
         line(kDestroyContainer, end, "MACHINE", "m");
+    }
+
+    bool has_pauses() const {
+        return std::ranges::any_of(timeline_.clients,
+                                   [](const ClientHistory& client) { return !client.paused.empty(); });
     }
 
     static std::string cpu(size_t row) { return fmt::format("p{}", row); }

@@ -21,6 +21,7 @@ constexpr int kDemandType = 92'000'003;
 constexpr int kWaitingType = 92'000'004;
 constexpr int kMarkType = 92'000'005;
 constexpr int kWorkType = 92'000'006;
+constexpr int kPausedType = 92'000'007;
 constexpr int kRunning = 1;
 
 class ParaverWriter {
@@ -107,6 +108,8 @@ class ParaverWriter {
             add(kHeldType, timeline_.clients[i].held);
             add(kDemandType, timeline_.clients[i].demand);
             add(kWaitingType, timeline_.clients[i].waiting);
+            add(kPausedType, timeline_.clients[i].paused);
+            pauses_ = pauses_ || !timeline_.clients[i].paused.empty();
         }
         for (size_t i = 0; i < timeline_.marks.size(); ++i)
             records_.push_back(
@@ -120,9 +123,17 @@ class ParaverWriter {
                 work_value_.try_emplace(work.name, static_cast<int64_t>(work_value_.size()) + 1).first;
             const auto application = static_cast<size_t>(work.client) + 2;
             const size_t thread = lane_thread_[static_cast<size_t>(work.lane)];
-            records_.push_back({work.begin_ns, 1, application, 2, thread, 0, kWorkType, known->second});
-            records_.push_back({work.end_ns, 1, application, 2, thread, 0, kWorkType, 0});
+            const size_t cpu = number_of(work.cpu);
+            records_.push_back({work.begin_ns, cpu, application, 2, thread, 0, kWorkType, known->second});
+            records_.push_back({work.end_ns, cpu, application, 2, thread, 0, kWorkType, 0});
         }
+    }
+
+    // Of a CPU among those of the machine; the first for one that is not known.
+    size_t number_of(int cpu) const {
+        for (size_t row = 0; row < timeline_.cpus.size(); ++row)
+            if (timeline_.cpus[row].place.cpu == cpu) return row + 1;
+        return 1;
     }
 
     void write_records() {
@@ -159,6 +170,10 @@ class ParaverWriter {
         out_.pcf << '\n';
         write_type(kWaitingType, "CPUs that the client waits for");
         out_.pcf << '\n';
+        if (pauses_) {
+            write_type(kPausedType, "Tasks that are paused");
+            out_.pcf << '\n';
+        }
         write_type(kMarkType, "Mark");
         out_.pcf << "VALUES\n";
         for (size_t i = 0; i < timeline_.marks.size(); ++i)
@@ -213,6 +228,7 @@ class ParaverWriter {
     std::vector<Threads> threads_;               // of each client
     std::vector<size_t> lane_thread_;            // of each lane, its thread in task 2
     std::map<std::string, int64_t> work_value_;  // for each name of work
+    bool pauses_ = false;
 };
 
 }  // namespace

@@ -150,10 +150,13 @@ class Parser {
         } else if (kind == "left") {
             event.what = Left{client(object, "c"), parse_departure(object)};
         } else if (kind == "mark") {
-            event.what = Mark{text_field(object, "text")};
+            const std::string text = text_field(object, "text");
+            if (text == kDroppedMark && object.contains("n"))
+                event.what = Dropped{integer_field(object, "n", 0, kMaxTime_ns)};
+            else
+                event.what = Mark{text};
         } else if (kind == "span") {
-            event.what = Span{client(object, "c"), text_field(object, "lane"), text_field(object, "name"),
-                              integer_field(object, "b", 0, event.at_ns)};
+            event.what = parse_span(object, event.at_ns);
         } else {
             throw Malformed{"\"e\" is none of join, left, cpu, want, wait, mark, span"};
         }
@@ -162,13 +165,30 @@ class Parser {
 
     CpuChanged parse_cpu(const json& object) {
         CpuChanged change;
-        change.cpu = static_cast<int>(integer_field(object, "cpu", 0, CpuSet::kMaxCpus - 1));
-        if (!cpus_.contains(change.cpu))
-            throw Malformed{fmt::format("CPU {} is not in the header's \"cpus\"", change.cpu)};
+        change.cpu = known_cpu(object);
         if (object.contains("c")) change.user = client(object, "c");
         if (object.contains("o")) change.owner = client(object, "o");
         if (object.contains("part")) change.component = text_field(object, "part");
         return change;
+    }
+
+    Span parse_span(const json& object, int64_t end_ns) {
+        Span span{client(object, "c"), text_field(object, "lane"), text_field(object, "name"),
+                  integer_field(object, "b", 0, end_ns)};
+        if (object.contains("k")) {
+            const std::string kind = text_field(object, "k");
+            if (kind != "paused" && kind != "wait") throw Malformed{"\"k\" is none of paused, wait"};
+            span.kind = kind == "wait" ? SpanKind::kWait : SpanKind::kPaused;
+        }
+        if (object.contains("task")) span.task = integer_field(object, "task", 0, INT64_MAX);
+        if (object.contains("cpu")) span.cpu = known_cpu(object);
+        return span;
+    }
+
+    int known_cpu(const json& object) const {
+        const auto cpu = static_cast<int>(integer_field(object, "cpu", 0, CpuSet::kMaxCpus - 1));
+        if (!cpus_.contains(cpu)) throw Malformed{fmt::format("CPU {} is not in the header's \"cpus\"", cpu)};
+        return cpu;
     }
 
     static Departure parse_departure(const json& object) {

@@ -11,6 +11,10 @@ namespace heddle::trace {
 namespace {
 
 std::string row_label(const Timeline& timeline, size_t first, size_t count) {
+    if (!timeline.cpus[first].label.empty()) {
+        const std::string& label = timeline.cpus[first].label;
+        return count == 1 ? label : fmt::format("{} to {}", label, timeline.cpus[first + count - 1].label);
+    }
     CpuSet cpus;
     for (size_t i = first; i < first + count; ++i) cpus.insert(timeline.cpus[i].place.cpu);
     return fmt::format("CPU {}", cpus.to_list());
@@ -53,6 +57,11 @@ std::vector<RowGroup> rows_of(const Timeline& timeline, size_t max_rows) {
         groups.push_back(std::move(group));
     }
     return groups;
+}
+
+std::string dropped_text(const Timeline& timeline) {
+    return fmt::format("{} pieces of work were dropped: the recording did not keep up with tasks so short.",
+                       timeline.dropped);
 }
 
 std::vector<size_t> clients_to_name(const Timeline& timeline, size_t most) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 namespace heddle::trace {
 namespace {
 
@@ -45,6 +48,50 @@ Summary summary(const Timeline& timeline) {
         sum.clients[i].waited_s = integral_s(timeline.clients[i].waiting, timeline.end_ns);
     sum.idle_s = std::max(0.0, sum.capacity_s - sum.used_s);
     return sum;
+}
+
+std::vector<WorkAccount> work_summary(const Timeline& timeline) {
+    std::map<std::string, WorkAccount> by_name;
+    // Of each lane the work that has begun, the innermost last, with what is its own so far.
+    struct Open {
+        const Work* work;
+        int64_t own_ns;
+    };
+    std::vector<std::vector<Open>> open(timeline.lanes.size());
+    const auto close = [&](std::vector<Open>& lane) {
+        const auto [work, own_ns] = lane.back();
+        lane.pop_back();
+        const double own_s = seconds(std::max<int64_t>(own_ns, 0));
+        if (work->kind == SpanKind::kWait) {
+            if (!lane.empty()) by_name[lane.back().work->name].paused_s += own_s;
+            return;
+        }
+        WorkAccount& account = by_name[work->name];
+        account.run_s += own_s;
+        account.longest_s = std::max(account.longest_s, own_s);
+        if (work->kind == SpanKind::kWork) {
+            ++account.ended;
+        } else {
+            ++account.pauses;
+            account.paused_s += seconds(work->resumed_ns - work->end_ns);
+        }
+    };
+    for (const Work& work : timeline.work) {
+        std::vector<Open>& lane = open[static_cast<size_t>(work.lane)];
+        while (!lane.empty() && lane.back().work->end_ns <= work.begin_ns) close(lane);
+        const int64_t length = work.end_ns - work.begin_ns;
+        if (!lane.empty()) lane.back().own_ns -= length;
+        lane.push_back({&work, length});
+    }
+    for (auto& lane : open)
+        while (!lane.empty()) close(lane);
+    std::vector<WorkAccount> all;
+    for (auto& [name, account] : by_name) {
+        account.name = name;
+        all.push_back(std::move(account));
+    }
+    std::ranges::stable_sort(all, std::ranges::greater(), &WorkAccount::run_s);
+    return all;
 }
 
 AccountUnit account_unit(double value) {

@@ -28,6 +28,18 @@ struct Summary {
 
 [[nodiscard]] Summary summary(const Timeline& timeline);
 
+/// All work of one name, of all clients.
+struct WorkAccount {
+    std::string name;
+    int64_t ended = 0;     ///< pieces that did not end with a pause: tasks
+    double run_s = 0;      ///< without what nests in it
+    double longest_s = 0;  ///< a piece, the same way
+    int64_t pauses = 0;
+    double paused_s = 0;  ///< from each pause until the task went on, and waits of the thread inside
+};
+/// By run_s, the largest first. What a thread waits outside of work is in none.
+[[nodiscard]] std::vector<WorkAccount> work_summary(const Timeline& timeline);
+
 /// The unit that suits accounts of this size.
 struct AccountUnit {
     double seconds = 1;

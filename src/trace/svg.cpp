@@ -71,7 +71,8 @@ struct PlacedGroup {
 class Picture {
   public:
     Picture(const Timeline& timeline, std::ostream& out, const SvgOptions& options)
-        : timeline_(timeline), out_(out), options_(options), sum_(summary(timeline)) {
+        : timeline_(timeline), out_(out), title_(options.title), sum_(summary(timeline)) {
+        if (title_.empty()) title_ = timeline.of_tasks ? "Which task ran where" : "Who had which CPU when";
         named_ = clients_to_name(timeline, kMaxNamed);
         place();
         rasterize_rows();
@@ -154,11 +155,11 @@ class Picture {
         out_ << fmt::format(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
             "role=\"img\">\n<title>{2}</title>\n<desc>{3}</desc>\n",
-            kWidth, height_, xml_text(options_.title), xml_text(description()));
+            kWidth, height_, xml_text(title_), xml_text(description()));
         out_ << kStyle << "<g class=\"hd\">\n"
              << fmt::format("<rect class=\"hd-page\" width=\"{}\" height=\"{}\" rx=\"8\"/>\n", kWidth,
                             height_);
-        text(kMargin, 36, "hd-ink hd-title", options_.title);
+        text(kMargin, 36, "hd-ink hd-title", title_);
         text(kMargin, 58, "hd-soft", subtitle());
         const double used = sum_.capacity_s > 0 ? 100 * sum_.used_s / sum_.capacity_s : 0;
         text(kWidth - kMargin, 36, "hd-ink hd-title", fmt::format("{:.0f} % used", used), kEndAnchor);
@@ -168,6 +169,8 @@ class Picture {
         if (timeline_.truncated)
             text(kMargin, 75, "hd-warn hd-small",
                  "The recording reached its size bound: what came later is missing.");
+        else if (timeline_.dropped > 0)
+            text(kMargin, 75, "hd-warn hd-small", dropped_text(timeline_));
     }
 
     std::string subtitle() const {
@@ -181,7 +184,8 @@ class Picture {
     }
 
     std::string description() const {
-        std::string line = fmt::format("{} CPUs over {}.", timeline_.cpus.size(), duration(timeline_.end_ns));
+        std::string line = fmt::format("{} {} over {}.", timeline_.cpus.size(),
+                                       timeline_.of_tasks ? "workers" : "CPUs", duration(timeline_.end_ns));
         for (const size_t i : named_)
             line +=
                 fmt::format(" {} used {}.", timeline_.clients[i].name, core_seconds(sum_.clients[i].used_s));
@@ -321,10 +325,14 @@ class Picture {
 
     void strip_heads() {
         const double y = strips_top_ - 12;
-        text(kLeft, y, "hd-ink hd-head", "CPUs held (solid) and wanted beyond that (pale)");
-        text(kUsed, y, "hd-soft hd-small", fmt::format("{} used", unit().name), kEndAnchor);
+        const bool tasks = timeline_.of_tasks;
+        text(kLeft, y, "hd-ink hd-head",
+             tasks ? "Workers in it (solid) and tasks paused beyond that (pale)"
+                   : "CPUs held (solid) and wanted beyond that (pale)");
+        text(kUsed, y, "hd-soft hd-small", fmt::format("{} {}", unit().name, tasks ? "run" : "used"),
+             kEndAnchor);
         text(kShare, y, "hd-soft hd-small", "share", kEndAnchor);
-        text(kWaited, y, "hd-soft hd-small", "waited", kEndAnchor);
+        text(kWaited, y, "hd-soft hd-small", tasks ? "paused" : "waited", kEndAnchor);
     }
 
     // One unit for all figures, so that they can be compared at a glance.
@@ -385,8 +393,8 @@ class Picture {
         out_ << fmt::format("<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\n",
                             kMargin, strips_bottom_, kOthers.hex());
         text(kMargin + 18, strips_bottom_ + 10, "hd-ink",
-             fmt::format("{} more programs used {}", timeline_.clients.size() - named_.size(),
-                         core_seconds(used)));
+             fmt::format("{} more {} used {}", timeline_.clients.size() - named_.size(),
+                         timeline_.of_tasks ? "names of tasks" : "programs", core_seconds(used)));
     }
 
     void marks() {
@@ -415,7 +423,7 @@ class Picture {
 
     const Timeline& timeline_;
     std::ostream& out_;
-    const SvgOptions& options_;
+    std::string title_;
     Summary sum_;
     std::vector<size_t> named_;
     std::vector<PlacedGroup> groups_;

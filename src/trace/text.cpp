@@ -45,8 +45,12 @@ class TextDrawing {
 
     void accounts() {
         const size_t wide = std::min<size_t>(margin_ + 6, 26);
-        put(fmt::format("  {:<{}} {:>8} {:>14} {:>6} {:>14} {:>14}\n", "program", wide, "pid", "used",
-                        "share", "lent", "waited"));
+        if (timeline_.of_tasks)
+            put(fmt::format("  {:<{}} {:>8} {:>14} {:>6} {:>14} {:>14}\n", "task", wide, "", "ran", "share",
+                            "", "paused"));
+        else
+            put(fmt::format("  {:<{}} {:>8} {:>14} {:>6} {:>14} {:>14}\n", "program", wide, "pid", "used",
+                            "share", "lent", "waited"));
         double other_used = 0;
         for (size_t i = 0; i < timeline_.clients.size(); ++i) {
             const Account& account = sum_.clients[i];
@@ -57,17 +61,23 @@ class TextDrawing {
             const auto who = static_cast<Who>(i);
             out_ << painted(who, sign(who)) << ' ';
             const std::string cut = shortened(name(i), wide, options_.ascii);
-            line(cut + std::string(wide - columns_of(cut), ' '), fmt::format("{}", timeline_.clients[i].pid),
-                 account.used_s, account.lent_s, account.waited_s);
+            line(cut + std::string(wide - columns_of(cut), ' '),
+                 timeline_.of_tasks ? "" : fmt::format("{}", timeline_.clients[i].pid), account.used_s,
+                 timeline_.of_tasks ? "" : core_seconds(account.lent_s), account.waited_s);
         }
         if (named_.size() < timeline_.clients.size())
             put(fmt::format("{} {} more used {}\n", options_.ascii ? "+" : "▪",
                             timeline_.clients.size() - named_.size(), core_seconds(other_used)));
         const double share = sum_.capacity_s > 0 ? 100 * sum_.used_s / sum_.capacity_s : 0;
-        put(fmt::format("\n{} CPUs: {} used ({:.1f} %), {} idle, {} lent\n", timeline_.cpus.size(),
-                        core_seconds(sum_.used_s), share, core_seconds(sum_.idle_s),
-                        core_seconds(sum_.lent_s)));
+        if (timeline_.of_tasks)
+            put(fmt::format("\n{} workers: {} ran tasks ({:.1f} %), {} did not\n", timeline_.cpus.size(),
+                            core_seconds(sum_.used_s), share, core_seconds(sum_.idle_s)));
+        else
+            put(fmt::format("\n{} CPUs: {} used ({:.1f} %), {} idle, {} lent\n", timeline_.cpus.size(),
+                            core_seconds(sum_.used_s), share, core_seconds(sum_.idle_s),
+                            core_seconds(sum_.lent_s)));
         if (timeline_.truncated) put("The recording reached its size bound: what came later is missing.\n");
+        if (timeline_.dropped > 0) put(dropped_text(timeline_) + "\n");
     }
 
   private:
@@ -141,7 +151,9 @@ class TextDrawing {
             const std::vector<double> means =
                 column_means(timeline_.clients[i].waiting, timeline_.end_ns, columns_);
             const double most = *std::max_element(means.begin(), means.end());
-            margin(fmt::format("{} waits", shortened(name(i), margin_ - 6, options_.ascii)));
+            const std::string_view doing = timeline_.of_tasks ? "paused" : "waits";
+            margin(
+                fmt::format("{} {}", shortened(name(i), margin_ - 1 - doing.size(), options_.ascii), doing));
             std::string line;
             for (const double mean : means) {
                 const auto level = static_cast<size_t>(std::ceil(8 * mean / most - 1e-9));
@@ -151,10 +163,11 @@ class TextDrawing {
         }
     }
 
-    void line(const std::string& name, const std::string& pid, double used, double lent, double waited) {
+    void line(const std::string& name, const std::string& pid, double used, const std::string& lent,
+              double waited) {
         const double share = sum_.capacity_s > 0 ? 100 * used / sum_.capacity_s : 0;
         put(fmt::format("{} {:>8} {:>14} {:>4.0f} % {:>14} {:>14}\n", name, pid, core_seconds(used), share,
-                        core_seconds(lent), core_seconds(waited)));
+                        lent, core_seconds(waited)));
     }
 
     const Timeline& timeline_;

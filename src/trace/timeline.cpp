@@ -24,7 +24,7 @@ class Builder {
     explicit Builder(Timeline& timeline) : timeline_(timeline) {}
 
     void open_cpus(const std::vector<CpuPlace>& places) {
-        for (const CpuPlace& place : places) timeline_.cpus.push_back({place, {}});
+        for (const CpuPlace& place : places) timeline_.cpus.push_back({place, {}, {}});
         std::sort(timeline_.cpus.begin(), timeline_.cpus.end(), [](const CpuHistory& a, const CpuHistory& b) {
             const auto key = [](const CpuPlace& p) { return std::tuple(p.package, p.numa, p.core, p.cpu); };
             return key(a.place) < key(b.place);
@@ -45,6 +45,7 @@ class Builder {
         std::stable_sort(timeline_.work.begin(), timeline_.work.end(), [](const Work& a, const Work& b) {
             return std::pair(a.begin_ns, b.end_ns) < std::pair(b.begin_ns, a.end_ns);
         });
+        find_pauses();
     }
 
   private:
@@ -76,12 +77,41 @@ class Builder {
         if (e.text == kTruncatedMark) timeline_.truncated = true;
         if (e.text != kEndMark) timeline_.marks.push_back({at_ns_, e.text});
     }
+    void on(const Dropped& e) { timeline_.dropped += e.pieces; }
     void on(const Span& e) {
         const Who client = who(e.client);
         const auto [lane, added] =
             lane_of_.try_emplace({client, e.lane}, static_cast<int>(timeline_.lanes.size()));
         if (added) timeline_.lanes.push_back({client, e.lane});
-        timeline_.work.push_back({std::min(e.begin_ns, at_ns_), at_ns_, client, lane->second, e.name});
+        timeline_.work.push_back(
+            {std::min(e.begin_ns, at_ns_), at_ns_, client, lane->second, e.name, e.kind, e.task, e.cpu, 0});
+    }
+
+    // A task that was paused goes on where its next piece begins.
+    void find_pauses() {
+        std::map<std::pair<Who, int64_t>, size_t> paused;
+        std::map<Who, std::vector<std::pair<int64_t, int>>> changes;
+        for (size_t i = 0; i < timeline_.work.size(); ++i) {
+            Work& work = timeline_.work[i];
+            if (!work.task || work.kind == SpanKind::kWait) continue;
+            const std::pair key(work.client, *work.task);
+            if (const auto before = paused.find(key); before != paused.end()) {
+                // Clocks of two CPUs may differ by a little.
+                Work& piece = timeline_.work[before->second];
+                piece.resumed_ns = std::max(work.begin_ns, piece.end_ns);
+                changes[work.client].push_back({piece.resumed_ns, -1});
+                paused.erase(before);
+            }
+            if (work.kind != SpanKind::kPaused) continue;
+            work.resumed_ns = timeline_.end_ns;
+            changes[work.client].push_back({work.end_ns, 1});
+            paused.emplace(key, i);
+        }
+        for (auto& [client, all] : changes) {
+            std::ranges::sort(all);
+            int64_t count = 0;
+            for (const auto& [at, by] : all) step(history(client).paused, at, count += by);
+        }
     }
 
     void change(size_t row, Who user, Who owner, int component) {
@@ -107,7 +137,7 @@ class Builder {
             who_.try_emplace(client.value, static_cast<Who>(timeline_.clients.size()));
         if (added)
             timeline_.clients.push_back(
-                {client, 0, fmt::format("client {}", client.value), at_ns_, {}, {}, {}, {}, {}});
+                {client, 0, fmt::format("client {}", client.value), at_ns_, {}, {}, {}, {}, {}, {}});
         return found->second;
     }
 

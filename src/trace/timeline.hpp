@@ -37,6 +37,7 @@ struct Step {
 struct CpuHistory {
     CpuPlace place;
     std::vector<Slice> slices;  ///< by time, none overlaps another, none is empty
+    std::string label = {};     ///< of its row; empty: "CPU " and its number
 };
 
 struct ClientHistory {
@@ -50,6 +51,7 @@ struct ClientHistory {
     std::vector<Step> held;
     std::vector<Step> demand;
     std::vector<Step> waiting;
+    std::vector<Step> paused;  ///< tasks of its, from their pause until they go on
 };
 
 struct Moment {
@@ -63,6 +65,11 @@ struct Work {
     Who client = kNobody;
     int lane = 0;  ///< index into Timeline::lanes
     std::string name;
+    SpanKind kind = SpanKind::kWork;
+    std::optional<int64_t> task = {};
+    int cpu = -1;
+    /// With kPaused: when the task went on, in another piece; the end of the trace where it never did.
+    int64_t resumed_ns = 0;
 };
 
 struct Lane {
@@ -71,6 +78,9 @@ struct Lane {
 };
 
 struct Timeline {
+    /// Of a timeline by_task(): with more names its accounts would be a heap.
+    static constexpr size_t kMostTaskNames = 4096;
+
     explicit Timeline(const Trace& trace);
 
     std::string machine;
@@ -82,7 +92,9 @@ struct Timeline {
     std::vector<Moment> marks;  ///< without the mark "end"
     std::vector<Lane> lanes;
     std::vector<Work> work;  ///< by begin; of the same begin the longest first
+    int64_t dropped = 0;     ///< pieces of work that are missing
     bool truncated = false;
+    bool of_tasks = false;  ///< by_task(): rows are workers and clients are names of tasks
 };
 
 }  // namespace heddle::trace

@@ -71,6 +71,19 @@ struct Mark {
 /// The mark of the moment when recording stopped, and that of a file that reached its bound.
 inline constexpr const char* kEndMark = "end";
 inline constexpr const char* kTruncatedMark = "truncated";
+/// The mark that a Dropped is in a file.
+inline constexpr const char* kDroppedMark = "dropped";
+
+/// Pieces of work that were not recorded, because whoever wrote them down did not keep up.
+struct Dropped {
+    int64_t pieces = 0;
+};
+
+enum class SpanKind : uint8_t {
+    kWork,
+    kPaused,  ///< work that did not end: its task was paused, and may go on in another span
+    kWait,    ///< no work: the lane's thread waits, and what nests in it is what it does meanwhile
+};
 
 /// A piece of work: the event's time is its end. Spans of one lane follow each other or nest.
 struct Span {
@@ -78,11 +91,14 @@ struct Span {
     std::string lane;  ///< the thread or worker it ran on
     std::string name;
     int64_t begin_ns = 0;
+    SpanKind kind = SpanKind::kWork;
+    std::optional<int64_t> task = {};  ///< the client's number for the task whose piece it is
+    int cpu = -1;                      ///< on which it began, or -1
 };
 
 struct Event {
     int64_t at_ns = 0;
-    std::variant<Joined, Left, CpuChanged, DemandChanged, WaitingChanged, Mark, Span> what;
+    std::variant<Joined, Left, CpuChanged, DemandChanged, WaitingChanged, Mark, Dropped, Span> what;
 };
 
 struct Trace {

@@ -67,9 +67,17 @@ std::string fields(const WaitingChanged& e) {
 std::string fields(const Mark& e) {
     return fmt::format(R"("e":"mark","text":{})", text(e.text));
 }
+std::string fields(const Dropped& e) {
+    return fmt::format(R"("e":"mark","text":"{}","n":{})", kDroppedMark, e.pieces);
+}
 std::string fields(const Span& e) {
-    return fmt::format(R"("e":"span","c":{},"lane":{},"name":{},"b":{})", e.client.value, text(e.lane),
-                       text(e.name), e.begin_ns);
+    std::string line = fmt::format(R"("e":"span","c":{},"lane":{},"name":{},"b":{})", e.client.value,
+                                   text(e.lane), text(e.name), e.begin_ns);
+    if (e.kind != SpanKind::kWork)
+        line += fmt::format(R"(,"k":"{}")", e.kind == SpanKind::kPaused ? "paused" : "wait");
+    if (e.task) line += fmt::format(R"(,"task":{})", *e.task);
+    if (e.cpu >= 0) line += fmt::format(R"(,"cpu":{})", e.cpu);
+    return line;
 }
 
 std::string event_line(const Event& event) {

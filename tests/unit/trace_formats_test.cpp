@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "golden.hpp"
+#include "trace/by_task.hpp"
 #include "trace/drawing.hpp"
 #include "trace/reader.hpp"
 
@@ -169,8 +170,35 @@ TEST_P(TraceGolden, EachFormatIsAsItWas) {
     expect_golden(base + ".pcf", files.pcf);
     expect_golden(base + ".row", files.row);
 }
-INSTANTIATE_TEST_SUITE_P(Recorded, TraceGolden, testing::Values("two_programs", "owners"),
+INSTANTIATE_TEST_SUITE_P(Recorded, TraceGolden, testing::Values("two_programs", "owners", "tasks"),
                          [](const auto& param) { return std::string(param.param); });
+
+TEST(TraceTasks, AreDrawnOnTheirWorkers) {
+    const Timeline tasks = by_task(recorded("tasks"));
+    expect_golden(std::string(kFolder) + "tasks.workers.svg", svg(tasks));
+    expect_golden(std::string(kFolder) + "tasks.workers.txt", terminal(tasks, {}));
+    expect_golden(std::string(kFolder) + "tasks.workers.ascii.txt",
+                  terminal(tasks, {.width = 72, .ascii = true}));
+    std::ostringstream accounts;
+    draw_work_accounts(recorded("tasks"), accounts);
+    expect_golden(std::string(kFolder) + "tasks.accounts.txt", accounts.str());
+    expect_well_formed(svg(tasks));
+}
+
+TEST(TraceTasks, AnArrowLeadsFromThePauseToWhereATaskGoesOn) {
+    const json all = json::parse(text(recorded("tasks"), write_chrome));
+    std::vector<json> arrows;
+    for (const json& event : all.at("traceEvents"))
+        if (event.value("cat", "") == "pause") arrows.push_back(event);
+    ASSERT_EQ(arrows.size(), 2U) << "the second paused task never went on";
+    EXPECT_EQ(arrows[0].at("ph"), "s");
+    EXPECT_EQ(arrows[1].at("ph"), "f");
+    EXPECT_EQ(arrows[0].at("id"), arrows[1].at("id"));
+    EXPECT_NE(arrows[0].at("tid"), arrows[1].at("tid"));
+    EXPECT_EQ(arrows[0].at("ts"), 520.0);
+    EXPECT_EQ(arrows[1].at("ts"), 705.0);
+    EXPECT_EQ(all.at("otherData").at("dropped"), 12);
+}
 
 TEST(TraceChrome, IsJsonWithATrackForEachCpu) {
     const json all = json::parse(text(recorded("owners"), write_chrome));
@@ -191,7 +219,7 @@ TEST(TraceChrome, IsJsonWithATrackForEachCpu) {
 }
 
 TEST(TraceParaver, EveryRecordRefersToWhatExists) {
-    for (const char* name : {"two_programs", "owners"}) {
+    for (const char* name : {"two_programs", "owners", "tasks"}) {
         const Timeline timeline = recorded(name);
         const auto running = check_paraver(paraver(timeline));
         for (size_t row = 0; row < timeline.cpus.size(); ++row) {

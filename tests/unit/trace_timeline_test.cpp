@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "trace/axis.hpp"
+#include "trace/by_task.hpp"
 #include "trace/drawing.hpp"
 #include "trace/palette.hpp"
 #include "trace/raster.hpp"
@@ -181,4 +182,40 @@ TEST(Palette, ColoursAreStableAndDiffer) {
     EXPECT_EQ(color_of(0).hex(), "#2f74d0");
     EXPECT_EQ((Color{255, 255, 255}.terminal()), 231);
     EXPECT_EQ((Color{0, 0, 0}.terminal()), 16);
+}
+
+TEST(Timeline, AWorkersRowBelongsToTheInnermostWork) {
+    const auto span = [](int64_t begin, int64_t end, const char* name, SpanKind kind = SpanKind::kWork) {
+        return Event{end, Span{kA, "w 1", name, begin, kind, {}, -1}};
+    };
+    const Timeline tasks =
+        by_task(Timeline(trace_of(1, {span(0, 100, "outer"), span(10, 20, "inner"),
+                                      span(30, 50, "w", SpanKind::kWait), span(40, 50, "x")})));
+    ASSERT_EQ(tasks.cpus.size(), 1U);
+    EXPECT_EQ(tasks.cpus[0].label, "w 1");
+    std::string row;
+    for (const Slice& slice : tasks.cpus[0].slices)
+        row += tasks.clients[static_cast<size_t>(slice.user)].name + " " + std::to_string(slice.begin_ns) +
+               "-" + std::to_string(slice.end_ns) + ", ";
+    EXPECT_EQ(row, "outer 0-10, inner 10-20, outer 20-30, x 40-50, outer 50-100, ");
+    EXPECT_DOUBLE_EQ(summary(tasks).used_s, 90e-9) << "nobody works where a thread waits";
+    EXPECT_TRUE(by_task(Timeline(trace_of(1, {}))).cpus.empty());
+}
+
+TEST(Timeline, APausedTaskGoesOnInItsNextPiece) {
+    const auto piece = [](int64_t begin, int64_t end, int64_t task, SpanKind kind = SpanKind::kWork) {
+        return Event{end, Span{kA, "w", "t", begin, kind, task, -1}};
+    };
+    const Timeline timeline(trace_of(1, {piece(0, 10, 1, SpanKind::kPaused),
+                                         piece(10, 20, 2, SpanKind::kPaused),
+                                         piece(30, 40, 1, SpanKind::kPaused),
+                                         piece(45, 50, 1),
+                                         {100, Mark{"end"}}}));
+    EXPECT_EQ(text_of(timeline.clients[0].paused), "10:1 20:2 30:1 40:2 45:1 ");
+    const auto accounts = work_summary(timeline);
+    ASSERT_EQ(accounts.size(), 1U);
+    EXPECT_EQ(accounts[0].ended, 1);
+    EXPECT_EQ(accounts[0].pauses, 3);
+    EXPECT_DOUBLE_EQ(accounts[0].run_s, 35e-9);
+    EXPECT_DOUBLE_EQ(accounts[0].paused_s, (20 + 5 + 80) * 1e-9) << "one of them to the end of the trace";
 }

@@ -14,6 +14,7 @@
 
 #include "command.hpp"
 #include "heddle/error.hpp"
+#include "trace/by_task.hpp"
 #include "trace/drawing.hpp"
 #include "trace/formats.hpp"
 #include "trace/reader.hpp"
@@ -84,10 +85,17 @@ struct Draw {
     std::string title;
     bool text = false;
     bool ascii = false;
+    bool tasks = false;
     int width = 0;
 
     void run() const {
-        const trace::Timeline timeline = load(input);
+        trace::Timeline timeline = load(input);
+        if (tasks && timeline.work.empty())
+            throw Error(ErrorCode::kBadInput,
+                        fmt::format("{}: no task is in this trace: a program writes one of its tasks where "
+                                    "HEDDLE_TRACE names a file",
+                                    input));
+        if (tasks || only_work(timeline)) timeline = by_task(timeline);
         if (text) {
             write_to(output, [&](std::ostream& out) { draw_text(timeline, out, text_options()); });
         } else {
@@ -124,13 +132,33 @@ nlohmann::ordered_json to_json(const trace::Timeline& timeline, const trace::Sum
                            {"idle_s", account.idle_s},
                            {"waited_s", account.waited_s}});
     }
-    return {{"elapsed_s", sum.elapsed_s}, {"cpus", timeline.cpus.size()}, {"used_s", sum.used_s},
-            {"idle_s", sum.idle_s},       {"lent_s", sum.lent_s},         {"clients", clients}};
+    nlohmann::ordered_json work = nlohmann::ordered_json::array();
+    for (const trace::WorkAccount& one : work_summary(timeline))
+        work.push_back({{"name", one.name},
+                        {"tasks", one.ended},
+                        {"run_s", one.run_s},
+                        {"longest_s", one.longest_s},
+                        {"pauses", one.pauses},
+                        {"paused_s", one.paused_s}});
+    return {{"elapsed_s", sum.elapsed_s},
+            {"cpus", timeline.cpus.size()},
+            {"used_s", sum.used_s},
+            {"idle_s", sum.idle_s},
+            {"lent_s", sum.lent_s},
+            {"clients", clients},
+            {"work", work},
+            {"dropped", timeline.dropped}};
 }
 
 struct Sum {
     std::string input;
     bool as_json = false;
+
+    static void accounts(const trace::Timeline& timeline, std::ostream& out) {
+        if (!only_work(timeline)) draw_accounts(timeline, out);
+        if (!only_work(timeline) && !timeline.work.empty()) out << '\n';
+        draw_work_accounts(timeline, out);
+    }
 
     void run() const {
         const trace::Timeline timeline = load(input);
@@ -142,7 +170,7 @@ struct Sum {
                            .dump(-1, ' ', false, ordered_json::error_handler_t::replace)
                     << '\n';
             else
-                draw_accounts(timeline, out);
+                accounts(timeline, out);
         });
     }
 };
@@ -165,6 +193,8 @@ void add_draw(CLI::App& trace) {
     command->add_option("FILE", draw->input, "the trace that was recorded")->required();
     command->add_option("-o,--out", draw->output, "file to write; stdout where it is left out");
     command->add_option("--title", draw->title, "heading of the picture");
+    command->add_flag("--tasks", draw->tasks,
+                      "draw which task ran on which worker, also where the trace tells of CPUs");
     CLI::Option* text = command->add_flag("--text", draw->text, "draw for a terminal");
     command->add_flag("--ascii", draw->ascii, "letters in place of blocks")->needs(text);
     command->add_option("--width", draw->width, "columns of the text")
@@ -175,8 +205,8 @@ void add_draw(CLI::App& trace) {
 
 void add_summary(CLI::App& trace) {
     const auto sum = std::make_shared<Sum>();
-    CLI::App* command =
-        trace.add_subcommand("summary", "Core-seconds used, lent and idle, for each program and in all");
+    CLI::App* command = trace.add_subcommand(
+        "summary", "Core-seconds used, lent and idle, for each program and in all; time in tasks");
     command->add_option("FILE", sum->input, "the trace that was recorded")->required();
     command->add_flag("--json", sum->as_json, "as JSON");
     command->callback([sum] { sum->run(); });
