@@ -1,7 +1,6 @@
 #include "cores/client_settings.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "cores/arbiter_path.h"
 #include "cores/codec.hpp"
 #include "heddle/error.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -34,13 +34,6 @@ int number_from(std::string_view name, int low, int high, int otherwise) {
     return static_cast<int>(value);
 }
 
-CpuSet own_affinity() {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0) return {};
-    return CpuSet::from_native(&cpus, sizeof cpus);
-}
-
 }  // namespace
 
 void check_client_settings() {
@@ -58,7 +51,7 @@ ArbiterClientOptions with_settings(ArbiterClientOptions options) {
     options.min = number_from("HEDDLE_MIN", 0, HEDDLE_MAX_CPUS, options.min);
     options.max = number_from("HEDDLE_MAX", 0, HEDDLE_MAX_CPUS, options.max);
     options.weight = number_from("HEDDLE_WEIGHT", 1, kMostWeight, options.weight);
-    if (options.allowed.empty()) options.allowed = own_affinity();
+    if (options.allowed.empty()) options.allowed = affinity_if_known();
     if (const std::string own = setting("HEDDLE_OWN"); !own.empty()) {
         heddle_mask mask{};
         if (!heddle_read_cpu_list(own.c_str(), mask.words, HEDDLE_MAX_CPUS))

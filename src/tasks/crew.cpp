@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "topology/thread_affinity.hpp"
+
 namespace heddle {
 namespace {
 
@@ -88,10 +90,7 @@ CpuSet Crew::cpus() const {
 }
 
 void Crew::bind(pid_t thread, const CpuSet& cpus) const noexcept {
-    if (!options_.bind || cpus.empty()) return;
-    const auto mask = cpus.to_native();
-    (void)sched_setaffinity(thread, mask.size() * sizeof(unsigned long),
-                            reinterpret_cast<const cpu_set_t*>(mask.data()));
+    if (options_.bind && !cpus.empty()) (void)set_thread_affinity(cpus, thread);
 }
 
 void Crew::bind_all() const noexcept {

@@ -1,7 +1,6 @@
 #include "tasks/reactor.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <cstring>
 #include <new>
@@ -10,6 +9,7 @@
 
 #include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -203,10 +203,7 @@ void Reactor::set_timer() noexcept {
 
 void Reactor::run() noexcept {
     // Its maker may have been bound to one CPU. What the system refuses is no reason to stop.
-    const auto mask = cpus_.to_native();
-    if (!cpus_.empty())
-        (void)::sched_setaffinity(0, mask.size() * sizeof(unsigned long),
-                                  reinterpret_cast<const cpu_set_t*>(mask.data()));
+    if (!cpus_.empty()) (void)set_thread_affinity(cpus_);
     epoll_event events[64];
     while (true) {
         const int count = os_.epoll_wait(epoll_.get(), events, std::size(events), {});

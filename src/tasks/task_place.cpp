@@ -1,7 +1,6 @@
 #include "tasks/task_place.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,25 +9,10 @@
 #include <cstring>
 
 #include "heddle/error.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
-
-CpuSet own_affinity() {
-    for (int cpus = CPU_SETSIZE; cpus <= CpuSet::kMaxCpus; cpus *= 2) {
-        std::vector<unsigned long> mask = CpuSet().to_native(cpus);
-        auto* native = reinterpret_cast<cpu_set_t*>(mask.data());
-        if (::sched_getaffinity(0, mask.size() * sizeof(unsigned long), native) == 0)
-            return CpuSet::from_native(native, mask.size() * sizeof(unsigned long));
-    }
-    return {};
-}
-
-int move_to(const CpuSet& cpus) {
-    const auto mask = cpus.to_native();
-    return ::sched_setaffinity(0, mask.size() * sizeof(unsigned long),
-                               reinterpret_cast<const cpu_set_t*>(mask.data()));
-}
 
 /// Of those in `all` the nearest to `cpu`.
 CpuSet near_cpu(int cpu, const Machine& machine, const CpuSet& all) {
@@ -111,9 +95,9 @@ const Placement* Placements::find(const TaskOptions& options, const Machine& mac
 }
 
 void TaskPlace::enter(bool first) {
-    const CpuSet here = own_affinity();
+    const CpuSet here = affinity_if_known();
     if (placement_.cpus.contains(here)) return;
-    if (move_to(placement_.cpus) == 0)
+    if (set_thread_affinity(placement_.cpus))
         before_ = here;
     else if (first && placement_.must)
         throw Error(ErrorCode::kSystem,
@@ -123,7 +107,7 @@ void TaskPlace::enter(bool first) {
 
 void TaskPlace::leave() noexcept {
     // What the system refuses it has taken from the process meanwhile.
-    if (!before_.empty()) (void)move_to(before_);
+    if (!before_.empty()) (void)set_thread_affinity(before_);
     before_ = {};
 }
 

@@ -1,26 +1,10 @@
-#include <fmt/format.h>
-#include <sched.h>
-
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <vector>
 
-#include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "topology/allowance_watch.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
-
-CpuSet thread_affinity() {
-    std::vector<unsigned long> words(CpuSet::kMaxCpus / 64);
-    auto* mask = reinterpret_cast<cpu_set_t*>(words.data());
-    const size_t bytes = words.size() * sizeof(words[0]);
-    if (sched_getaffinity(0, bytes, mask) != 0)
-        throw Error(ErrorCode::kSystem,
-                    fmt::format("cannot read this thread's affinity: {}", std::strerror(errno)));
-    return CpuSet::from_native(mask, bytes);
-}
 
 CpuAllowance combine(const Machine& machine, const CpuSet& affinity, const CgroupLimits& limits) {
     CpuAllowance allowed;

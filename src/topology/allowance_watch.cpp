@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "topology/thread_affinity.hpp"
+
 namespace heddle {
 namespace {
 

@@ -17,9 +17,6 @@
 
 namespace heddle {
 
-/// What sched_getaffinity(2) says of the calling thread. Throws kSystem.
-[[nodiscard]] CpuSet thread_affinity();
-
 /// The allowance that follows from an affinity and the limits of the groups.
 [[nodiscard]] CpuAllowance combine(const Machine& machine, const CpuSet& affinity,
                                    const CgroupLimits& limits);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "topology/allowance_watch.hpp"
+#include "topology/thread_affinity.hpp"
 
 using heddle::CpuSet;
 

@@ -13,6 +13,7 @@
 #include "heddle/offload.hpp"
 #include "heddle/task.hpp"
 #include "support/kernels/in_parallel.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle::test {
 
@@ -42,12 +43,10 @@ inline void in_parallel(const std::string& engine, int items, const std::functio
 class Places {
   public:
     void note() {
-        cpu_set_t mask;
-        CPU_ZERO(&mask);
-        sched_getaffinity(0, sizeof(mask), &mask);
+        const CpuSet may = thread_affinity();
         const std::lock_guard guard(mutex_);
         seen_.insert(sched_getcpu());
-        allowed_ |= CpuSet::from_native(&mask, sizeof(mask));
+        allowed_ |= may;
     }
     [[nodiscard]] CpuSet seen() const {
         const std::lock_guard guard(mutex_);

@@ -10,6 +10,7 @@
 #include "heddle/machine.hpp"
 #include "support/recorded_files.hpp"
 #include "topology/allowance_watch.hpp"
+#include "topology/thread_affinity.hpp"
 
 using heddle::CgroupLimits;
 using heddle::CpuSet;
@@ -79,13 +80,10 @@ TEST(Allowance, FollowsTheAffinityOfTheThread) {
     EXPECT_FALSE(watch.refresh());
     const CpuSet all = heddle::thread_affinity();
     if (all.count() < 2) GTEST_SKIP() << "only one CPU may be used here";
-    const auto one = CpuSet{all.last()}.to_native(CpuSet::kMaxCpus);
-    const auto before = all.to_native(CpuSet::kMaxCpus);
-    const size_t bytes = one.size() * sizeof(one[0]);
-    ASSERT_EQ(sched_setaffinity(0, bytes, reinterpret_cast<const cpu_set_t*>(one.data())), 0);
+    ASSERT_TRUE(heddle::set_thread_affinity(CpuSet{all.last()}));
     EXPECT_TRUE(watch.refresh());
     EXPECT_EQ(watch.current().usable, CpuSet{all.last()});
     EXPECT_EQ(allowance(machine).affinity, CpuSet{all.last()});
-    ASSERT_EQ(sched_setaffinity(0, bytes, reinterpret_cast<const cpu_set_t*>(before.data())), 0);
+    ASSERT_TRUE(heddle::set_thread_affinity(all));
     EXPECT_TRUE(watch.refresh());
 }

@@ -19,6 +19,7 @@
 #include "support/engines.hpp"
 #include "support/sanitized.hpp"
 #include "support/seeds.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -133,11 +134,10 @@ TEST_P(EngineTest, TasksRunOnTheCpusOfTheRuntimeAlone) {
     Sequence sequence(runtime);
     for (int i = 0; i < 500; ++i)
         sequence.insert([&] {
-            cpu_set_t mask;
-            sched_getaffinity(0, sizeof(mask), &mask);
+            const CpuSet may = thread_affinity();
             const std::lock_guard guard(mutex);
             seen.insert(sched_getcpu());
-            allowed |= CpuSet::from_native(&mask, sizeof(mask));
+            allowed |= may;
         });
     sequence.wait();
     EXPECT_EQ(seen.to_list(), with.cpus.to_list());

@@ -11,18 +11,13 @@
 #include "heddle/pause.hpp"
 #include "support/engines.hpp"
 #include "tasks/task_place.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-CpuSet affinity() {
-    cpu_set_t mask;
-    sched_getaffinity(0, sizeof(mask), &mask);
-    return CpuSet::from_native(&mask, sizeof(mask));
-}
 
 class TaskPlaceTest : public test::OnEachEngine {
   protected:
@@ -31,7 +26,7 @@ class TaskPlaceTest : public test::OnEachEngine {
     /// Counts itself in where it is not on `cpus` alone.
     auto strays(const CpuSet& cpus) {
         return [this, &cpus] {
-            if (!cpus.contains(affinity()) || !cpus.contains(sched_getcpu())) ++strayed_;
+            if (!cpus.contains(thread_affinity()) || !cpus.contains(sched_getcpu())) ++strayed_;
         };
     }
     std::atomic<int> strayed_{0};
@@ -39,7 +34,7 @@ class TaskPlaceTest : public test::OnEachEngine {
 INSTANTIATE_TEST_SUITE_P(Engines, TaskPlaceTest, test::engines(), test::engine_name);
 
 TEST_P(TaskPlaceTest, ATaskRunsOnItsCpusAlone) {
-    const CpuSet before = affinity();
+    const CpuSet before = thread_affinity();
     Sequence sequence(runtime_);
     std::vector<CpuSet> each;
     for (const int cpu : all_) each.push_back(CpuSet{cpu});
@@ -51,7 +46,7 @@ TEST_P(TaskPlaceTest, ATaskRunsOnItsCpusAlone) {
     }
     sequence.wait();
     EXPECT_EQ(strayed_, 0);
-    EXPECT_EQ(affinity().to_list(), before.to_list());
+    EXPECT_EQ(thread_affinity().to_list(), before.to_list());
 }
 
 TEST_P(TaskPlaceTest, AlsoAfterAPauseAndForWhatItRunsMeanwhile) {

@@ -13,6 +13,7 @@
 #include "cores/component_cpus.hpp"
 #include "cores/fixed_cpus.hpp"
 #include "heddle/error.hpp"
+#include "topology/thread_affinity.hpp"
 
 using namespace heddle;
 using namespace std::chrono_literals;
@@ -273,10 +274,8 @@ TEST(WorkerPool, BindsWorkersToTheirCpus) {
     std::atomic<int> wrong = 0;
     for (int i = 0; i < 200; ++i)
         queue.push([&](Worker& worker) {
-            cpu_set_t mask;
-            sched_getaffinity(0, sizeof mask, &mask);
-            const bool right = worker.bound() && CPU_COUNT(&mask) == 1 && sched_getcpu() == worker.cpu() &&
-                               usable.contains(worker.cpu());
+            const bool right = worker.bound() && thread_affinity() == CpuSet{sched_getcpu()} &&
+                               sched_getcpu() == worker.cpu() && usable.contains(worker.cpu());
             if (!right) ++wrong;
             const std::lock_guard guard(mutex);
             seen.insert(worker.cpu());

@@ -1,28 +1,17 @@
 #include "engines/native/waiter_place.hpp"
 
-#include <sched.h>
-
-#include <vector>
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
 
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(1);
 
-CpuSet own_affinity(int cpus) {
-    std::vector<unsigned long> mask = CpuSet().to_native(cpus);
-    if (::sched_getaffinity(0, mask.size() * sizeof(unsigned long),
-                            reinterpret_cast<cpu_set_t*>(mask.data())) != 0)
-        return {};
-    return CpuSet::from_native(reinterpret_cast<cpu_set_t*>(mask.data()),
-                               mask.size() * sizeof(unsigned long));
-}
-
 }  // namespace
 
 WaiterPlace::WaiterPlace(const CpuSet& cpus, bool bind) {
     if (!bind) return;
-    before_ = own_affinity(CPU_SETSIZE);
+    before_ = affinity_if_known();
     allowed_ = before_.intersects(cpus) ? before_ & cpus : cpus;
     now_ = before_;
     if (!before_.empty()) move_to(allowed_);
@@ -43,10 +32,8 @@ void WaiterPlace::look(const WorkerPool& pool) {
 
 void WaiterPlace::move_to(const CpuSet& cpus) {
     if (cpus == now_) return;
-    const auto mask = cpus.to_native();
     // What the system refuses it has taken from the process meanwhile: the thread stays where it may be.
-    (void)::sched_setaffinity(0, mask.size() * sizeof(unsigned long),
-                              reinterpret_cast<const cpu_set_t*>(mask.data()));
+    (void)set_thread_affinity(cpus);
     now_ = cpus;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -14,21 +13,13 @@
 
 #include "heddle/error.hpp"
 #include "process.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle::bench {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-CpuSet allowed_cpus() {
-    std::vector<unsigned long> words(CpuSet::kMaxCpus / (8 * sizeof(unsigned long)));
-    auto* const set = reinterpret_cast<cpu_set_t*>(words.data());
-    const size_t bytes = words.size() * sizeof(unsigned long);
-    if (sched_getaffinity(0, bytes, set) != 0)
-        throw Error(ErrorCode::kSystem, fmt::format("sched_getaffinity: {}", std::strerror(errno)));
-    return CpuSet::from_native(set, bytes);
-}
 
 fs::path find_programs(const fs::path& heddle) {
     const fs::path prefix = heddle.parent_path().parent_path();
@@ -94,7 +85,7 @@ Host find_host(const ScratchFolder& scratch) {
     const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
     host.heddle = fs::exists(folder / "heddle") ? folder / "heddle" : folder / "../../bin/heddle";
     host.programs = find_programs(host.heddle);
-    host.cpus = allowed_cpus();
+    host.cpus = thread_affinity();
     host.dlb = find_dlb();
     host.scratch = scratch.path();
     return host;

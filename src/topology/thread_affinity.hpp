@@ -1,0 +1,21 @@
+// Where threads may run, as sched_getaffinity(2) and sched_setaffinity(2) tell and are told: for machines of
+// any size.
+//
+// Any thread. What is set goes with the thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include "heddle/cpu_set.hpp"
+
+namespace heddle {
+
+/// Of the calling thread. Throws kSystem.
+[[nodiscard]] CpuSet thread_affinity();
+/// Of the calling thread; empty where the system does not tell, errno says why.
+[[nodiscard]] CpuSet affinity_if_known();
+/// Binds a thread by its id, 0 for the calling one. False: the system refuses, or there is no memory to ask
+/// it; errno says why.
+[[nodiscard]] bool set_thread_affinity(const CpuSet& cpus, pid_t thread = 0) noexcept;
+
+}  // namespace heddle
