@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "fibers/fiber.hpp"
+#include "fibers/stack_pool.hpp"
 #include "figures.hpp"
-#include "tasks/fiber.hpp"
-#include "tasks/stack_pool.hpp"
 #ifdef HEDDLE_BENCH_BOOST
 #include <boost/context/detail/fcontext.hpp>
 #endif

@@ -1,6 +1,6 @@
 // FiberForSanitizers: tells AddressSanitizer and ThreadSanitizer which flow of control runs on which stack.
 //
-// Each Fiber (tasks/fiber.hpp) has one, made without a stack for the flow of a thread; builds without these
+// Each Fiber (fibers/fiber.hpp) has one, made without a stack for the flow of a thread; builds without these
 // sanitizers have an empty class and no instruction of it. ThreadSanitizer takes a fiber for a thread and
 // ends the program at 8,128 of both together. Its functions are inlined always: ThreadSanitizer keeps a stack
 // of calls for each fiber, and a call must end on the one on which it began.

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "fibers/stack_pool.hpp"
 #include "heddle/error.hpp"
 #include "support/paused.hpp"
 #include "support/sanitized.hpp"
-#include "tasks/stack_pool.hpp"
 
 using heddle::Error;
 using heddle::ErrorCode;

@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
-#include "tasks/fiber.hpp"
-#include "tasks/stack_pool.hpp"
+#include "fibers/fiber.hpp"
+#include "fibers/stack_pool.hpp"
 
 namespace heddle::test {
 

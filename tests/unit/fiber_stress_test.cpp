@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "fibers/fiber.hpp"
+#include "fibers/stack_pool.hpp"
 #include "support/sanitized.hpp"
-#include "tasks/fiber.hpp"
-#include "tasks/stack_pool.hpp"
 
 using heddle::Fiber;
 using heddle::Stack;

@@ -1,4 +1,4 @@
-#include "tasks/stack_pool.hpp"
+#include "fibers/stack_pool.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 #include "cores/short_lock.hpp"
 #include "cores/worker_pool.hpp"
 #include "engines/native/pace.hpp"
-#include "tasks/fiber.hpp"
-#include "tasks/stack_pool.hpp"
+#include "fibers/fiber.hpp"
+#include "fibers/stack_pool.hpp"
 #include "tasks/waiter.hpp"
 
 namespace heddle {

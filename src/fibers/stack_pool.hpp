@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/virtual_memory.hpp"
-#include "tasks/stack_span.hpp"
+#include "fibers/stack_span.hpp"
 
 namespace heddle {
 

@@ -2,7 +2,7 @@
 //
 // Boost tells the address of a context only where it was switched to, so the place to write it to travels
 // along.
-#include "tasks/context.hpp"
+#include "fibers/context.hpp"
 
 #ifdef HEDDLE_FIBERS_ON_BOOST
 #include <boost/context/detail/fcontext.hpp>

@@ -5,7 +5,7 @@
 // stack, where its registers are. Valid until it is switched to. No state of its own; any thread.
 #pragma once
 
-#include "tasks/handoff.hpp"
+#include "fibers/handoff.hpp"
 
 #if !(defined(__x86_64__) || defined(__aarch64__)) || defined(__ILP32__)
 #define HEDDLE_FIBERS_ON_BOOST

@@ -15,10 +15,10 @@
 #pragma once
 
 #include "base/sanitizers.hpp"
-#include "tasks/context.hpp"
-#include "tasks/float_modes.hpp"
-#include "tasks/handoff.hpp"
-#include "tasks/stack_span.hpp"
+#include "fibers/context.hpp"
+#include "fibers/float_modes.hpp"
+#include "fibers/handoff.hpp"
+#include "fibers/stack_span.hpp"
 
 namespace heddle {
 

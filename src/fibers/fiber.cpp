@@ -1,4 +1,4 @@
-#include "tasks/fiber.hpp"
+#include "fibers/fiber.hpp"
 
 #include <cxxabi.h>
 
