@@ -6,7 +6,7 @@
 
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
-#include "tasks/kernel_places.hpp"
+#include "offload/kernel_places.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {

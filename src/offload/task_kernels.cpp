@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tasks/kernel_places.hpp"
+#include "offload/kernel_places.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {

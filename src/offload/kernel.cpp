@@ -1,4 +1,4 @@
-#include "tasks/kernel.hpp"
+#include "offload/kernel.hpp"
 
 #include <utility>
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "heddle/task.hpp"
+#include "offload/kernel.hpp"
 #include "tasks/crew.hpp"
-#include "tasks/kernel.hpp"
 #include "tasks/polling.hpp"
 #include "tasks/region_thread.hpp"
 

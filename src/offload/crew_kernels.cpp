@@ -6,7 +6,7 @@
 #include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
-#include "tasks/kernel_places.hpp"
+#include "offload/kernel_places.hpp"
 
 namespace heddle {
 namespace {
