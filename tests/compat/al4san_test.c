@@ -6,20 +6,14 @@
 #include <string.h>
 
 #include "control/al4san_descriptor.h"
+#include "expect.h"
 #include "runtime/al4san_openmp.h"
 #include "runtime/al4san_parsec.h"
 #include "runtime/al4san_quark.h"
 #include "runtime/al4san_runtime.h"
 #include "runtime/al4san_starpu.h"
 
-static int failures;
-static const char* engine = "";
-#define EXPECT(condition)                                                                           \
-    ((condition) ? (void)0                                                                          \
-                 : (void)(++failures, fprintf(stderr, "%s:%d: %s: %s (last error: %s)\n", __FILE__, \
-                                              __LINE__, engine, #condition, heddle_task_error_message())))
-#define REFUSED(call, code, words) \
-    EXPECT((call) == (code)), EXPECT(strstr(heddle_task_error_message(), words) != NULL)
+#define REFUSED(call, code, words) EXPECT((call) == (code)), EXPECT_SAID(words)
 
 enum { kTile = 8, kTiles = 5, kEdge = 3, kRows = kTile * (kTiles - 1) + kEdge };
 
@@ -332,7 +326,7 @@ static void all_on(const char* second) {
                                 kRows, kRows) == AL4SAN_SUCCESS);
     fill(A);
     over_descriptors(A, second);
-    EXPECT(AL4SAN_Switch_Runtime(engine, 1, 0) != NULL);
+    EXPECT(AL4SAN_Switch_Runtime(tested_engine, 1, 0) != NULL);
     EXPECT(AL4SAN_Thread_Size() == 1);
     EXPECT(AL4SAN_Desc_Discharge(&A) == AL4SAN_SUCCESS);
     AL4SAN_desc_t* again = NULL;
@@ -342,7 +336,7 @@ static void all_on(const char* second) {
     over_descriptors(again, second);
     EXPECT(AL4SAN_Desc_Destroy(&again) == AL4SAN_SUCCESS);
     EXPECT(AL4SAN_Desc_Destroy(&A) == AL4SAN_SUCCESS);
-    EXPECT(AL4SAN_Switch_Runtime(engine, 0, 0) != NULL);
+    EXPECT(AL4SAN_Switch_Runtime(tested_engine, 0, 0) != NULL);
     workspaces_are_for_one_task_at_a_time();
     paused_tasks_wait();
     what_tasks_cannot_be_is_refused();
@@ -375,7 +369,7 @@ static void one_process_and_its_parameters(void) {
     EXPECT(AL4SAN_Set(99, 1) == AL4SAN_ERR_ILLEGAL_VALUE && AL4SAN_Enable(99) == AL4SAN_ERR_ILLEGAL_VALUE);
     EXPECT(AL4SAN_Disable(AL4SAN_WARNINGS) == 0 && !al4san_context_self()->warnings_enabled);
     EXPECT(AL4SAN_Init("native", 2, 0) == NULL);
-    EXPECT(AL4SAN_Switch_Runtime("loom", 2, 0) == NULL && AL4SAN_Switch_Runtime(engine, 2, 1) == NULL);
+    EXPECT(AL4SAN_Switch_Runtime("loom", 2, 0) == NULL && AL4SAN_Switch_Runtime(tested_engine, 2, 1) == NULL);
 }
 
 int main(void) {
@@ -383,17 +377,17 @@ int main(void) {
     heddle_engine_t engines[16];
     const size_t count = heddle_engines(engines, 16);
     for (size_t i = 0; i < count && i < 16; ++i) {
-        engine = engines[i].name;
+        tested_engine = engines[i].name;
         if (!engines[i].available) {
-            printf("skipped: %s: %s\n", engine, engines[i].reason);
+            printf("skipped: %s: %s\n", tested_engine, engines[i].reason);
             continue;
         }
         /* Names are known in any case, as AL4SAN writes them. */
         char name[32];
-        snprintf(name, sizeof name, "%c%s", engine[0] - 'a' + 'A', engine + 1);
+        snprintf(name, sizeof name, "%c%s", tested_engine[0] - 'a' + 'A', tested_engine + 1);
         EXPECT(AL4SAN_Init(name, 2, 0) != NULL);
         one_process_and_its_parameters();
-        all_on(i == 0 ? engine : "Native");
+        all_on(i == 0 ? tested_engine : "Native");
         EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
     }
     return failures == 0 ? 0 : 1;

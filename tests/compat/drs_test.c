@@ -6,10 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int failures;
-#define EXPECT(condition)  \
-    ((condition) ? (void)0 \
-                 : (void)(++failures, fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition)))
+#include "expect.h"
 
 static int enabled[2][4], disabled[2][4], threads, mask_calls;
 static cpu_set_t last_mask, last_added;

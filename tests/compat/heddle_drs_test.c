@@ -3,12 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "expect.h"
 #include "heddle/drs.h"
-
-static int failures;
-#define EXPECT(condition)  \
-    ((condition) ? (void)0 \
-                 : (void)(++failures, fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition)))
 
 /* An attach that fails leaves nothing: the next one reads the variables again. */
 static void expect_refused(const char* variable, const char* value) {

@@ -5,14 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static int failures;
-static const char* engine = "";
-#define EXPECT(condition)                                                                           \
-    ((condition) ? (void)0                                                                          \
-                 : (void)(++failures, fprintf(stderr, "%s:%d: %s: %s (last error: %s)\n", __FILE__, \
-                                              __LINE__, engine, #condition, heddle_task_error_message())))
-#define EXPECT_ERROR(code, words) \
-    EXPECT(heddle_task_error() == (code)), EXPECT(strstr(heddle_task_error_message(), words) != NULL)
+#include "expect.h"
+
+#define EXPECT_ERROR(code, words) EXPECT(heddle_task_error() == (code)), EXPECT_SAID(words)
 #define REFUSED(call, words) EXPECT((call) == HEDDLE_TASK_INVALID), EXPECT_ERROR(HEDDLE_TASK_INVALID, words)
 #define NO_HANDLE(call, words) EXPECT((call) == NULL), EXPECT_ERROR(HEDDLE_TASK_INVALID, words)
 
@@ -188,7 +183,7 @@ static void what_a_task_asks_wrongly_fails_it(heddle_runtime_t* runtime) {
 }
 
 static void what_is_inserted_wrongly_is_refused(heddle_runtime_t* runtime) {
-    heddle_runtime_t* other = heddle_runtime_create(engine, NULL, 1);
+    heddle_runtime_t* other = heddle_runtime_create(tested_engine, NULL, 1);
     heddle_data_t* foreign = heddle_scalar_create(other, NULL, sizeof(int));
     heddle_data_t* gone = heddle_vector_create(runtime, NULL, 10, sizeof(int));
     EXPECT(heddle_data_destroy(gone) == HEDDLE_TASK_SUCCESS);
@@ -229,9 +224,9 @@ static void data_that_cannot_be_are_refused(heddle_runtime_t* runtime) {
     NO_HANDLE(heddle_scalar_create(NULL, few, 8), "not a runtime");
     NO_HANDLE(heddle_sequence_create((heddle_runtime_t*)-1), "not a runtime");
     NO_HANDLE(heddle_runtime_create("loom", NULL, 0), "loom");
-    NO_HANDLE(heddle_runtime_create(engine, NULL, -1), "-1 workers");
+    NO_HANDLE(heddle_runtime_create(tested_engine, NULL, -1), "-1 workers");
     const cpu_set_t none = {{0}};
-    NO_HANDLE(heddle_runtime_create(engine, &none, 0), "no CPU");
+    NO_HANDLE(heddle_runtime_create(tested_engine, &none, 0), "no CPU");
     REFUSED(heddle_switch_engine(runtime, NULL), "no name");
     REFUSED(heddle_switch_engine(runtime, "loom"), "loom");
 }
@@ -409,14 +404,14 @@ int main(void) {
             EXPECT(heddle_task_error() == HEDDLE_TASK_UNAVAILABLE);
             continue;
         }
-        engine = engines[i].name;
-        heddle_runtime_t* runtime = heddle_runtime_create(engine, NULL, 0);
+        tested_engine = engines[i].name;
+        heddle_runtime_t* runtime = heddle_runtime_create(tested_engine, NULL, 0);
         EXPECT(runtime != NULL);
         all_on(runtime);
         EXPECT(heddle_runtime_wait(runtime) == HEDDLE_TASK_SUCCESS);
         EXPECT(heddle_runtime_destroy(runtime) == HEDDLE_TASK_SUCCESS);
-        EXPECT(heddle_switch_engine(travels, engine) == HEDDLE_TASK_SUCCESS);
-        EXPECT(strcmp(heddle_runtime_engine(travels), engine) == 0);
+        EXPECT(heddle_switch_engine(travels, tested_engine) == HEDDLE_TASK_SUCCESS);
+        EXPECT(strcmp(heddle_runtime_engine(travels), tested_engine) == 0);
         a_chain_keeps_its_order(travels);
     }
     EXPECT(heddle_runtime_destroy(travels) == HEDDLE_TASK_SUCCESS);

@@ -10,13 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int failures;
-#define EXPECT(condition)                                                                                 \
-    ((condition) ? (void)0                                                                                \
-                 : (void)(++failures, fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, \
-                                              heddle_task_error_message())))
-#define REFUSED(call, number, words) \
-    (errno = 0, (call), EXPECT(errno == (number)), EXPECT(strstr(heddle_task_error_message(), words) != NULL))
+#include "expect.h"
+
+#define REFUSED(call, number, words) (errno = 0, (call), EXPECT(errno == (number)), EXPECT_SAID(words))
 
 /* The library of section 3.2, with the native interface in the place of OpenCL's. */
 typedef struct {

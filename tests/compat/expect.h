@@ -1,0 +1,21 @@
+/* What the C tests say when something is not as it should be, and count: the line, the engine where there are
+ * several, and what the interface of tasks said last in this thread, where it said anything. */
+#ifndef HEDDLE_TESTS_COMPAT_EXPECT_H
+#define HEDDLE_TESTS_COMPAT_EXPECT_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "heddle/task.h"
+
+static int failures;
+static const char* tested_engine = "";
+
+#define EXPECT(condition)                                                                                    \
+    ((condition) ? (void)0                                                                                   \
+                 : (void)(++failures, fprintf(stderr, "%s:%d: %s %s (last error: %s)\n", __FILE__, __LINE__, \
+                                              tested_engine, #condition, heddle_task_error_message())))
+/* What was refused last was refused in such words. */
+#define EXPECT_SAID(words) EXPECT(strstr(heddle_task_error_message(), words) != NULL)
+
+#endif
