@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "algebra/cholesky_levels.hpp"
+#include "algebra/substitution.hpp"
 #include "algebra/task_inserter.hpp"
 #include "algebra/tile_kernels.hpp"
 #include "heddle/error.hpp"
@@ -55,43 +56,14 @@ void cholesky_factor(Sequence& sequence, TileMatrix<double>& a, Progress* progre
 void cholesky_solve(Sequence& sequence, const TileMatrix<double>& l, TileMatrix<double>& b,
                     Progress* progress) {
     require_square(l);
-    if (b.rows() != l.rows() || b.tile_size() != l.tile_size())
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("the right-hand side has {} rows in tiles of {}, the matrix {} in tiles of {}: "
-                        "they must be equal",
-                        b.rows(), b.tile_size(), l.rows(), l.tile_size()));
+    require_equal_rows(b, l.rows(), l.tile_size());
     TaskInserter insert(sequence, progress);
-    const size_t tiles = l.tile_rows();
-    // Rows to go, once forward and once back: what comes first in the order of insertion goes first.
-    const auto level = [tiles](size_t passed) { return static_cast<int>(2 * tiles - passed); };
-    for (size_t column = 0; column < b.tile_columns(); ++column) {
-        for (size_t k = 0; k < tiles; ++k) {
-            insert.task(
-                "trsm", level(k), [](ConstView t, View x) { solve_tile(Side::kLeft, Transpose::kNo, t, x); },
-                in(l.tile(k, k)), inout(b.tile(k, column)));
-            for (size_t i = k + 1; i < tiles; ++i)
-                insert.task(
-                    "gemm", level(i),
-                    [](ConstView t, ConstView x, View y) {
-                        multiply_tile(-1, Transpose::kNo, t, Transpose::kNo, x, 1, y);
-                    },
-                    in(l.tile(i, k)), in(b.tile(k, column)), inout(b.tile(i, column)));
-        }
-        for (size_t k = tiles; k-- > 0;) {
-            insert.task(
-                "trsm", level(2 * tiles - 1 - k),
-                [](ConstView t, View x) { solve_tile(Side::kLeft, Transpose::kYes, t, x); }, in(l.tile(k, k)),
-                inout(b.tile(k, column)));
-            for (size_t i = k; i-- > 0;)
-                insert.task(
-                    "gemm", level(2 * tiles - 1 - i),
-                    [](ConstView t, ConstView x, View y) {
-                        multiply_tile(-1, Transpose::kYes, t, Transpose::kNo, x, 1, y);
-                    },
-                    in(l.tile(k, i)), in(b.tile(k, column)), inout(b.tile(i, column)));
-        }
-    }
+    substitute(
+        insert, b, [&](size_t k) -> const auto& { return l.tile(k, k); },
+        [&](size_t i, size_t k) -> const auto& { return l.tile(i, k); },
+        [](Transpose op, ConstView t, ConstView x, View y) {
+            multiply_tile(-1, op, t, Transpose::kNo, x, 1, y);
+        });
 }
 
 size_t cholesky_tile_size(size_t n, int workers) {

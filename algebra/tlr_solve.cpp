@@ -1,12 +1,10 @@
 // Systems of equations with a tile-low-rank factor, and how far the factor is from its matrix.
-#include <fmt/format.h>
-
 #include <cmath>
 
+#include "algebra/substitution.hpp"
 #include "algebra/task_inserter.hpp"
 #include "algebra/tile_kernels.hpp"
 #include "algebra/tlr_cholesky.hpp"
-#include "heddle/error.hpp"
 
 namespace heddle::algebra {
 namespace {
@@ -78,42 +76,12 @@ double subtract_source(const ElementSource& source, const TlrMatrix& l, View x, 
 }  // namespace
 
 void tlr_solve(Sequence& sequence, const TlrMatrix& l, TileMatrix<double>& b, Progress* progress) {
-    if (b.rows() != l.size() || b.tile_size() != l.tile_size())
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("the right-hand side has {} rows in tiles of {}, the matrix {} in tiles of {}: "
-                        "they must be equal",
-                        b.rows(), b.tile_size(), l.size(), l.tile_size()));
+    require_equal_rows(b, l.size(), l.tile_size());
     TaskInserter insert(sequence, progress);
-    const size_t tiles = l.tiles();
-    const auto level = [tiles](size_t passed) { return static_cast<int>(2 * tiles - passed); };
-    for (size_t column = 0; column < b.tile_columns(); ++column) {
-        for (size_t k = 0; k < tiles; ++k) {
-            insert.task(
-                "trsm", level(k), [](ConstView t, View x) { solve_tile(Side::kLeft, Transpose::kNo, t, x); },
-                in(l.diagonal(k)), inout(b.tile(k, column)));
-            for (size_t i = k + 1; i < tiles; ++i)
-                insert.task(
-                    "gemm", level(i),
-                    [](const Tile& t, ConstView x, View y) {
-                        add_product(-1, Transpose::kNo, t->factors, x, y);
-                    },
-                    in(l.below(i, k)), in(b.tile(k, column)), inout(b.tile(i, column)));
-        }
-        for (size_t k = tiles; k-- > 0;) {
-            insert.task(
-                "trsm", level(2 * tiles - 1 - k),
-                [](ConstView t, View x) { solve_tile(Side::kLeft, Transpose::kYes, t, x); },
-                in(l.diagonal(k)), inout(b.tile(k, column)));
-            for (size_t i = k; i-- > 0;)
-                insert.task(
-                    "gemm", level(2 * tiles - 1 - i),
-                    [](const Tile& t, ConstView x, View y) {
-                        add_product(-1, Transpose::kYes, t->factors, x, y);
-                    },
-                    in(l.below(k, i)), in(b.tile(k, column)), inout(b.tile(i, column)));
-        }
-    }
+    substitute(
+        insert, b, [&](size_t k) -> const auto& { return l.diagonal(k); },
+        [&](size_t i, size_t k) -> const auto& { return l.below(i, k); },
+        [](Transpose op, const Tile& t, ConstView x, View y) { add_product(-1, op, t->factors, x, y); });
 }
 
 double tlr_backward_error(const ElementSource& source, const TlrMatrix& l) {
