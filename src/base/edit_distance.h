@@ -3,6 +3,7 @@
 #ifndef HEDDLE_BASE_EDIT_DISTANCE_H
 #define HEDDLE_BASE_EDIT_DISTANCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { HEDDLE_LONGEST_WORD = 63 };
@@ -26,6 +27,12 @@ static inline size_t heddle_edit_distance(const char* a, size_t a_length, const 
         }
     }
     return row[b_length];
+}
+
+/* Is a word of so many characters, so far from a known one, that one misspelt? With about a third of it wrong
+ * at the most: a letter of a short one, or two that changed places. */
+static inline bool heddle_is_misspelling(size_t length, size_t distance) {
+    return distance <= 1 + length / 3;
 }
 
 #endif

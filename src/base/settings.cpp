@@ -20,6 +20,9 @@ constexpr std::array kSettings = {
 #undef SETTING
 };
 
+/// Of all their names.
+constexpr std::string_view kPrefix = "HEDDLE_";
+
 size_t distance(std::string_view a, std::string_view b) {
     return heddle_edit_distance(a.data(), a.size(), b.data(), b.size());
 }
@@ -41,13 +44,16 @@ std::vector<std::string> unknown_settings() {
     std::vector<std::string> lines;
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view pair = *entry;
-        if (!pair.starts_with("HEDDLE_")) continue;
+        if (!pair.starts_with(kPrefix)) continue;
         const std::string_view name = pair.substr(0, pair.find('='));
         if (std::ranges::find(kSettings, name, &Setting::name) != kSettings.end()) continue;
         const auto nearest = std::ranges::min_element(
             kSettings, {}, [&](const Setting& known) { return distance(known.name, name); });
-        lines.push_back(fmt::format("{} is not a variable of heddle and is ignored; did you mean {}?", name,
-                                    nearest->name));
+        const bool misspelt =
+            heddle_is_misspelling(name.size() - kPrefix.size(), distance(nearest->name, name));
+        lines.push_back(fmt::format(
+            "{} is not a variable of heddle and is ignored; {}", name,
+            misspelt ? fmt::format("did you mean {}?", nearest->name) : "heddle(1) lists those that are"));
     }
     return lines;
 }

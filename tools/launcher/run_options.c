@@ -11,8 +11,7 @@
 #include "base/edit_distance.h"
 #include "base/settings_table.h"
 
-/* A word that is farther from all options is not one of them misspelt. */
-enum { kUsage = 2, kMostCpus = 1024, kMostWeight = 1000, kMisspelt = 2 };
+enum { kUsage = 2, kMostCpus = 1024, kMostWeight = 1000 };
 
 static const char kRunHelp[] =
     "Usage: heddle run [OPTIONS] -- COMMAND [ARGUMENT...]\n"
@@ -75,14 +74,17 @@ static void warn_of_unknown_settings(void) {
         HEDDLE_SETTINGS(SETTING)
 #undef SETTING
     };
+    static const char prefix[] = "HEDDLE_";
     for (char** entry = environ; *entry != NULL; ++entry) {
-        if (strncmp(*entry, "HEDDLE_", 7) != 0) continue;
+        if (strncmp(*entry, prefix, sizeof prefix - 1) != 0) continue;
         const size_t length = strcspn(*entry, "=");
         struct nearest meant = {.word = *entry, .length = length};
         for (size_t i = 0; i < sizeof known / sizeof *known; ++i) look_at(&meant, known[i]);
-        if (meant.distance != 0)
-            fprintf(stderr, "heddle run: %.*s is not a variable of heddle and is ignored; did you mean %s?\n",
-                    (int)length, *entry, meant.found);
+        if (meant.distance == 0) continue;
+        const bool misspelt = heddle_is_misspelling(length - (sizeof prefix - 1), meant.distance);
+        fprintf(stderr, "heddle run: %.*s is not a variable of heddle and is ignored; %s%s%s\n", (int)length,
+                *entry, misspelt ? "did you mean " : "heddle(1) lists those that are",
+                misspelt ? meant.found : "", misspelt ? "?" : "");
     }
 }
 
@@ -91,7 +93,8 @@ static int unknown_option(const char* word) {
     for (size_t i = 0; i < kOptionCount; ++i) look_at(&meant, kOptions[i].flag);
     look_at(&meant, "--require");
     look_at(&meant, "--help");
-    if (meant.distance > kMisspelt) return usage("unknown option %s", word);
+    if (!heddle_is_misspelling(meant.length - strspn(word, "-"), meant.distance))
+        return usage("unknown option %s", word);
     char detail[160];
     snprintf(detail, sizeof detail, "unknown option %.60s (did you mean %s?)", word, meant.found);
     return usage("%s", detail);
