@@ -32,6 +32,11 @@ class OnEachEngine : public testing::TestWithParam<const char*> {
     }
 };
 
+class ARuntimeOnEachEngine : public OnEachEngine {
+  protected:
+    Runtime runtime_{options()};
+};
+
 inline auto engines() {
     return testing::Values("native", "openmp", "openmp-libomp", "tbb");
 }

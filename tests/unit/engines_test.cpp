@@ -1,12 +1,10 @@
 // What every engine does alike, beyond what task_test.cpp asks of single tasks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <sched.h>
 
 #include <array>
 #include <chrono>
-#include <filesystem>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -17,6 +15,7 @@
 #include "heddle/machine.hpp"
 #include "heddle/pause.hpp"
 #include "support/engines.hpp"
+#include "support/left_behind.hpp"
 #include "support/sanitized.hpp"
 #include "support/seeds.hpp"
 #include "topology/thread_affinity.hpp"
@@ -26,10 +25,6 @@ namespace {
 
 class EngineTest : public test::OnEachEngine {};
 INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, test::engines(), test::engine_name);
-
-size_t entries_of(const char* folder) {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-}
 
 /// A program of tasks over a few data, drawn from a seed; and what it leaves behind.
 class RandomProgram {
@@ -263,19 +258,7 @@ TEST_P(EngineTest, StartsAndStopsAThousandTimesWithoutATrace) {
         sequence.wait();
         ASSERT_EQ(x.get(), 16);
     };
-    for (int i = 0; i < 50; ++i) once();
-    const size_t threads = entries_of("/proc/self/task"), descriptors = entries_of("/proc/self/fd");
-    const size_t bytes = mallinfo2().uordblks;
-    for (int i = 0; i < (test::kSanitized ? 50 : 1'000); ++i) once();
-    // Threads that have done all they had to may still be on their way out.
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < patience)
-        std::this_thread::yield();
-    EXPECT_LE(entries_of("/proc/self/task"), threads);
-    EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
-    if (!test::kSanitized) {
-        EXPECT_LE(mallinfo2().uordblks, bytes + 64 * 1024);
-    }
+    test::expect_nothing_left_behind(once, test::kSanitized ? 50 : 1'000);
 }
 
 TEST(EnginesTest, AreSwitchedWhileOthersInsert) {

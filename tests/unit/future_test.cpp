@@ -17,10 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class FutureTest : public test::OnEachEngine {
-  protected:
-    Runtime runtime_{options()};
-};
+class FutureTest : public test::ARuntimeOnEachEngine {};
 INSTANTIATE_TEST_SUITE_P(Engines, FutureTest, test::engines(), test::engine_name);
 
 TEST_P(FutureTest, GivesWhatTheTaskReturns) {

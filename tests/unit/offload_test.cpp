@@ -2,11 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <random>
 #include <thread>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "heddle/pause.hpp"
 #include "support/engines.hpp"
 #include "support/kernels.hpp"
+#include "support/left_behind.hpp"
 #include "support/sanitized.hpp"
 
 namespace heddle {
@@ -275,9 +274,6 @@ TEST_P(OffloadTest, SetsThatCannotBeAreRefused) {
 }
 
 TEST_P(OffloadTest, StartsAndStopsManyTimesWithoutATrace) {
-    const auto entries_of = [](const char* folder) {
-        return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-    };
     const auto once = [&] {
         Offload offload(engine());
         std::atomic<int> ran{0};
@@ -285,18 +281,7 @@ TEST_P(OffloadTest, StartsAndStopsManyTimesWithoutATrace) {
         offload.wait();
         ASSERT_EQ(ran, 8);
     };
-    for (int i = 0; i < 50; ++i) once();
-    const size_t threads = entries_of("/proc/self/task"), descriptors = entries_of("/proc/self/fd");
-    const size_t bytes = mallinfo2().uordblks;
-    for (int i = 0; i < (test::kSanitized ? 30 : 250); ++i) once();
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < patience)
-        std::this_thread::yield();
-    EXPECT_LE(entries_of("/proc/self/task"), threads);
-    EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
-    if (!test::kSanitized) {
-        EXPECT_LE(mallinfo2().uordblks, bytes + 64 * 1024);
-    }
+    test::expect_nothing_left_behind(once, test::kSanitized ? 30 : 250);
 }
 
 TEST(OffloadErrorsTest, EnginesThatAreNotAreSaidSo) {

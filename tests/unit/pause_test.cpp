@@ -27,6 +27,26 @@ RuntimeOptions with_workers(int workers) {
     return options;
 }
 
+/// Tasks that are paused before the last one lets them go on.
+void expect_all_wait_at_once(Runtime& runtime, size_t tasks) {
+    std::vector<BlockCondition> conditions(tasks);
+    std::atomic<size_t> begun{0}, ended{0};
+    Sequence sequence(runtime);
+    for (BlockCondition& condition : conditions)
+        sequence.insert([&] {
+            ++begun;
+            condition.block();
+            ++ended;
+        });
+    // Comes to run only when all others are paused, with one worker.
+    sequence.insert({.priority = -1}, [&] {
+        for (BlockCondition& condition : conditions) condition.signal();
+    });
+    sequence.wait();
+    EXPECT_EQ(begun, tasks);
+    EXPECT_EQ(ended, tasks);
+}
+
 class PauseTest : public testing::TestWithParam<int> {
   protected:
     Runtime runtime_{with_workers(GetParam())};
@@ -47,23 +67,7 @@ TEST_P(PauseTest, AThreadOutsideOfTasksSleeps) {
 }
 
 TEST_P(PauseTest, APausedTaskLeavesItsWorkerToOthers) {
-    const size_t tasks = test::kSanitized ? 500 : 10'000;
-    std::vector<BlockCondition> conditions(tasks);
-    std::atomic<size_t> begun{0}, ended{0};
-    Sequence sequence(runtime_);
-    for (BlockCondition& condition : conditions)
-        sequence.insert([&] {
-            ++begun;
-            condition.block();
-            ++ended;
-        });
-    // Comes to run only when all others are paused, with one worker.
-    sequence.insert({.priority = -1}, [&] {
-        for (BlockCondition& condition : conditions) condition.signal();
-    });
-    sequence.wait();
-    EXPECT_EQ(begun, tasks);
-    EXPECT_EQ(ended, tasks);
+    expect_all_wait_at_once(runtime_, test::kSanitized ? 500 : 10'000);
 }
 
 TEST_P(PauseTest, ATaskGoesOnWithItsExceptionsAndItsData) {
@@ -218,23 +222,8 @@ INSTANTIATE_TEST_SUITE_P(Engines, WaitingOnEachEngine, test::engines(), test::en
 /// elsewhere.
 TEST_P(WaitingOnEachEngine, ManyTasksWaitAtOnce) {
     const size_t most = engine_.name == "native" ? 10'000 : (engine_.name == "tbb" ? 2'000 : 12);
-    const size_t tasks = test::kSanitized ? std::min<size_t>(most, 500) : most;
     Runtime runtime(options(1));
-    std::vector<BlockCondition> conditions(tasks);
-    std::atomic<size_t> begun{0}, ended{0};
-    Sequence sequence(runtime);
-    for (BlockCondition& condition : conditions)
-        sequence.insert([&] {
-            ++begun;
-            condition.block();
-            ++ended;
-        });
-    sequence.insert({.priority = -1}, [&] {
-        for (BlockCondition& condition : conditions) condition.signal();
-    });
-    sequence.wait();
-    EXPECT_EQ(begun, tasks);
-    EXPECT_EQ(ended, tasks);
+    expect_all_wait_at_once(runtime, test::kSanitized ? std::min<size_t>(most, 500) : most);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, PauseTest, testing::Values(1, 2));

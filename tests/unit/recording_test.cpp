@@ -20,10 +20,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class RecordingTest : public test::OnEachEngine {
-  protected:
-    Runtime runtime_{options()};
-};
+class RecordingTest : public test::ARuntimeOnEachEngine {};
 INSTANTIATE_TEST_SUITE_P(Engines, RecordingTest, test::engines(), test::engine_name);
 
 TEST_P(RecordingTest, NothingRunsBeforeAReplayAndAllWithEach) {

@@ -16,9 +16,8 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class SharingTest : public test::OnEachEngine {
+class SharingTest : public test::ARuntimeOnEachEngine {
   protected:
-    Runtime runtime_{options()};
     /// Engines with a graph of their own run tasks that commute in the order of insertion.
     [[nodiscard]] bool any_order() const { return engine_.name == "native" || engine_.name == "tbb"; }
 };

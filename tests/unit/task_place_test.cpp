@@ -19,9 +19,8 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class TaskPlaceTest : public test::OnEachEngine {
+class TaskPlaceTest : public test::ARuntimeOnEachEngine {
   protected:
-    Runtime runtime_{options()};
     const CpuSet all_ = runtime_.cpus();
     /// Counts itself in where it is not on `cpus` alone.
     auto strays(const CpuSet& cpus) {

@@ -15,10 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class TaskTest : public test::OnEachEngine {
-  protected:
-    Runtime runtime_{options()};
-};
+class TaskTest : public test::ARuntimeOnEachEngine {};
 
 INSTANTIATE_TEST_SUITE_P(Engines, TaskTest, test::engines(), test::engine_name);
 

@@ -1,6 +1,5 @@
 #include "cores/worker_pool.hpp"
 
-#include <dirent.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -13,6 +12,8 @@
 #include "cores/component_cpus.hpp"
 #include "cores/fixed_cpus.hpp"
 #include "heddle/error.hpp"
+#include "support/left_behind.hpp"
+#include "support/wait_until.hpp"
 #include "topology/thread_affinity.hpp"
 
 using namespace heddle;
@@ -23,20 +24,7 @@ namespace {
 /// Waits until it holds; the tests wait for what must come, never for a time in which something may come.
 template <class Predicate>
 [[nodiscard]] bool eventually(Predicate holds) {
-    const auto limit = std::chrono::steady_clock::now() + 20s;
-    while (!holds()) {
-        if (std::chrono::steady_clock::now() > limit) return false;
-        std::this_thread::sleep_for(200us);
-    }
-    return true;
-}
-
-int entries_of(const char* folder) {
-    int count = 0;
-    DIR* dir = opendir(folder);
-    while (readdir(dir) != nullptr) ++count;
-    closedir(dir);
-    return count;
+    return test::becomes_true(holds, 20s);
 }
 
 /// One queue of functions for all workers.
@@ -331,8 +319,8 @@ TEST(WorkerPool, AWorkerCannotStopItsOwnPool) {
 }
 
 TEST(WorkerPool, AThousandStartsAndStopsLeaveNothing) {
-    const int threads = entries_of("/proc/self/task");
-    const int descriptors = entries_of("/proc/self/fd");
+    const size_t threads = test::entries_of("/proc/self/task");
+    const size_t descriptors = test::entries_of("/proc/self/fd");
     for (int round = 0; round < 1000; ++round) {
         Queue queue;
         queue.push([](Worker&) {});
@@ -342,8 +330,8 @@ TEST(WorkerPool, AThousandStartsAndStopsLeaveNothing) {
         EXPECT_TRUE(eventually([&] { return queue.done == 1; }));
     }
     // A thread that was joined may be listed for a moment longer.
-    EXPECT_TRUE(eventually([&] { return entries_of("/proc/self/task") == threads; }));
-    EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+    EXPECT_TRUE(eventually([&] { return test::entries_of("/proc/self/task") == threads; }));
+    EXPECT_EQ(test::entries_of("/proc/self/fd"), descriptors);
 }
 
 TEST(WorkerPool, PoolsOfOneProcessLendToEachOther) {
