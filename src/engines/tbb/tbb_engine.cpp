@@ -4,7 +4,6 @@
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/version.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -80,9 +79,7 @@ TbbEngine::TbbEngine(const EngineOptions& options)
       id_(++last_id),
       seats_(options),
       // Of the threads that oneTBB thinks right one is the program's own, which in ours is not.
-      threads_(tbb::global_control::max_allowed_parallelism,
-               std::max(static_cast<size_t>(options.workers) + 1,
-                        tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+      threads_(static_cast<size_t>(options.workers) + 1),
       arena_(options.workers, 0),
       observer_(*this, arena_) {
     observer_.observe(true);

@@ -9,8 +9,6 @@
 // something is in it, all that becomes ready goes there.
 #pragma once
 
-#define TBB_PREVIEW_GLOBAL_CONTROL 1
-#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_group.h>
 #include <oneapi/tbb/task_scheduler_observer.h>
@@ -21,6 +19,7 @@
 #include "base/clock.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "engines/seats/seats.hpp"
+#include "engines/tbb/allowed_threads.hpp"
 #include "tasks/event_count.hpp"
 #include "tasks/ready_queue.hpp"
 
@@ -86,7 +85,7 @@ class TbbEngine final : public Engine {
     int inside_ = 0;    // threads in the arena
     std::condition_variable left_;
 
-    tbb::global_control threads_;
+    AllowedThreads threads_;
     tbb::task_group group_;
     tbb::task_arena arena_;
     Observer observer_;

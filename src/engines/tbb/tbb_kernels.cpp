@@ -6,6 +6,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "engines/tbb/allowed_threads.hpp"
+
 namespace heddle {
 namespace {
 
@@ -46,6 +48,7 @@ class Comings final : public tbb::task_scheduler_observer {
 };
 
 void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argument) {
+    const AllowedThreads threads(static_cast<size_t>(width));
     tbb::task_arena arena(width, 1);
     arena.initialize();
     const Comings comings(arena, crew);

@@ -1,0 +1,63 @@
+#include "engines/tbb/allowed_threads.hpp"
+
+#include <oneapi/tbb/global_control.h>
+
+#include <memory>
+#include <mutex>
+#include <set>
+
+namespace heddle {
+namespace {
+
+using Control = tbb::global_control;
+
+/// Of the process.
+struct Limit {
+    std::mutex mutex;
+    std::multiset<size_t> needed;
+    std::unique_ptr<Control> control;
+    size_t set = 0;      // by the control
+    size_t without = 0;  // what oneTBB allows where there is none
+
+    void adjust() {
+        if (control == nullptr) without = Control::active_value(Control::max_allowed_parallelism);
+        const size_t most = needed.empty() ? 0 : *needed.rbegin();
+        if (most <= without) return control.reset();
+        if (control != nullptr && most == set) return;
+        // The new one is there before the old one goes: threads that stay are not sent away in between.
+        control = std::make_unique<Control>(Control::max_allowed_parallelism, most);
+        set = most;
+    }
+};
+
+Limit& limit() {
+    static Limit& of_process = *new Limit;  // engines may end after what is destroyed at exit
+    return of_process;
+}
+
+}  // namespace
+
+AllowedThreads::AllowedThreads(size_t needed) : needed_(needed) {
+    Limit& all = limit();
+    const std::lock_guard guard(all.mutex);
+    const auto mine = all.needed.insert(needed);
+    try {
+        all.adjust();
+    } catch (...) {
+        all.needed.erase(mine);
+        throw;
+    }
+}
+
+AllowedThreads::~AllowedThreads() {
+    Limit& all = limit();
+    const std::lock_guard guard(all.mutex);
+    all.needed.erase(all.needed.find(needed_));
+    try {
+        all.adjust();
+    } catch (...) {
+        // There is no memory for a lower limit: the one that is there allows more than is needed.
+    }
+}
+
+}  // namespace heddle

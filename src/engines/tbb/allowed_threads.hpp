@@ -1,0 +1,24 @@
+// AllowedThreads: while one lives, oneTBB may have so many threads, the one that waits for them included.
+//
+// oneTBB counts the CPUs of the machine it runs on, which may have fewer than the one that is described, and
+// takes the least of all limits that are set. So there is one for all engines and kernels of the process, the
+// most that any of them needs, and none where oneTBB allows as many anyway. A limit of the program's own
+// holds. Any thread.
+#pragma once
+
+#include <cstddef>
+
+namespace heddle {
+
+class AllowedThreads {
+  public:
+    explicit AllowedThreads(size_t needed);
+    ~AllowedThreads();
+    AllowedThreads(const AllowedThreads&) = delete;
+    AllowedThreads& operator=(const AllowedThreads&) = delete;
+
+  private:
+    const size_t needed_;
+};
+
+}  // namespace heddle
