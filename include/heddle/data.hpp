@@ -1,10 +1,14 @@
 // Data: memory that tasks name in their arguments, and by which they are ordered.
 //
 // A Scalar, Vector, Matrix or TileMatrix belongs to one Runtime and is either memory of the caller's, which
-// must outlive it, or memory of its own. Tasks get views of it (T&, std::span, MatrixView); the program
-// itself reads it after wait(), or after the Sequence's. Destroying it waits for the tasks that use it.
-// Matrices are column-major with a leading dimension, as in BLAS. Any thread may use it; moving and
-// destruction are for one. T is trivially copyable, so that engines may copy it to other memory.
+// must outlive it, or memory of its own, zeroed. Tasks get views of it (T&, std::span, MatrixView); the
+// program itself reads it after wait(), or after the Sequence's, and until it inserts the next task that
+// writes it. Destroying it waits for the tasks that use it. Matrices are column-major with a leading
+// dimension, as in BLAS. T is trivially copyable, so that engines may copy it to other memory.
+//
+// Constructors throw kInvalidArgument for a size of zero or a leading dimension shorter than a column, and
+// kLimit where memory is short. Any thread may use data; moving and destruction are for one. Nothing outlives
+// the process; after fork(2) a child must not use its parent's.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +79,8 @@ class Data {
     /// Until no task that was inserted so far uses it. Throws kInvalidArgument after release(), or in a task
     /// that uses it itself. Errors of tasks are the sequences' to tell.
     void wait() const { handle_.wait(); }
-    /// Ends it before its time: waits, and frees what is its own. Tasks cannot name it any more.
+    /// Ends it before its time: waits, and frees what is its own. Tasks cannot name it any more. Throws as
+    /// wait().
     void release() { handle_.release(); }
 
     /// For engines and argument kinds.
@@ -110,6 +115,7 @@ class Scalar : public Data {
         return see(view());
     }
 
+    /// For argument kinds, as in all kinds of data: what tasks get of them.
     static T& see(const detail::DataView& view) { return *static_cast<T*>(view.address); }
 
   private:
@@ -193,9 +199,10 @@ class TileMatrix {
     /// Of tiles.
     [[nodiscard]] size_t tile_rows() const { return count(rows_); }
     [[nodiscard]] size_t tile_columns() const { return count(columns_); }
+    /// In row i and column j of tiles, which must be one: it is not checked.
     [[nodiscard]] Matrix<T>& tile(size_t i, size_t j) { return tiles_[i + j * tile_rows()]; }
     [[nodiscard]] const Matrix<T>& tile(size_t i, size_t j) const { return tiles_[i + j * tile_rows()]; }
-    /// Until no task that was inserted so far uses a tile.
+    /// Until no task that was inserted so far uses a tile. Throws as Data::wait().
     void wait() const {
         for (const Matrix<T>& tile : tiles_) tile.wait();
     }

@@ -77,8 +77,8 @@ class Future {
     [[nodiscard]] bool ready() const { return state().settled(); }
     /// Until the task has ended. Throws kInvalidArgument in that very task, and where valid() is false.
     void wait() const { state().wait(); }
-    /// Waits for the result; it stays, for others, too. Throws what the task has thrown, or what it was
-    /// cancelled for.
+    /// Waits for the result, which stays as long as a copy of this does. Throws what the task has thrown, or
+    /// what it was cancelled for, and as wait().
     std::conditional_t<std::is_void_v<T>, void, std::add_lvalue_reference_t<const T>> get() const {
         detail::FutureValue<T>& it = state();
         it.wait();
@@ -141,6 +141,7 @@ void Future<T>::refuse_empty() {
 }
 
 /// The result of an earlier task. The function gets const T&. Where that task failed this one is cancelled.
+/// Throws kInvalidArgument, as after(), where valid() is false.
 template <class T>
 [[nodiscard]] auto in(const Future<T>& future) {
     static_assert(!std::is_void_v<T>, "a Future<void> has no value: name it with after()");

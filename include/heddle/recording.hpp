@@ -37,9 +37,8 @@ class HEDDLE_API Recording {
 
     /// As Sequence::insert(), and the task is kept. Throws what that throws, and kInvalidArgument once there
     /// was a replay.
-    template <class Function, class... Arguments>
-    requires(!std::is_same_v<std::decay_t<Function>, TaskOptions>) void insert(Function&& function,
-                                                                               Arguments... arguments) {
+    template <detail::TaskFunction Function, class... Arguments>
+    void insert(Function&& function, Arguments... arguments) {
         insert_with(nullptr, std::forward<Function>(function), std::move(arguments)...);
     }
     template <class Function, class... Arguments>

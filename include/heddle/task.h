@@ -65,17 +65,19 @@ typedef struct {
  * valid until the thread calls it again. */
 HEDDLE_TASK_API size_t heddle_engines(heddle_engine_t* engines, size_t room);
 
-/** `engine`: NULL for "native", else as heddle_engines() says, in any case. `cpus`: NULL for all that the
- * process may use. `workers`: tasks at once, at most; 0 for as many as CPUs. */
+/** `engine`: NULL for "native", else as heddle_engines() says; upper and lower case are the same. `cpus`:
+ * NULL for all that the process may use. `workers`: tasks at once, at most; 0 for as many as CPUs. */
 HEDDLE_TASK_API heddle_runtime_t* heddle_runtime_create(const char* engine, const cpu_set_t* cpus,
                                                         int workers);
-/** Waits for its tasks. Refused while sequences or data of it are left. */
+/** Waits for its tasks. INVALID while sequences or data of it are left. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_destroy(heddle_runtime_t* runtime);
 /** The engine's name, valid until the thread calls it again. */
 HEDDLE_TASK_API const char* heddle_runtime_engine(heddle_runtime_t* runtime);
-/** Until all tasks so far have ended. What failed is for heddle_sequence_wait() to tell. */
+/** Until all tasks so far have ended. What failed is for heddle_sequence_wait() to tell. INVALID in a task of
+ * this runtime. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_wait(heddle_runtime_t* runtime);
-/** Waits for all tasks and goes on with another engine; data stay. Where it fails the old one goes on. */
+/** Waits for all tasks and goes on with another engine; data stay. Where it fails the old one goes on.
+ * INVALID in a task. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_switch_engine(heddle_runtime_t* runtime, const char* engine);
 
 /* Data: memory of the caller's, which must outlive them, or with NULL memory of their own, zeroed. */
@@ -108,6 +110,7 @@ HEDDLE_TASK_API heddle_data_t* heddle_tile(heddle_tiles_t* tiles, size_t i, size
 HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_count(heddle_tiles_t* tiles, size_t* rows, size_t* columns);
 /** Until no task that was inserted so far uses a tile. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_wait(heddle_tiles_t* tiles);
+/** Waits for the tasks that use a tile. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_destroy(heddle_tiles_t* tiles);
 
 /* Tasks. */
@@ -181,7 +184,8 @@ typedef struct {
 
 HEDDLE_TASK_API heddle_sequence_t* heddle_sequence_create(heddle_runtime_t* runtime);
 /** A task that calls `function`. The arguments are copied; `options` may be NULL. May run other tasks
- * meanwhile, where many wait. */
+ * meanwhile, where many wait. INVALID for data of another runtime, CPUs that are not the runtime's, or an
+ * argument that is none; LIMIT where memory is short: nothing is inserted then. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_insert(heddle_sequence_t* sequence, heddle_function_t function,
                                                 const heddle_argument_t* arguments, size_t count,
                                                 const heddle_task_options_t* options);
@@ -209,8 +213,11 @@ HEDDLE_TASK_API int heddle_task_fail(heddle_task_t* task, int result, const char
 HEDDLE_TASK_API heddle_condition_t* heddle_condition_create(void);
 /** Nobody may be blocked on it. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_condition_destroy(heddle_condition_t* condition);
-/** Returns when it has been signalled, before or meanwhile. */
+/** Returns when it has been signalled, before or meanwhile. INVALID where another task is blocked on it,
+ * LIMIT where there is no memory for another stack. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_condition_block(heddle_condition_t* condition);
+/** Returns at once; what is blocked will go on. INVALID where it was signalled already and nobody has blocked
+ * since. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_condition_signal(heddle_condition_t* condition);
 
 /** Called again and again by workers that have nothing else to do, until it returns true. Must not block. */

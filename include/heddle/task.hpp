@@ -11,9 +11,8 @@
 // follows all earlier ones that use it, one that reads follows the last that wrote. This holds across all
 // sequences of a runtime; a sequence is what one waits for, and where errors arrive. Tasks that only add
 // something to data may leave their order open: commute() (any order, one at a time) and redux() (at once,
-// each on a copy that is combined with the others' later). Tasks that a task
-// inserts, into a Sequence of its own, are ordered among themselves: data of their parent's are theirs to
-// use.
+// each on a copy that is combined with the others' later). Tasks that a task inserts, into a Sequence of its
+// own, are ordered among themselves: data of their parent's are theirs to use.
 //
 // An exception out of a task is rethrown by wait() of its sequence. Tasks that would have read what it should
 // have written do not run, and so on from them; their sequences' waits throw the same. Others go on. wait()
@@ -48,15 +47,15 @@ struct RuntimeOptions {
     std::string engine = "native";
     /// Tasks run on these alone. Empty: on all that the process may use.
     CpuSet cpus;
-    /// At most so many run at once, the thread that waits included. 0: as many as CPUs.
+    /// At most so many run at once, the thread that waits included. 0: as many as CPUs, and never more.
     int workers = 0;
 };
 
 struct EngineInfo {
-    std::string name;
+    std::string name;  ///< for RuntimeOptions::engine
     bool available;
-    std::string version;
-    std::string reason;  ///< why it is not available, and how to get it
+    std::string version;  ///< of its runtime's library; empty where that is missing
+    std::string reason;   ///< why it is not available, and how to get it
 };
 
 namespace detail {
@@ -67,34 +66,43 @@ struct SequenceState;
 /// Tasks and data belong to one. Several may live at once.
 class HEDDLE_API Runtime {
   public:
-    /// Throws kInvalidArgument for an unknown engine or CPUs that the process may not use, kUnavailable for
-    /// an engine whose library is missing: the message says how to get it.
+    /// Throws kInvalidArgument for an unknown engine, CPUs that the process may not use, or fewer than 0
+    /// workers; kUnavailable for an engine whose library is missing: the message says how to get it; kLimit
+    /// and kSystem where there can be no threads.
     explicit Runtime(RuntimeOptions options = {});
+    /// For the library's own layers.
     explicit Runtime(std::unique_ptr<detail::RuntimeState> state);
+    /// Waits for all tasks. Not in one of them.
     ~Runtime();
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
+    /// Its name.
     [[nodiscard]] std::string engine() const;
+    /// Those that tasks may run on.
     [[nodiscard]] CpuSet cpus() const;
     /// Waits for all tasks and goes on with another engine; data stay. Tasks that other threads insert
     /// meanwhile wait for it. Throws as the constructor, and then goes on with the old one; kInvalidArgument
-    /// in a task of this runtime.
+    /// in a task.
     void switch_engine(std::string_view engine);
-    /// Until all tasks that were inserted so far have ended. Errors stay with their sequences.
+    /// Until all tasks that were inserted so far have ended. Errors stay with their sequences. Throws
+    /// kInvalidArgument in a task of this runtime, which would wait for itself.
     void wait();
 
     /// All that this build and machine know.
     [[nodiscard]] static std::vector<EngineInfo> engines();
 
+    /// For the library's own layers, as Sequence::state().
     [[nodiscard]] detail::RuntimeState& state() const { return *state_; }
 
   private:
     std::unique_ptr<detail::RuntimeState> state_;
 };
 
+/// Tasks that are waited for together, and whose errors are told together. Must not outlive its runtime.
 class HEDDLE_API Sequence {
   public:
+    /// Made in a task of the runtime, it is for children of that one.
     explicit Sequence(Runtime& runtime);
     /// Waits.
     ~Sequence();
@@ -107,9 +115,8 @@ class HEDDLE_API Sequence {
     /// is inserted then. May run other tasks meanwhile, where more than 2,048 of this sequence wait: a task
     /// that waits for what its inserter does later does so by a BlockCondition (heddle/pause.hpp), which
     /// holds nobody up.
-    template <class Function, class... Arguments>
-    requires(!std::is_same_v<std::decay_t<Function>, TaskOptions>) void insert(Function&& function,
-                                                                               Arguments... arguments) {
+    template <detail::TaskFunction Function, class... Arguments>
+    void insert(Function&& function, Arguments... arguments) {
         insert_with(nullptr, std::forward<Function>(function), std::move(arguments)...);
     }
     template <class Function, class... Arguments>
@@ -118,9 +125,8 @@ class HEDDLE_API Sequence {
     }
 
     /// The same with a Future of what the function returns, or throws; the latter is rethrown by wait(), too.
-    template <class Function, class... Arguments>
-    requires(!std::is_same_v<std::decay_t<Function>, TaskOptions>)
-        [[nodiscard]] auto async(Function&& function, Arguments... arguments) {
+    template <detail::TaskFunction Function, class... Arguments>
+    [[nodiscard]] auto async(Function&& function, Arguments... arguments) {
         return async_with(nullptr, std::forward<Function>(function), std::move(arguments)...);
     }
     template <class Function, class... Arguments>

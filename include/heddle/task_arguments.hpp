@@ -94,31 +94,24 @@ struct ScratchArgument {
 };
 
 template <class A>
-inline constexpr bool kIsArgument = false;
-template <class D, AccessMode M>
-inline constexpr bool kIsArgument<DataArgument<D, M>> = true;
-template <class D, class Combine>
-inline constexpr bool kIsArgument<ReduxArgument<D, Combine>> = true;
+inline constexpr bool kIsFuture = false;
 template <class T, bool Gives>
-inline constexpr bool kIsArgument<FutureArgument<T, Gives>> = true;
-template <class T>
-inline constexpr bool kIsArgument<ValueArgument<T>> = true;
-template <class T>
-inline constexpr bool kIsArgument<ScratchArgument<T>> = true;
+inline constexpr bool kIsFuture<FutureArgument<T, Gives>> = true;
 
+/// It names data, by which the task is ordered.
 template <class A>
-inline constexpr bool kIsData = false;
+inline constexpr bool kIsData = kIsFuture<A>;
 template <class D, AccessMode M>
 inline constexpr bool kIsData<DataArgument<D, M>> = true;
 template <class D, class Combine>
 inline constexpr bool kIsData<ReduxArgument<D, Combine>> = true;
-template <class T, bool Gives>
-inline constexpr bool kIsData<FutureArgument<T, Gives>> = true;
 
 template <class A>
-inline constexpr bool kIsFuture = false;
-template <class T, bool Gives>
-inline constexpr bool kIsFuture<FutureArgument<T, Gives>> = true;
+inline constexpr bool kIsArgument = kIsData<A>;
+template <class T>
+inline constexpr bool kIsArgument<ValueArgument<T>> = true;
+template <class T>
+inline constexpr bool kIsArgument<ScratchArgument<T>> = true;
 
 /// Does the function get something for it?
 template <class A>

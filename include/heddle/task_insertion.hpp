@@ -54,6 +54,10 @@ struct TaskOptions {
 
 namespace detail {
 
+/// What is given for a task's function: with TaskOptions before it another overload is meant.
+template <class Function>
+concept TaskFunction = !std::is_same_v<std::decay_t<Function>, TaskOptions>;
+
 struct RecordingState;
 struct SequenceState;
 

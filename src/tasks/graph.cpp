@@ -165,10 +165,7 @@ Task* Graph::finish(Task& task) noexcept {
     while (edge != nullptr) {
         Task& next = *edge->to;
         edge = edge->next;  // before the decrement: the edge may lie in that task, which may then run and end
-        // One: all others have ended, or whoever adds the task has seen that they had; nobody else counts it.
-        if (next.waits_for.load(std::memory_order_acquire) != 1 &&
-            next.waits_for.fetch_sub(1, std::memory_order_acq_rel) != 1)
-            continue;
+        if (!next.predecessor_ended()) continue;
         next.next = ready;
         ready = &next;
     }

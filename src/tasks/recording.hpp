@@ -35,10 +35,7 @@ struct RecordingState {
         Task* ready = nullptr;
         for (; *link != 0; ++link) {
             Task& next = *reinterpret_cast<Task*>(*link);
-            // One: all others have ended; nobody else counts it down.
-            if (next.waits_for.load(std::memory_order_acquire) != 1 &&
-                next.waits_for.fetch_sub(1, std::memory_order_acq_rel) != 1)
-                continue;
+            if (!next.predecessor_ended()) continue;
             next.next = ready;
             ready = &next;
         }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "heddle/error.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {
@@ -25,6 +26,11 @@ void Runtime::switch_engine(std::string_view engine) {
 }
 
 void Runtime::wait() {
+    if (state_->is_in_task())
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "a task cannot wait for its runtime: it would wait for itself. Give what it is to wait for "
+            "a sequence of its own");
     state_->wait_all();
 }
 

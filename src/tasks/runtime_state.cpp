@@ -34,12 +34,6 @@ int workers_for(int wanted, const CpuSet& cpus) {
     return wanted == 0 ? cpus.count() : std::min(wanted, cpus.count());
 }
 
-bool in_task_of(const RuntimeState& runtime) {
-    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
-        if (frame->runtime == &runtime) return true;
-    return false;
-}
-
 }  // namespace
 
 /// The calling thread uses the engine; a switch waits for it, or it for a switch that has begun. Not for
@@ -47,7 +41,7 @@ bool in_task_of(const RuntimeState& runtime) {
 class RuntimeState::InEngine {
   public:
     InEngine(RuntimeState& runtime, Lane& lane) {
-        if (lane.in_engine.load(std::memory_order_relaxed) || in_task_of(runtime)) return;
+        if (lane.in_engine.load(std::memory_order_relaxed) || runtime.is_in_task()) return;
         while (true) {
             lane.in_engine.store(true, std::memory_order_relaxed);
             light_fence();
@@ -370,6 +364,12 @@ void RuntimeState::wait_until(const std::function<bool()>& reached) {
         const TracedWait traced(log, factory->name);
         engine->wait_until(own, reached);
     });
+}
+
+bool RuntimeState::is_in_task() const noexcept {
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+        if (frame->runtime == this) return true;
+    return false;
 }
 
 void RuntimeState::wait(SequenceState& sequence) {

@@ -76,6 +76,8 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] TaskFrame* frame() noexcept override { return current_frame(); }
     TaskFrame* swap_frame(TaskFrame* frame) noexcept override { return exchange_frame(frame); }
 
+    /// The calling thread is in a task of it.
+    [[nodiscard]] bool is_in_task() const noexcept;
     void wait(SequenceState& sequence);
     void wait_all();
     /// In a thread or in a task of an engine that cannot pause it. Whoever makes `reached` true tells the

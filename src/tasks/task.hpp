@@ -85,6 +85,12 @@ struct alignas(64) Task {
 
     [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
     [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }
+    /// True: it was the last. At one all others have ended, or whoever adds the task has seen that they had:
+    /// nobody else counts any more, and it is left at that.
+    [[nodiscard]] bool predecessor_ended() noexcept {
+        return waits_for.load(std::memory_order_acquire) == 1 ||
+               waits_for.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    }
     [[nodiscard]] Access* access(uint32_t index) { return reinterpret_cast<Access*>(this + 1) + index; }
     /// Where the closure of a task with so many accesses begins, from the end of this header.
     [[nodiscard]] static size_t closure_at(uint32_t accesses) {

@@ -155,6 +155,18 @@ TEST_P(TaskTest, ATaskThatWaitsForItselfIsAnError) {
     EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("uses itself")));
 }
 
+TEST_P(TaskTest, ATaskMayWaitForAnotherRuntimeButNotForItsOwn) {
+    Runtime other(options());
+    Sequence elsewhere(other), sequence(runtime_);
+    std::atomic<bool> ended{false};
+    elsewhere.insert([&] { ended = true; });
+    sequence.insert([&] {
+        other.wait();
+        if (ended) runtime_.wait();
+    });
+    EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("wait for its runtime")));
+}
+
 TEST_P(TaskTest, DataOfAnotherRuntimeAreRefused) {
     Runtime other;
     Scalar<int> x(other);

@@ -2,8 +2,8 @@
  *
  * Its function names (lend, acquire, ...) are common words, so libheddle does not export them: they are
  * inline here, each on top of one heddle_drs_ function of heddle/drs.h, which tells what it does. What the
- * seed leaves open is settled as DESIGN.md says: drs_attach and drs_detach, the type of callbacks, and
- * DRS_NOUPDT. */
+ * seed leaves open is settled here: drs_attach and drs_detach, the type of callbacks, and DRS_NOUPDT, which
+ * says that there was nothing to do. */
 #ifndef HEDDLE_COMPAT_DRS_H
 #define HEDDLE_COMPAT_DRS_H
 

@@ -5,7 +5,7 @@
  * initialised several times is shut down as often. A kernel is confined to its CPUs, and may block, signal
  * and spawn (heddle/offload.h). The functions return nothing: one that could not do what it was asked for had
  * no effect, sets errno (EINVAL, ENOENT where a library is missing, EAGAIN, EDEADLK, EIO), and
- * heddle_task_error_message() tells more. */
+ * heddle_task_error_message() tells more. Any thread may call, kernels and tasks too. */
 #ifndef HEDDLE_COMPAT_TBRS_H
 #define HEDDLE_COMPAT_TBRS_H
 
@@ -31,6 +31,7 @@ typedef void* tbrs_block_cond_t;
 HEDDLE_TASK_API void tbrs_create_block_condition(tbrs_block_cond_t* cond);
 /** Returns when it has been signalled, before or meanwhile. `*cond` is NULL then. */
 HEDDLE_TASK_API void tbrs_block_current_task(tbrs_block_cond_t* cond);
+/** Returns at once; what is blocked will go on. */
 HEDDLE_TASK_API void tbrs_signal_block_condition(tbrs_block_cond_t* cond);
 /** The seed has this name too for the same (section 2.2.3). */
 static inline void tbrs_unblock_task(tbrs_block_cond_t* cond) {
