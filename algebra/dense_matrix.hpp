@@ -28,4 +28,9 @@ class DenseMatrix {
     std::vector<double> values_;
 };
 
+/// A vector as a matrix of one column.
+[[nodiscard]] inline MatrixView<const double> column(const std::vector<double>& x) {
+    return {x.data(), x.size(), 1, x.size()};
+}
+
 }  // namespace heddle::algebra

@@ -39,4 +39,13 @@ struct Eigenvalues {
                                                   MatrixView<const double> b,
                                                   const EigenOptions& options = {});
 
+struct LapackEigenvalues {
+    std::vector<double> values;  ///< in rising order
+    double seconds = 0;
+};
+
+/// What LAPACK's dsygvd finds on so many threads, to compare with: with the workspace that it asks for, so
+/// that its reduction is the blocked one. Throws kBadInput where it finds none, and as lapack().
+[[nodiscard]] LapackEigenvalues eigenvalues_by_lapack(DenseMatrix a, DenseMatrix b, int workers);
+
 }  // namespace heddle::algebra

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "algebra/blas_threads.hpp"
 #include "algebra/eigenvalues.hpp"
 #include "algebra/lapack.hpp"
 #include "algebra/matrix_market.hpp"
@@ -33,34 +30,6 @@ struct Options {
     bool json = false;
 };
 
-/// What LAPACK finds, with the workspace that it asks for.
-struct ByLapack {
-    std::vector<double> values;
-    double seconds = 0;
-};
-
-ByLapack by_lapack(DenseMatrix a, DenseMatrix b, int workers) {
-    const algebra::BlasThreads threads(workers);
-    const int type = 1, n = static_cast<int>(a.rows()), ask = -1;
-    ByLapack result{std::vector<double>(a.rows())};
-    double room = 0;
-    int iroom = 0, info = 0;
-    const auto call = [&](double* work, const int* size, int* iwork, const int* isize) {
-        algebra::lapack().dsygvd(&type, "N", "L", &n, a.view().data, &n, b.view().data, &n,
-                                 result.values.data(), work, size, iwork, isize, &info, 1, 1);
-    };
-    call(&room, &ask, &iroom, &ask);
-    std::vector<double> work(static_cast<size_t>(room));
-    std::vector<int> iwork(static_cast<size_t>(iroom));
-    const int size = static_cast<int>(work.size());
-    const auto start = std::chrono::steady_clock::now();
-    call(work.data(), &size, iwork.data(), &iroom);
-    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (info != 0)
-        throw Error(ErrorCode::kBadInput, fmt::format("LAPACK's dsygvd finds no eigenvalues: {}", info));
-    return result;
-}
-
 DenseMatrix read_square(const std::string& path) {
     DenseMatrix a = algebra::read_matrix_market_file(path);
     if (a.rows() != a.columns())
@@ -71,23 +40,19 @@ DenseMatrix read_square(const std::string& path) {
     return a;
 }
 
-/// The largest distance, as a part of the largest eigenvalue.
-double difference(const std::vector<double>& x, const std::vector<double>& y) {
-    double most = 0, largest = 0;
-    for (size_t i = 0; i < x.size(); ++i) {
-        most = std::max(most, std::abs(x[i] - y[i]));
-        largest = std::max(largest, std::abs(y[i]));
-    }
-    return most == 0 ? 0 : most / largest;
+/// Of the largest eigenvalue.
+double difference(const algebra::Eigenvalues& found, const algebra::LapackEigenvalues& lapack) {
+    return algebra::difference(algebra::column(lapack.values), algebra::column(found.values));
 }
 
 double whole(const algebra::EigenTimes& times) {
     return times.factor_s + times.standard_s + times.band_s + times.chase_s + times.tridiagonal_s;
 }
 
-void print(const Options& options, const algebra::Eigenvalues& found, const ByLapack& lapack) {
+void print(const Options& options, const algebra::Eigenvalues& found,
+           const algebra::LapackEigenvalues& lapack) {
     const algebra::EigenTimes& times = found.times;
-    const double apart = difference(found.values, lapack.values);
+    const double apart = difference(found, lapack);
     const std::string &tiles = options.engines.front(), &chase = options.engines.back();
     if (options.json) {
         const nlohmann::ordered_json all{{"a", options.a},
@@ -121,11 +86,9 @@ void print(const Options& options, const algebra::Eigenvalues& found, const ByLa
     fmt::print("difference from LAPACK, of the largest eigenvalue: {:.2g}\n", apart);
 }
 
-void write_values(const std::string& path, std::vector<double> values) {
+void write_values(const std::string& path, const std::vector<double>& values) {
     std::ofstream out(path, std::ios::binary);
-    if (out)
-        algebra::write_matrix_market(
-            out, MatrixView<const double>{values.data(), values.size(), 1, values.size()});
+    if (out) algebra::write_matrix_market(out, algebra::column(values));
     out.close();
     if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
 }
@@ -157,10 +120,10 @@ void eigen(const Options& options) {
         if (error.code() == ErrorCode::kInvalidArgument) throw UsageError(error.what());
         throw Error(error.code(), fmt::format("{}: {}", options.b, error.what()));
     }
-    const ByLapack lapack = by_lapack(a, b, workers);
+    const algebra::LapackEigenvalues lapack = algebra::eigenvalues_by_lapack(a, b, workers);
     print(options, found, lapack);
     if (!options.out.empty()) write_values(options.out, found.values);
-    if (const double apart = difference(found.values, lapack.values); !(apart <= kLimit))
+    if (const double apart = difference(found, lapack); !(apart <= kLimit))
         throw Error(
             ErrorCode::kBadInput,
             fmt::format("the eigenvalues differ from LAPACK's by {:.3g}: B is too badly conditioned", apart));
