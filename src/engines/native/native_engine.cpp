@@ -24,9 +24,6 @@ constexpr int kHelp = 512;
 constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
 /// Of one worker; where several nap, each does so as many times longer.
 constexpr Nanoseconds kNap = std::chrono::microseconds(500);
-/// Between two calls of polling services.
-constexpr Nanoseconds kShortestPause = std::chrono::microseconds(5),
-                      kLongestPause = std::chrono::microseconds(200);
 
 WorkerPoolOptions pool_options(const EngineOptions& options) {
     WorkerPoolOptions result;
@@ -288,11 +285,10 @@ void NativeEngine::sleep(const std::function<bool()>& reached, Time until) {
 bool NativeEngine::poll(const std::function<bool()>& leave) {
     PollingServices& services = host_.polling_services();
     if (services.empty() || polling_.exchange(true)) return false;
-    Nanoseconds pause = kShortestPause;
+    PollingPause pause;
     while (!services.empty() && !has_tasks() && !leave()) {
-        if (services.poll()) pause = kShortestPause;
-        sleep(leave, SteadyClock().now() + pause);
-        pause = std::min(2 * pause, kLongestPause);
+        if (services.poll()) pause.restart();
+        sleep(leave, SteadyClock().now() + pause.take());
     }
     polling_.store(false);
     return has_tasks();
