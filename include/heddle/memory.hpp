@@ -1,0 +1,156 @@
+// The directory/cache: global memory in segments of several kinds, and coherent copies of parts of it in
+// caches (seed 001 section 4).
+//
+//     heddle::memory::Server server;
+//     heddle::memory::Client client(server);
+//     const auto segment = client.create_segment(1 << 20, {.kind = "shm"});
+//     const auto data = client.allocate(1000, segment);
+//     const auto cache = client.create_cache(4096);
+//     const auto own = client.allocate_local(1000, cache);
+//     std::memcpy(own.pointer(), values, 1000);
+//     client.put_and_release(own, {data, {0, 1000}});
+//     const auto copy = client.get_const({data, {0, 1000}}, cache);   // no transfer: it was put from here
+//
+// All functions may be called by any thread at any time; those that wait pause the task that calls them
+// (heddle/pause.hpp). They throw MemoryError, and Error where the docstring says so.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/export.hpp"
+#include "heddle/memory_types.hpp"
+
+namespace heddle::memory {
+
+class ServerState;
+class OperationState;
+
+/// What a segment is made of, and how much of it each rank has.
+struct SegmentDescription {
+    /// "shm": memory of the machine. "file": files in the folder that the option "path" names.
+    std::string kind = "shm";
+    std::map<std::string, std::string> options = {};
+};
+
+/// How an allocation is spread over the ranks: "equally_distributed", "prefix_filled", or a registered one.
+struct DataDescription {
+    std::string distribution = "equally_distributed";
+};
+
+/// Owns the segments and caches of one rank. It lives longer than its clients.
+class HEDDLE_API Server {
+  public:
+    /// One rank alone.
+    Server();
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    [[nodiscard]] Rank rank() const noexcept;
+    [[nodiscard]] Rank ranks() const noexcept;
+
+  private:
+    friend class Client;
+    std::unique_ptr<ServerState> state_;
+};
+
+/// The result of an operation that was begun by Client::execute. It may be dropped: the operation goes on,
+/// and what it gets is released with the client.
+class HEDDLE_API OperationFuture {
+  public:
+    OperationFuture() = default;
+
+    [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+    [[nodiscard]] bool is_ready() const;
+    /// Waits. Throws what the operation ended with. Once.
+    [[nodiscard]] OperationResult get();
+
+  private:
+    friend class Client;
+    explicit OperationFuture(std::shared_ptr<OperationState> state) : state_(std::move(state)) {}
+    std::shared_ptr<OperationState> state_;
+};
+
+/// Each operation that failed, by its place in the bunch.
+class HEDDLE_API BunchError : public Error {
+  public:
+    BunchError(std::vector<std::pair<size_t, std::exception_ptr>> errors, bool may_have_written);
+    [[nodiscard]] const std::vector<std::pair<size_t, std::exception_ptr>>& errors() const noexcept {
+        return errors_;
+    }
+    /// Puts of the bunch may have taken place.
+    [[nodiscard]] bool may_have_written() const noexcept { return may_have_written_; }
+
+  private:
+    std::vector<std::pair<size_t, std::exception_ptr>> errors_;
+    bool may_have_written_;
+};
+
+/// Somebody who uses the memory. What it holds is released when it goes.
+class HEDDLE_API Client {
+  public:
+    /// In the server's own process.
+    explicit Client(Server& server);
+    ~Client();
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    /// Of `size` bytes in all, equally distributed over the ranks. Throws Error: kInvalidArgument for an
+    /// unknown kind or option, kUnavailable for a kind that is not there, kSystem where there is no room.
+    [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description = {});
+    /// Throws Error kInvalidArgument where there are allocations in it.
+    void delete_segment(SegmentId segment);
+
+    /// The bytes are zero, or what an earlier allocation left there. Throws kSegmentFull.
+    [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const DataDescription& description = {});
+    /// An allocation that holds what is in `content`.
+    [[nodiscard]] DataId allocate_filled(std::span<const std::byte> content, SegmentId segment,
+                                         const DataDescription& description = {});
+    /// Nobody may be using it; copies that are held stay as they are.
+    void free(DataId data);
+
+    /// On this rank. Throws Error kSystem where the machine has not so much memory.
+    [[nodiscard]] CacheId create_cache(uint64_t size);
+    /// Throws Error kInvalidArgument where local ranges in it are held.
+    void delete_cache(CacheId cache);
+    [[nodiscard]] CacheStatistics statistics(CacheId cache) const;
+
+    /// Begins an operation.
+    [[nodiscard]] OperationFuture execute(const Operation& operation);
+    [[nodiscard]] std::vector<OperationFuture> execute(const std::vector<Operation>& operations);
+    /// Waits for the result.
+    OperationResult execute_sync(const Operation& operation);
+    /// In the order of the operations, all of which are begun at once. Throws the first error when all have
+    /// ended; what the others got is released then.
+    std::vector<OperationResult> execute_sync(const std::vector<Operation>& operations);
+    /// One of the two functions is called when all have ended, by this thread or one of the server's: it must
+    /// not wait for another operation, and must not throw. Where one fails, what the others got or allocated
+    /// is released first; puts stay.
+    void execute_bunch(const std::vector<Operation>& operations,
+                       std::function<void(std::vector<OperationResult>)> success,
+                       std::function<void(const BunchError&)> failure);
+
+    // The single operations, and waiting for them: see namespace op.
+    [[nodiscard]] MutableLocalRange allocate_local(uint64_t size, CacheId cache);
+    void release(const LocalRange& local);
+    [[nodiscard]] ConstLocalRange get_const(const GlobalRange& global, CacheId cache);
+    [[nodiscard]] MutableLocalRange get_mutable(const GlobalRange& global, CacheId cache);
+    [[nodiscard]] MutableLocalRange get_exclusive(const GlobalRange& global, CacheId cache);
+    void put(const LocalRange& source, const GlobalRange& global);
+    void put_and_release(const LocalRange& source, const GlobalRange& global);
+
+    [[nodiscard]] Rank rank() const noexcept;
+
+  private:
+    ServerState& server_;
+    uint32_t id_;
+};
+
+}  // namespace heddle::memory

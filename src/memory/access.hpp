@@ -1,0 +1,62 @@
+// Access: a get that misses, or a put, on its way through the homes of its range to its transfer.
+//
+// Of one caching agent.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "memory/atlas.hpp"
+#include "memory/cache.hpp"
+#include "memory/caching_agent.hpp"
+
+namespace heddle::memory {
+
+struct Access {
+    enum class Purpose { kCopy, kOwnCopy, kExclusive, kPut, kCopyWithin };
+    uint64_t id = 0;
+    Purpose purpose = Purpose::kCopy;
+    GlobalRange global;
+    std::vector<Piece> pieces;
+    /// How many pieces, from the first on, their homes have granted.
+    size_t granted = 0;
+    /// How many homes have still to tell that the tag is there. While there are any nothing is granted.
+    size_t awaited_tags = 0;
+    /// The tag that is waited for, or the one that is put.
+    std::optional<Tag> tag;
+
+    CacheId cache;
+    /// Where the copy goes, or where a put comes from; null for a direct source.
+    CacheEntry* entry = nullptr;
+    std::byte* memory = nullptr;
+    /// Who gets a part of the copy when it is there; of a put its ticket.
+    std::vector<Get> waiters;
+    /// Answers that wait for the end of this and perhaps other transfers: the copy is one of the past then.
+    std::vector<std::shared_ptr<Message>> answers;
+
+    /// Of a put.
+    bool release = false;
+    bool whole_entry = false;
+    /// Of a put from a direct range to itself: there is nothing to move.
+    bool in_place = false;
+    /// The exclusive access whose consent it uses, and ends.
+    Access* under = nullptr;
+    /// Of kCopyWithin.
+    CacheEntry* source = nullptr;
+
+    [[nodiscard]] bool is_write() const noexcept {
+        return purpose == Purpose::kPut || purpose == Purpose::kExclusive;
+    }
+    [[nodiscard]] bool is_read() const noexcept {
+        return purpose == Purpose::kCopy || purpose == Purpose::kOwnCopy;
+    }
+    /// A copy of what lies there has been, or is being, fetched by the consent of its home.
+    [[nodiscard]] bool has_read(const GlobalRange& range) const noexcept {
+        if (!is_read() || range.data != global.data) return false;
+        for (size_t i = 0; i < granted; ++i)
+            if (pieces[i].global.range.overlaps(range.range)) return true;
+        return false;
+    }
+};
+
+}  // namespace heddle::memory

@@ -1,0 +1,128 @@
+#include "memory/atlas.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+namespace heddle::memory {
+
+MemoryError::MemoryError(MemoryErrorCode code, const std::string& message)
+    : Error(code == MemoryErrorCode::kTransfer ? ErrorCode::kSystem
+            : code == MemoryErrorCode::kCacheFull || code == MemoryErrorCode::kSegmentFull ||
+                    code == MemoryErrorCode::kLargerThanCache
+                ? ErrorCode::kLimit
+                : ErrorCode::kInvalidArgument,
+            message),
+      code_(code) {}
+
+void Atlas::add_segment(SegmentId id, const std::vector<uint64_t>& part_sizes) {
+    Segment added;
+    for (const uint64_t size : part_sizes) added.parts.emplace_back(size);
+    if (!segments_.emplace(id, std::move(added)).second)
+        throw MemoryError(MemoryErrorCode::kUnknown, fmt::format("there is a segment {} already", id.value));
+}
+
+void Atlas::remove_segment(SegmentId id) {
+    if (const size_t count = segment(id).allocations; count > 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("segment {} holds {} allocation(s): free them before it is deleted", id.value,
+                                count));
+    segments_.erase(id);
+}
+
+Atlas::Segment& Atlas::segment(SegmentId id) {
+    const auto found = segments_.find(id);
+    if (found == segments_.end())
+        throw MemoryError(MemoryErrorCode::kUnknown,
+                          fmt::format("there is no segment {}: it was deleted, or never created", id.value));
+    return found->second;
+}
+
+void Atlas::allocate(DataId id, uint64_t size, SegmentId in, Distribution distribution) {
+    Segment& segment = this->segment(in);
+    std::vector<uint64_t> free_bytes;
+    for (const Space& part : segment.parts) free_bytes.push_back(part.free_bytes());
+    const uint64_t all = std::accumulate(free_bytes.begin(), free_bytes.end(), uint64_t{0});
+    if (size > all)
+        throw MemoryError(
+            MemoryErrorCode::kSegmentFull,
+            fmt::format("segment {} has {} bytes left, and {} are asked for: free some, or create a "
+                        "larger segment",
+                        in.value, all, size));
+    Allocation added{in, size, {}};
+    uint64_t offset = 0;
+    for (const Share& share : distribution(size, free_bytes)) {
+        for (const Range& taken : segment.parts.at(share.rank).take_in_pieces(share.size)) {
+            added.extents.push_back({{offset, taken.size}, share.rank, taken.offset});
+            offset += taken.size;
+        }
+    }
+    const bool whole = offset == size;
+    if (whole && allocations_.emplace(id, added).second) {
+        ++segment.allocations;
+        return;
+    }
+    for (const Extent& extent : added.extents)
+        segment.parts[extent.home].give_back({extent.part_offset, extent.data.size});
+    throw Error(ErrorCode::kInvalidArgument,
+                whole ? fmt::format("there is an allocation {} already", id.value)
+                      : fmt::format("the distribution placed {} of {} bytes", offset, size));
+}
+
+void Atlas::free(DataId id) {
+    const Allocation& freed = allocation(id);
+    Segment& segment = this->segment(freed.segment);
+    for (const Extent& extent : freed.extents)
+        segment.parts[extent.home].give_back({extent.part_offset, extent.data.size});
+    --segment.allocations;
+    allocations_.erase(id);
+}
+
+const Atlas::Allocation& Atlas::allocation(DataId id) const {
+    const auto found = allocations_.find(id);
+    if (found == allocations_.end())
+        throw MemoryError(MemoryErrorCode::kUnknown,
+                          fmt::format("there is no allocation {}: it was freed, or never made", id.value));
+    return found->second;
+}
+
+const Atlas::Allocation& Atlas::checked(const GlobalRange& global) const {
+    const Allocation& in = allocation(global.data);
+    if (!Range{0, in.size}.contains(global.range))
+        throw MemoryError(MemoryErrorCode::kOutside,
+                          fmt::format("{} bytes from offset {} on are not all in allocation {}, which has {}",
+                                      global.range.size, global.range.offset, global.data.value, in.size));
+    return in;
+}
+
+std::vector<Atlas::Extent>::const_iterator Atlas::first_extent(const Allocation& in, uint64_t offset) {
+    return std::prev(
+        std::ranges::upper_bound(in.extents, offset, {}, [](const Extent& e) { return e.data.offset; }));
+}
+
+std::vector<Piece> Atlas::pieces(const GlobalRange& global) const {
+    const Allocation& in = checked(global);
+    std::vector<Piece> result;
+    if (global.range.size == 0) return result;
+    for (auto extent = first_extent(in, global.range.offset);
+         extent != in.extents.end() && extent->data.offset < global.range.end(); ++extent) {
+        const uint64_t from = std::max(extent->data.offset, global.range.offset);
+        const uint64_t to = std::min(extent->data.end(), global.range.end());
+        result.push_back({extent->home,
+                          {global.data, {from, to - from}},
+                          extent->part_offset + (from - extent->data.offset)});
+    }
+    return result;
+}
+
+std::optional<Piece> Atlas::only_piece(const GlobalRange& global) const {
+    const Allocation& in = checked(global);
+    if (global.range.size == 0) return {};
+    const auto extent = first_extent(in, global.range.offset);
+    if (!extent->data.contains(global.range)) return {};
+    return Piece{extent->home, global, extent->part_offset + (global.range.offset - extent->data.offset)};
+}
+
+}  // namespace heddle::memory

@@ -1,0 +1,72 @@
+// Atlas: which bytes of which allocation lie where. Every rank has the same one, since all apply the same
+// changes in the same order.
+//
+// Knows nothing of the memory itself. One thread at a time. Throws MemoryError for ids that are not there and
+// ranges outside.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "heddle/memory_types.hpp"
+#include "memory/distribution.hpp"
+#include "memory/space.hpp"
+
+namespace heddle::memory {
+
+/// A part of a global range that lies in one piece on one rank.
+struct Piece {
+    Rank home = 0;
+    GlobalRange global;
+    /// In the home's part of the segment.
+    uint64_t part_offset = 0;
+};
+
+class Atlas {
+  public:
+    /// A segment of which each rank has so many bytes.
+    void add_segment(SegmentId id, const std::vector<uint64_t>& part_sizes);
+    /// Throws kInvalidArgument where data are allocated in it.
+    void remove_segment(SegmentId id);
+    [[nodiscard]] bool has_segment(SegmentId id) const { return segments_.contains(id); }
+
+    /// Throws kSegmentFull; there is then nothing of it. Size 0 is an allocation, too.
+    void allocate(DataId id, uint64_t size, SegmentId segment, Distribution distribution);
+    void free(DataId id);
+
+    [[nodiscard]] bool has_data(DataId id) const { return allocations_.contains(id); }
+    [[nodiscard]] SegmentId segment_of(DataId id) const { return allocation(id).segment; }
+    [[nodiscard]] uint64_t size_of(DataId id) const { return allocation(id).size; }
+    /// In ascending order; none for a range without a byte.
+    [[nodiscard]] std::vector<Piece> pieces(const GlobalRange& global) const;
+    /// As pieces(), but nothing where it is not exactly one.
+    [[nodiscard]] std::optional<Piece> only_piece(const GlobalRange& global) const;
+
+  private:
+    struct Segment {
+        std::vector<Space> parts;
+        size_t allocations = 0;
+    };
+    struct Extent {
+        Range data;
+        Rank home;
+        uint64_t part_offset;
+    };
+    struct Allocation {
+        SegmentId segment;
+        uint64_t size;
+        std::vector<Extent> extents;
+    };
+
+    [[nodiscard]] Segment& segment(SegmentId id);
+    [[nodiscard]] const Allocation& allocation(DataId id) const;
+    /// Throws where the range is not in the allocation.
+    [[nodiscard]] const Allocation& checked(const GlobalRange& global) const;
+    [[nodiscard]] static std::vector<Extent>::const_iterator first_extent(const Allocation& in,
+                                                                          uint64_t offset);
+
+    std::map<SegmentId, Segment> segments_;
+    std::map<DataId, Allocation> allocations_;
+};
+
+}  // namespace heddle::memory

@@ -1,0 +1,273 @@
+// How the accesses of a CachingAgent go on: with each message, and with the end of each transfer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/icl/interval_set.hpp>
+#include <utility>
+
+#include "memory/access.hpp"
+#include "memory/caching_agent.hpp"
+
+namespace heddle::memory {
+
+Access& CachingAgent::new_access(const GlobalRange& global) {
+    auto access = std::make_unique<Access>();
+    access->id = ++last_access_;
+    access->global = global;
+    access->pieces = atlas_.pieces(global);
+    return *accesses_.emplace(access->id, std::move(access)).first->second;
+}
+
+void CachingAgent::send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const {
+    actions.messages.push_back({kind, self_, piece.home, access.id, piece.global, access.tag, false});
+}
+
+void CachingAgent::ask_for_tags(Access& access, Actions& actions) {
+    access.awaited_tags = access.pieces.size();
+    for (const Piece& piece : access.pieces) send(MessageKind::kTagRequest, access, piece, actions);
+}
+
+void CachingAgent::tag_reached(Access& access, Actions& actions) {
+    if (--access.awaited_tags > 0) return;
+    try {
+        CacheState& state = cache(access.cache);
+        std::vector<Get> left;
+        for (const Get& wanted : std::exchange(access.waiters, {})) {
+            Result result = wanted.prefer_direct ? get_direct(wanted) : Result{};
+            if (!result && !get_here(wanted, state, result, actions))
+                left.push_back(wanted);
+            else if (result)
+                actions.completions.push_back({wanted.ticket, *result});
+        }
+        access.waiters = std::move(left);
+        if (access.waiters.empty())
+            accesses_.erase(access.id);
+        else
+            fetch(access, state, actions);
+    } catch (const MemoryError& error) {
+        fail(access, error, actions);
+    }
+}
+
+void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
+    access.entry = &reserve(state, access.cache, access.global.range.size, actions);
+    access.memory = state.payload + access.entry->place.offset;
+    if (access.purpose == Access::Purpose::kCopy) {
+        state.cache.publish(*access.entry, access.global, CacheEntry::State::kFetching);
+        access.entry->access = &access;
+    }
+    go_on(access, actions);
+}
+
+void CachingAgent::go_on(Access& access, Actions& actions) {
+    if (access.granted < access.pieces.size()) {
+        const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
+        return send(kind, access, access.pieces[access.granted], actions);
+    }
+    Transfer transfer{access.id,
+                      access.purpose == Access::Purpose::kPut ? Transfer::Direction::kToSegment
+                                                              : Transfer::Direction::kFromSegment,
+                      {},
+                      nullptr};
+    if (!access.in_place && !access.pieces.empty()) {
+        const SegmentId segment = atlas_.segment_of(access.global.data);
+        for (const Piece& piece : access.pieces)
+            transfer.parts.push_back(
+                {segment, piece.home, piece.part_offset,
+                 access.memory + (piece.global.range.offset - access.global.range.offset),
+                 piece.global.range.size});
+    }
+    actions.transfers.push_back(std::move(transfer));
+}
+
+void CachingAgent::handle(const Message& message, Actions& actions) {
+    if (message.kind == MessageKind::kInvalidate) return invalidate(message, actions);
+    const auto found = accesses_.find(message.access);
+    if (found == accesses_.end()) return;  // a tag that nobody waits for any more
+    Access& access = *found->second;
+    switch (message.kind) {
+        case MessageKind::kTagReached:
+            return tag_reached(access, actions);
+        case MessageKind::kReadGrant:
+        case MessageKind::kWriteGrant:
+            ++access.granted;
+            return go_on(access, actions);
+        case MessageKind::kReadRefused:
+            return refused(access, actions);
+        default:
+            return;  // for home agents
+    }
+}
+
+void CachingAgent::refused(Access& access, Actions& actions) {
+    Cache& here = cache(access.cache).cache;
+    if (access.entry->state == CacheEntry::State::kFetching) here.withdraw(*access.entry);
+    here.unpin(*access.entry);
+    access.entry = nullptr;
+    access.granted = 0;
+    let_go(access, actions);
+    unshare(access.global, actions);
+    if (!access.waiters.empty()) return ask_for_tags(access, actions);
+    accesses_.erase(access.id);
+}
+
+void CachingAgent::transferred(uint64_t id, const std::string& error, Actions& actions) {
+    Access& access = *accesses_.at(id);
+    switch (access.purpose) {
+        case Access::Purpose::kPut:
+            return end_put(access, error, actions);
+        case Access::Purpose::kCopyWithin:
+            return end_copy_within(access, actions);
+        default:
+            return end_get(access, error, actions);
+    }
+}
+
+void CachingAgent::fail(Access& access, const MemoryError& error, Actions& actions) {
+    for (const Get& waiter : access.waiters) actions.completions.push_back({waiter.ticket, error});
+    accesses_.erase(access.id);
+}
+
+void CachingAgent::end_copy_within(Access& access, Actions& actions) {
+    CacheState& state = cache(access.cache);
+    state.cache.unpin(*access.source);
+    for (const Get& waiter : access.waiters)
+        actions.completions.push_back(
+            {waiter.ticket, hold(waiter, state, *access.entry, access.entry->place, nullptr)});
+    state.cache.unpin(*access.entry);
+    accesses_.erase(access.id);
+}
+
+void CachingAgent::end_get(Access& access, const std::string& error, Actions& actions) {
+    CacheState& state = cache(access.cache);
+    CacheEntry& entry = *access.entry;
+    if (!error.empty()) {
+        if (entry.state == CacheEntry::State::kFetching) state.cache.withdraw(entry);
+        state.cache.unpin(entry);
+        let_go(access, actions);
+        if (access.is_write()) end_writing(access, false, false, actions);
+        const GlobalRange global = access.global;
+        fail(access,
+             {MemoryErrorCode::kTransfer,
+              fmt::format("{} bytes from offset {} of allocation {} could not be read: {}", global.range.size,
+                          global.range.offset, global.data.value, error)},
+             actions);
+        return unshare(global, actions);
+    }
+    const bool stays = entry.state == CacheEntry::State::kFetching;
+    if (stays) {
+        entry.state = CacheEntry::State::kValid;
+        entry.access = nullptr;
+        entry.tag = access.tag;
+    }
+    const bool exclusive = access.purpose == Access::Purpose::kExclusive;
+    const bool held = exclusive && !access.waiters.empty();
+    for (const Get& waiter : access.waiters) {
+        const uint64_t skip = waiter.global.range.offset - access.global.range.offset;
+        const Range range{entry.place.offset + skip, waiter.global.range.size};
+        actions.completions.push_back(
+            {waiter.ticket, hold(waiter, state, entry, range, exclusive ? &access : nullptr)});
+    }
+    access.waiters.clear();
+    state.cache.unpin(entry);
+    access.entry = nullptr;
+    let_go(access, actions);
+    if (held) return;  // until it is put or released
+    if (exclusive) end_writing(access, false, false, actions);
+    const GlobalRange global = access.global;
+    accesses_.erase(access.id);
+    if (!stays) unshare(global, actions);
+}
+
+bool CachingAgent::keep_as_copy(Access& access) {
+    return access.whole_entry && access.entry->state == CacheEntry::State::kPrivate &&
+           access.entry->pins == 1 && !access.pieces.empty();
+}
+
+void CachingAgent::end_put(Access& access, const std::string& error, Actions& actions) {
+    Access& writing = access.under != nullptr ? *access.under : access;
+    const bool keeps_copy = error.empty() && keep_as_copy(access);
+    if (keeps_copy) {
+        cache(access.cache).cache.publish(*access.entry, access.global, CacheEntry::State::kValid);
+        access.entry->tag = access.tag;
+    }
+    // What failed may have been written in part: an earlier tag is not true any more.
+    if (!error.empty()) access.tag.reset();
+    writing.tag = access.tag;
+    end_writing(writing, true, keeps_copy, actions);
+    if (access.entry != nullptr) cache(access.cache).cache.unpin(*access.entry);
+    for (const Get& waiter : access.waiters) {
+        if (error.empty())
+            actions.completions.push_back({waiter.ticket, OperationResult{}});
+        else
+            actions.completions.push_back(
+                {waiter.ticket,
+                 MemoryError(
+                     MemoryErrorCode::kTransfer,
+                     fmt::format("{} bytes from offset {} of allocation {} could not be written, or not "
+                                 "all: {}",
+                                 access.global.range.size, access.global.range.offset,
+                                 access.global.data.value, error))});
+    }
+    if (access.under != nullptr) accesses_.erase(access.under->id);
+    accesses_.erase(access.id);
+}
+
+void CachingAgent::end_writing(Access& access, bool written, bool keeps_copy, Actions& actions) const {
+    for (size_t i = 0; i < access.granted; ++i) {
+        send(written ? MessageKind::kWriteDone : MessageKind::kWriteGivenUp, access, access.pieces[i],
+             actions);
+        actions.messages.back().keeps_copy = keeps_copy;
+    }
+    access.granted = 0;
+}
+
+void CachingAgent::invalidate(const Message& message, Actions& actions) {
+    const auto answer = std::make_shared<Message>(message);
+    answer->kind = MessageKind::kInvalidated;
+    answer->from = self_;
+    answer->to = message.from;
+    std::vector<GlobalRange> withdrawn;
+    for (auto& [id, state] : caches_) {
+        state.cache.for_each_overlapping(message.range, [&](CacheEntry& entry) {
+            const bool under_way = entry.state == CacheEntry::State::kFetching;
+            if (under_way && !entry.access->has_read(message.range)) return;
+            ++state.counters.invalidations;
+            if (!under_way && entry.global != message.range) withdrawn.push_back(entry.global);
+            state.cache.withdraw(entry);
+        });
+    }
+    for (const GlobalRange& global : withdrawn) unshare(global, actions);
+    // What is being fetched is shown to those who asked for it: it was there when they asked.
+    for (auto& [id, access] : accesses_)
+        if (access->has_read(message.range)) access->answers.push_back(answer);
+    if (answer.use_count() == 1) actions.messages.push_back(*answer);
+}
+
+void CachingAgent::let_go(Access& access, Actions& actions) const {
+    for (const std::shared_ptr<Message>& answer : access.answers)
+        if (answer.use_count() == 1) actions.messages.push_back(*answer);
+    access.answers.clear();
+}
+
+void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
+    if (!atlas_.has_data(global.data)) return;
+    using Interval = boost::icl::right_open_interval<uint64_t>;
+    boost::icl::interval_set<uint64_t, std::less, Interval> gone;
+    gone += Interval(global.range.offset, global.range.end());
+    const auto stays = [&](const GlobalRange& copy) {
+        gone -= Interval(copy.range.offset, copy.range.end());
+    };
+    for (const auto& [id, state] : caches_)
+        state.cache.for_each_overlapping(global, [&](const CacheEntry& entry) { stays(entry.global); });
+    // What has been asked for is as good as there: this message arrives after the request.
+    for (const auto& [id, access] : accesses_)
+        if (access->is_read() && access->entry != nullptr && access->global.data == global.data)
+            stays(access->global);
+    for (const Interval& part : gone)
+        for (const Piece& piece : atlas_.pieces({global.data, {part.lower(), part.upper() - part.lower()}}))
+            actions.messages.push_back(
+                {MessageKind::kUnshare, self_, piece.home, 0, piece.global, {}, false});
+}
+
+}  // namespace heddle::memory

@@ -1,0 +1,312 @@
+#include "memory/caching_agent.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/access.hpp"
+
+namespace heddle::memory {
+namespace {
+
+template <class Local>
+OperationResult as(const LocalRange& local) {
+    Local result;
+    static_cast<LocalRange&>(result) = local;
+    return result;
+}
+
+OperationResult as_result(const LocalRange& local, bool writable) {
+    return writable ? as<MutableLocalRange>(local) : as<ConstLocalRange>(local);
+}
+
+}  // namespace
+
+CachingAgent::CachingAgent(Rank self, const Atlas& atlas) : self_(self), atlas_(atlas) {}
+CachingAgent::~CachingAgent() = default;
+
+void CachingAgent::add_cache(CacheId id, uint64_t size, std::byte* payload) {
+    caches_.emplace(id, CacheState{Cache(size), payload});
+}
+
+void CachingAgent::remove_cache(CacheId id, Actions& actions) {
+    CacheState& state = cache(id);
+    if (const size_t pinned = state.cache.pinned(); pinned > 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("cache {} has {} local range(s) in use: release them before it is deleted",
+                                id.value, pinned));
+    const std::vector<GlobalRange> copies = state.cache.copies();
+    caches_.erase(id);
+    for (const GlobalRange& copy : copies) unshare(copy, actions);
+}
+
+void CachingAgent::forget(DataId data) {
+    const GlobalRange all{data, {0, UINT64_MAX}};
+    for (auto& [id, state] : caches_)
+        state.cache.for_each_overlapping(all, [&](CacheEntry& entry) { state.cache.withdraw(entry); });
+}
+
+CachingAgent::CacheState& CachingAgent::cache(CacheId id) {
+    const auto found = caches_.find(id);
+    if (found == caches_.end())
+        throw MemoryError(
+            MemoryErrorCode::kUnknown,
+            fmt::format("this rank has no cache {}: it was deleted, or is another rank's", id.value));
+    return found->second;
+}
+
+CacheStatistics CachingAgent::statistics(CacheId id) {
+    const CacheState& state = cache(id);
+    CacheStatistics all = state.counters;
+    all.size = state.cache.size();
+    all.free_bytes = state.cache.free_bytes();
+    return all;
+}
+
+std::optional<OperationResult> CachingAgent::start(ClientId client, Ticket ticket, const Operation& operation,
+                                                   Actions& actions) {
+    struct Starter {
+        CachingAgent& agent;
+        ClientId client;
+        Ticket ticket;
+        Actions& actions;
+        Result operator()(const op::Allocate& wanted) const {
+            return agent.allocate(client, wanted, actions);
+        }
+        Result operator()(const op::Release& wanted) const { return agent.release(client, wanted, actions); }
+        Result operator()(const op::GetConst& g) const {
+            return agent.get({client, ticket, g.global, g.cache, g.tag, g.prefer_direct, false, false},
+                             actions);
+        }
+        Result operator()(const op::GetMutable& g) const {
+            return agent.get({client, ticket, g.global, g.cache, g.tag, g.prefer_direct, true, false},
+                             actions);
+        }
+        Result operator()(const op::GetExclusive& g) const {
+            return agent.get({client, ticket, g.global, g.cache, {}, false, true, true}, actions);
+        }
+        Result operator()(const op::Put& wanted) const { return agent.put(client, ticket, wanted, actions); }
+    };
+    return std::visit(Starter{*this, client, ticket, actions}, operation);
+}
+
+CachingAgent::Result CachingAgent::allocate(ClientId client, const op::Allocate& wanted, Actions& actions) {
+    CacheState& state = cache(wanted.cache);
+    CacheEntry& entry = reserve(state, wanted.cache, wanted.size, actions);
+    return as<MutableLocalRange>(
+        held_.add({client, wanted.cache, &entry, state.payload, entry.place, true, {}, nullptr}));
+}
+
+CacheEntry& CachingAgent::reserve(CacheState& state, CacheId id, uint64_t size, Actions& actions) {
+    CacheEntry* entry = nullptr;
+    std::vector<GlobalRange> evicted;
+    const Cache::Room room = state.cache.reserve(size, entry, evicted);
+    if (room == Cache::Room::kNever)
+        throw MemoryError(MemoryErrorCode::kLargerThanCache,
+                          fmt::format("{} bytes never fit into cache {}, which has {}: create a larger cache",
+                                      size, id.value, state.cache.size()));
+    if (room == Cache::Room::kFull)
+        throw MemoryError(
+            MemoryErrorCode::kCacheFull,
+            fmt::format("no {} bytes in one piece can be had in cache {} of {}: {} local range(s) are "
+                        "in use; release some, or try again later",
+                        size, id.value, state.cache.size(), state.cache.pinned()));
+    state.counters.evictions += evicted.size();
+    for (const GlobalRange& gone : evicted) unshare(gone, actions);
+    return *entry;
+}
+
+CachingAgent::Result CachingAgent::release(ClientId client, const op::Release& wanted, Actions& actions) {
+    const HeldRange held = held_.find(wanted.local, client);
+    release_held(wanted.local, held, actions);
+    return OperationResult{};
+}
+
+void CachingAgent::release_held(const LocalRange& local, const HeldRange& held, Actions& actions) {
+    CacheEntry* const entry = held.entry;
+    Access* const exclusive = held.exclusive;
+    if (entry != nullptr) cache(held.cache).cache.unpin(*entry);
+    held_.remove(local);
+    if (exclusive == nullptr) return;
+    end_writing(*exclusive, false, false, actions);
+    accesses_.erase(exclusive->id);
+}
+
+OperationResult CachingAgent::hold(const Get& wanted, CacheState& state, CacheEntry& entry,
+                                   const Range& range, Access* exclusive) {
+    const LocalRange local = held_.add({wanted.client, wanted.cache, &entry, state.payload, range,
+                                        wanted.writable, wanted.global, exclusive});
+    state.cache.pin(entry);
+    return as_result(local, wanted.writable);
+}
+
+CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
+    if (wanted.prefer_direct && !wanted.tag)
+        if (Result direct = get_direct(wanted)) return direct;
+    CacheState& state = cache(wanted.cache);
+    Result result;
+    if (get_here(wanted, state, result, actions)) return result;
+    ++state.counters.misses;
+    Access& access = new_access(wanted.global);
+    access.purpose = wanted.exclusive  ? Access::Purpose::kExclusive
+                     : wanted.writable ? Access::Purpose::kOwnCopy
+                                       : Access::Purpose::kCopy;
+    access.cache = wanted.cache;
+    access.tag = wanted.tag;
+    access.waiters.push_back(wanted);
+    if (wanted.tag && !access.pieces.empty()) {
+        ask_for_tags(access, actions);
+        return {};
+    }
+    try {
+        fetch(access, state, actions);
+    } catch (...) {
+        accesses_.erase(access.id);
+        throw;
+    }
+    return {};
+}
+
+CachingAgent::Result CachingAgent::get_direct(const Get& wanted) {
+    const std::optional<Piece> piece = atlas_.only_piece(wanted.global);
+    if (!piece || piece->home != self_) return {};
+    const auto part = parts_.find(atlas_.segment_of(wanted.global.data));
+    if (part == parts_.end()) return {};
+    const LocalRange local = held_.add({wanted.client,
+                                        CacheId{},
+                                        nullptr,
+                                        part->second,
+                                        {piece->part_offset, wanted.global.range.size},
+                                        wanted.writable,
+                                        wanted.global,
+                                        nullptr});
+    return as_result(local, wanted.writable);
+}
+
+bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result, Actions& actions) {
+    CacheEntry* const copy = wanted.exclusive ? nullptr : state.cache.find(wanted.global);
+    if (copy == nullptr) return false;
+    if (copy->state == CacheEntry::State::kValid) {
+        if (wanted.tag && copy->tag != wanted.tag) return false;
+        ++state.counters.hits;
+        if (wanted.writable) {
+            copy_within(wanted, *copy, state, actions);
+        } else {
+            const uint64_t skip = wanted.global.range.offset - copy->global.range.offset;
+            result =
+                hold(wanted, state, *copy, {copy->place.offset + skip, wanted.global.range.size}, nullptr);
+        }
+        return true;
+    }
+    if (wanted.writable || copy->access->tag != wanted.tag) return false;
+    ++state.counters.hits_pending;
+    copy->access->waiters.push_back(wanted);
+    return true;
+}
+
+void CachingAgent::copy_within(const Get& wanted, CacheEntry& from, CacheState& state, Actions& actions) {
+    state.cache.pin(from);  // so that it is not evicted for the copy
+    CacheEntry* own = nullptr;
+    try {
+        own = &reserve(state, wanted.cache, wanted.global.range.size, actions);
+    } catch (...) {
+        state.cache.unpin(from);
+        throw;
+    }
+    Access& access = new_access(wanted.global);
+    access.purpose = Access::Purpose::kCopyWithin;
+    access.cache = wanted.cache;
+    access.entry = own;
+    access.source = &from;
+    access.waiters.push_back(wanted);
+    const uint64_t skip = wanted.global.range.offset - from.global.range.offset;
+    Transfer copy{access.id, Transfer::Direction::kWithinCache, {}, state.payload + own->place.offset};
+    copy.parts.push_back({{}, self_, 0, state.payload + from.place.offset + skip, wanted.global.range.size});
+    actions.transfers.push_back(std::move(copy));
+}
+
+CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op::Put& wanted,
+                                       Actions& actions) {
+    HeldRange& held = held_.find(wanted.source, client);
+    const Range& part = wanted.source.range;
+    if (part.size != wanted.global.range.size)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "a local range of {} bytes cannot be put to a global one of {}: both are to be of one "
+                "size",
+                part.size, wanted.global.range.size));
+    Access* const exclusive = held.exclusive;
+    const bool within = exclusive != nullptr && exclusive->global.data == wanted.global.data &&
+                        exclusive->global.range.contains(wanted.global.range);
+    if (exclusive != nullptr && !within)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "what was got exclusively can be put to the range that it was got from, or a part of it, alone: "
+            "copy it to an allocated local range first");
+    Access& access = new_access(wanted.global);
+    access.purpose = Access::Purpose::kPut;
+    access.cache = held.cache;
+    access.entry = held.entry;
+    access.memory = held.base + part.offset;
+    access.tag = wanted.tag;
+    access.release = wanted.release;
+    access.waiters.push_back({client, ticket, wanted.global, held.cache});
+    access.whole_entry = wanted.release && held.entry != nullptr && part == held.entry->place;
+    access.in_place =
+        held.entry == nullptr && held.global && held.global->data == wanted.global.data &&
+        wanted.global.range.offset - held.global->range.offset == part.offset - held.range.offset;
+    if (exclusive != nullptr) {
+        access.under = exclusive;
+        access.granted = access.pieces.size();
+        held.exclusive = nullptr;
+    }
+    if (held.entry != nullptr) {
+        Cache& cache = this->cache(held.cache).cache;
+        cache.pin(*held.entry);
+        if (wanted.release) cache.unpin(*held.entry);
+    }
+    if (wanted.release) held_.remove(wanted.source);
+    go_on(access, actions);
+    return {};
+}
+
+void CachingAgent::give_up_tags(Access& access, Actions& actions) {
+    for (const Piece& piece : access.pieces) send(MessageKind::kTagGivenUp, access, piece, actions);
+    accesses_.erase(access.id);
+}
+
+bool CachingAgent::give_up(Ticket ticket, Actions& actions) {
+    for (auto& [id, access] : accesses_) {
+        if (access->awaited_tags == 0) continue;
+        if (std::erase_if(access->waiters, [&](const Get& waiter) { return waiter.ticket == ticket; }) == 0)
+            continue;
+        if (access->waiters.empty()) give_up_tags(*access, actions);
+        return true;
+    }
+    return false;
+}
+
+LocalRange CachingAgent::hold_memory(ClientId client, const std::byte* memory, uint64_t size) {
+    // It is never written through: it is held as one that may not be.
+    return held_.add({client, {}, nullptr, const_cast<std::byte*>(memory), {0, size}, false, {}, nullptr});
+}
+
+void CachingAgent::drop_client(ClientId client, Actions& actions) {
+    for (auto one = accesses_.begin(); one != accesses_.end();) {
+        Access& access = *(one++)->second;
+        if (access.waiters.empty()) continue;
+        std::erase_if(access.waiters, [&](const Get& waiter) {
+            if (waiter.client != client) return false;
+            actions.completions.push_back(
+                {waiter.ticket, MemoryError(MemoryErrorCode::kCancelled, "its client has left")});
+            return true;
+        });
+        if (access.waiters.empty() && access.awaited_tags > 0) give_up_tags(access, actions);
+    }
+    while (const std::optional<LocalRange> local = held_.any_of(client))
+        release_held(*local, held_.find(*local, client), actions);
+}
+
+}  // namespace heddle::memory

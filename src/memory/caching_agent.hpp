@@ -1,0 +1,146 @@
+// CachingAgent: the operations of the clients of one rank, and its caches (docs/COHERENCE.md).
+//
+// A pure state machine: operations, messages and ends of transfers in; messages, transfers and results out.
+// One thread at a time. What misses takes three steps: room in the cache, the consent of each home, one after
+// the other in ascending order, and the transfer. So no two accesses wait for each other in a circle.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "memory/atlas.hpp"
+#include "memory/cache.hpp"
+#include "memory/local_ranges.hpp"
+#include "memory/message.hpp"
+#include "memory/transfer.hpp"
+
+namespace heddle::memory {
+
+/// Names an operation that has not ended at once; the server chooses it.
+using Ticket = uint64_t;
+
+struct Completion {
+    Ticket ticket = 0;
+    std::variant<OperationResult, MemoryError> result;
+};
+
+/// A get, of whatever kind.
+struct Get {
+    ClientId client = 0;
+    Ticket ticket = 0;
+    GlobalRange global;
+    CacheId cache;
+    std::optional<Tag> tag = {};
+    bool prefer_direct = false;
+    bool writable = false;
+    bool exclusive = false;
+};
+
+struct Actions {
+    std::vector<Message> messages;
+    std::vector<Transfer> transfers;
+    std::vector<Completion> completions;
+
+    [[nodiscard]] bool empty() const noexcept {
+        return messages.empty() && transfers.empty() && completions.empty();
+    }
+};
+
+class CachingAgent {
+  public:
+    CachingAgent(Rank self, const Atlas& atlas);
+    ~CachingAgent();
+    CachingAgent(const CachingAgent&) = delete;
+    CachingAgent& operator=(const CachingAgent&) = delete;
+
+    /// `payload` has `size` bytes, and stays until the cache is removed.
+    void add_cache(CacheId id, uint64_t size, std::byte* payload);
+    /// Throws kInvalidArgument where something in it is in use.
+    void remove_cache(CacheId id, Actions& actions);
+    /// This rank's part of a segment, where it has an address.
+    void add_part(SegmentId id, std::byte* part) { parts_[id] = part; }
+    void remove_part(SegmentId id) { parts_.erase(id); }
+
+    /// The result, where there is one at once; else it comes later, with the ticket. Throws what the
+    /// operation ends with at once; nothing has happened then.
+    [[nodiscard]] std::optional<OperationResult> start(ClientId client, Ticket ticket,
+                                                       const Operation& operation, Actions& actions);
+    void handle(const Message& message, Actions& actions);
+    /// A transfer ended; `error` is empty where it went well.
+    void transferred(uint64_t access, const std::string& error, Actions& actions);
+    /// Memory of a client, from which it can put.
+    [[nodiscard]] LocalRange hold_memory(ClientId client, const std::byte* memory, uint64_t size);
+    /// Gives up an operation that waits for a tag. False: it does not.
+    bool give_up(Ticket ticket, Actions& actions);
+    /// The client is gone: what it holds is released, what it waits for is given up; its puts go on.
+    void drop_client(ClientId client, Actions& actions);
+
+    /// The allocation is gone, and all copies of it.
+    void forget(DataId data);
+
+    /// Throws kUnknown.
+    [[nodiscard]] CacheStatistics statistics(CacheId id);
+    [[nodiscard]] size_t held_ranges() const noexcept { return held_.count(); }
+    [[nodiscard]] bool idle() const noexcept { return accesses_.empty(); }
+
+  private:
+    struct CacheState {
+        Cache cache;
+        std::byte* payload;
+        CacheStatistics counters = {};
+    };
+    using Result = std::optional<OperationResult>;
+    [[nodiscard]] Result allocate(ClientId client, const op::Allocate& wanted, Actions& actions);
+    [[nodiscard]] Result release(ClientId client, const op::Release& wanted, Actions& actions);
+    [[nodiscard]] Result get(const Get& wanted, Actions& actions);
+    [[nodiscard]] Result put(ClientId client, Ticket ticket, const op::Put& wanted, Actions& actions);
+
+    [[nodiscard]] Result get_direct(const Get& wanted);
+    /// Without asking anybody: at once, or when what is under way here has ended. False: it has to be
+    /// fetched.
+    [[nodiscard]] bool get_here(const Get& wanted, CacheState& state, Result& result, Actions& actions);
+    void copy_within(const Get& wanted, CacheEntry& from, CacheState& state, Actions& actions);
+    /// Room for the copy, and the first question to the first home.
+    void fetch(Access& access, CacheState& state, Actions& actions);
+
+    [[nodiscard]] CacheState& cache(CacheId id);
+    [[nodiscard]] CacheEntry& reserve(CacheState& state, CacheId id, uint64_t size, Actions& actions);
+    Access& new_access(const GlobalRange& global);
+    void ask_for_tags(Access& access, Actions& actions);
+    void tag_reached(Access& access, Actions& actions);
+    /// Its tag was there, and is gone: what was granted is given back, and it waits again.
+    void refused(Access& access, Actions& actions);
+    /// Asks the next home, or moves the bytes.
+    void go_on(Access& access, Actions& actions);
+    void end_copy_within(Access& access, Actions& actions);
+    void end_get(Access& access, const std::string& error, Actions& actions);
+    void end_put(Access& access, const std::string& error, Actions& actions);
+    /// Where all of a private range was put and nobody holds it any more it stays as a copy.
+    [[nodiscard]] bool keep_as_copy(Access& access);
+    /// Tells the homes that have granted it that it is over.
+    void end_writing(Access& access, bool written, bool keeps_copy, Actions& actions) const;
+    void invalidate(const Message& message, Actions& actions);
+    /// The copy is not looked for any more: answers that waited for that go out.
+    void let_go(Access& access, Actions& actions) const;
+    /// Tells the homes of what there is no copy of any more.
+    void unshare(const GlobalRange& global, Actions& actions) const;
+    /// Fails with everything that waits for it.
+    void fail(Access& access, const MemoryError& error, Actions& actions);
+    [[nodiscard]] OperationResult hold(const Get& wanted, CacheState& state, CacheEntry& entry,
+                                       const Range& range, Access* exclusive);
+    void give_up_tags(Access& access, Actions& actions);
+    void release_held(const LocalRange& local, const HeldRange& held, Actions& actions);
+    void send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const;
+
+    Rank self_;
+    const Atlas& atlas_;
+    std::map<CacheId, CacheState> caches_;
+    std::map<SegmentId, std::byte*> parts_;
+    LocalRanges held_;
+    std::map<uint64_t, std::unique_ptr<Access>> accesses_;
+    uint64_t last_access_ = 0;
+};
+
+}  // namespace heddle::memory

@@ -1,0 +1,231 @@
+// The public Server and Client: heddle/memory.hpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/server_state.hpp"
+
+namespace heddle::memory {
+namespace {
+
+std::string describe(const std::vector<std::pair<size_t, std::exception_ptr>>& errors) {
+    std::string all = fmt::format("{} operation(s) of a bunch failed", errors.size());
+    for (const auto& [place, error] : errors) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const std::exception& one) {
+            all += fmt::format("; operation {}: {}", place, one.what());
+        }
+    }
+    return all;
+}
+
+const LocalRange* local_of(const OperationResult& result) {
+    if (const auto* local = std::get_if<ConstLocalRange>(&result)) return local;
+    return std::get_if<MutableLocalRange>(&result);
+}
+
+/// Operations that end together.
+class Bunch : public std::enable_shared_from_this<Bunch> {
+  public:
+    Bunch(ServerState& server, ClientId client, const std::vector<Operation>& operations,
+          std::function<void(std::vector<OperationResult>)> success,
+          std::function<void(const BunchError&)> failure)
+        : server_(server),
+          client_(client),
+          writes_(std::ranges::any_of(
+              operations, [](const Operation& one) { return std::holds_alternative<op::Put>(one); })),
+          success_(std::move(success)),
+          failure_(std::move(failure)),
+          outcomes_(operations.size()) {
+        for (size_t i = 0; i < operations.size(); ++i) states_.push_back(std::make_shared<OperationState>());
+    }
+
+    void begin(const std::vector<Operation>& operations) {
+        const auto self = shared_from_this();
+        for (size_t i = 0; i < operations.size(); ++i)
+            states_[i]->when_done = [self, i](OperationState::Outcome outcome) {
+                self->ended(i, std::move(outcome));
+            };
+        for (size_t i = 0; i < operations.size(); ++i) server_.execute(client_, operations[i], states_[i]);
+        // Those that failed before the last one was begun could not yet make the others give up.
+        if (failed_) server_.give_up(states_);
+        leave();
+    }
+
+  private:
+    void ended(size_t which, OperationState::Outcome outcome) {
+        const bool failed = std::holds_alternative<MemoryError>(outcome);
+        outcomes_[which] = std::move(outcome);
+        if (failed && !failed_.exchange(true)) server_.give_up(states_);
+        leave();
+    }
+    /// The last of all operations and begin() finishes.
+    void leave() {
+        if (left_.fetch_add(1) < outcomes_.size()) return;
+        std::vector<OperationResult> results;
+        std::vector<std::pair<size_t, std::exception_ptr>> errors;
+        for (size_t i = 0; i < outcomes_.size(); ++i) {
+            if (const auto* error = std::get_if<MemoryError>(&*outcomes_[i]))
+                errors.emplace_back(i, std::make_exception_ptr(*error));
+            else
+                results.push_back(std::get<OperationResult>(*outcomes_[i]));
+        }
+        if (errors.empty()) return success_(std::move(results));
+        for (const OperationResult& result : results) release(result);
+        failure_(BunchError(std::move(errors), writes_));
+    }
+
+    void release(const OperationResult& result) {
+        const LocalRange* const local = local_of(result);
+        if (local == nullptr) return;
+        try {
+            (void)server_.execute_sync(client_, op::Release{*local});
+        } catch (const MemoryError&) {
+            // The client has left, and nothing of it is held any more.
+        }
+    }
+
+    ServerState& server_;
+    ClientId client_;
+    bool writes_;
+    std::function<void(std::vector<OperationResult>)> success_;
+    std::function<void(const BunchError&)> failure_;
+    std::vector<std::shared_ptr<OperationState>> states_;
+    std::vector<std::optional<OperationState::Outcome>> outcomes_;
+    std::atomic<size_t> left_{0};
+    std::atomic<bool> failed_{false};
+};
+
+}  // namespace
+
+Server::Server() : state_(std::make_unique<ServerState>()) {}
+Server::~Server() = default;
+Rank Server::rank() const noexcept {
+    return state_->rank();
+}
+Rank Server::ranks() const noexcept {
+    return 1;
+}
+
+BunchError::BunchError(std::vector<std::pair<size_t, std::exception_ptr>> errors, bool may_have_written)
+    : Error(ErrorCode::kSystem, describe(errors)),
+      errors_(std::move(errors)),
+      may_have_written_(may_have_written) {}
+
+Client::Client(Server& server) : server_(*server.state_), id_(server_.add_client()) {}
+Client::~Client() {
+    server_.drop_client(id_);
+}
+Rank Client::rank() const noexcept {
+    return server_.rank();
+}
+
+SegmentId Client::create_segment(uint64_t size, const SegmentDescription& description) {
+    return server_.create_segment(size, description);
+}
+void Client::delete_segment(SegmentId segment) {
+    server_.delete_segment(segment);
+}
+DataId Client::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
+    return server_.allocate(size, segment, description);
+}
+DataId Client::allocate_filled(std::span<const std::byte> content, SegmentId segment,
+                               const DataDescription& description) {
+    const DataId data = server_.allocate(content.size(), segment, description);
+    try {
+        server_.put_memory(id_, content, data);
+    } catch (...) {
+        server_.free(data);
+        throw;
+    }
+    return data;
+}
+void Client::free(DataId data) {
+    server_.free(data);
+}
+CacheId Client::create_cache(uint64_t size) {
+    return server_.create_cache(size);
+}
+void Client::delete_cache(CacheId cache) {
+    server_.delete_cache(cache);
+}
+CacheStatistics Client::statistics(CacheId cache) const {
+    return server_.statistics(cache);
+}
+
+OperationFuture Client::execute(const Operation& operation) {
+    auto state = std::make_shared<OperationState>();
+    state->server = &server_;
+    server_.execute(id_, operation, state);
+    return OperationFuture(std::move(state));
+}
+
+std::vector<OperationFuture> Client::execute(const std::vector<Operation>& operations) {
+    std::vector<OperationFuture> futures;
+    for (const Operation& operation : operations) futures.push_back(execute(operation));
+    return futures;
+}
+
+OperationResult Client::execute_sync(const Operation& operation) {
+    return server_.execute_sync(id_, operation);
+}
+
+std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& operations) {
+    std::vector<OperationFuture> futures = execute(operations);
+    std::vector<OperationResult> results;
+    std::exception_ptr first;
+    for (OperationFuture& future : futures) {
+        try {
+            results.push_back(future.get());
+        } catch (const MemoryError&) {
+            if (!first) first = std::current_exception();
+        }
+    }
+    if (!first) return results;
+    for (const OperationResult& result : results)
+        if (const LocalRange* const local = local_of(result)) release(*local);
+    std::rethrow_exception(first);
+}
+
+void Client::execute_bunch(const std::vector<Operation>& operations,
+                           std::function<void(std::vector<OperationResult>)> success,
+                           std::function<void(const BunchError&)> failure) {
+    std::make_shared<Bunch>(server_, id_, operations, std::move(success), std::move(failure))
+        ->begin(operations);
+}
+
+MutableLocalRange Client::allocate_local(uint64_t size, CacheId cache) {
+    return std::get<MutableLocalRange>(execute_sync(op::Allocate{size, cache}));
+}
+void Client::release(const LocalRange& local) {
+    (void)execute_sync(op::Release{local});
+}
+ConstLocalRange Client::get_const(const GlobalRange& global, CacheId cache) {
+    return std::get<ConstLocalRange>(execute_sync(op::GetConst{global, cache}));
+}
+MutableLocalRange Client::get_mutable(const GlobalRange& global, CacheId cache) {
+    return std::get<MutableLocalRange>(execute_sync(op::GetMutable{global, cache}));
+}
+MutableLocalRange Client::get_exclusive(const GlobalRange& global, CacheId cache) {
+    return std::get<MutableLocalRange>(execute_sync(op::GetExclusive{global, cache}));
+}
+void Client::put(const LocalRange& source, const GlobalRange& global) {
+    (void)execute_sync(op::Put{source, global});
+}
+void Client::put_and_release(const LocalRange& source, const GlobalRange& global) {
+    (void)execute_sync(op::Put{source, global, {}, true});
+}
+
+bool OperationFuture::is_ready() const {
+    return state_->server->is_done(*state_);
+}
+
+OperationResult OperationFuture::get() {
+    const std::shared_ptr<OperationState> state = std::exchange(state_, nullptr);
+    state->server->wait(*state);
+    return state->take();
+}
+
+}  // namespace heddle::memory

@@ -1,0 +1,153 @@
+#include "memory/home_agent.hpp"
+
+#include <algorithm>
+
+namespace heddle::memory {
+namespace {
+
+using Interval = boost::icl::right_open_interval<uint64_t>;
+
+Interval interval(const Range& range) {
+    return {range.offset, range.end()};
+}
+
+bool is_write(const Message& request) {
+    return request.kind == MessageKind::kWriteRequest;
+}
+
+bool same_access(const Message& a, const Message& b) {
+    return a.from == b.from && a.access == b.access && a.range == b.range;
+}
+
+}  // namespace
+
+void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
+    Data& data = data_[message.range.data];
+    switch (message.kind) {
+        case MessageKind::kReadRequest:
+        case MessageKind::kWriteRequest:
+            data.queue.push_back({message});
+            return admit(data, out);
+        case MessageKind::kWriteDone:
+        case MessageKind::kWriteGivenUp:
+            return end_write(data, message, out);
+        case MessageKind::kTagRequest:
+            data.tag_requests.push_back(message);
+            return answer_tags(data, out);
+        case MessageKind::kTagGivenUp:
+            data.tag_requests.remove_if([&](const Message& one) { return same_access(one, message); });
+            return;
+        case MessageKind::kInvalidated:
+            return invalidated(data, message, out);
+        case MessageKind::kUnshare:
+            data.sharers -= std::make_pair(interval(message.range.range), std::set<Rank>{message.from});
+            return;
+        default:
+            return;  // for caching agents
+    }
+}
+
+bool HomeAgent::may_start(const Data& data, const Access& access) {
+    for (const Access& earlier : data.queue) {
+        if (&earlier == &access) break;
+        if (earlier.request.range.range.overlaps(access.request.range.range) &&
+            (is_write(earlier.request) || is_write(access.request)))
+            return false;
+    }
+    return true;
+}
+
+void HomeAgent::admit(Data& data, std::vector<Message>& out) {
+    for (auto access = data.queue.begin(); access != data.queue.end();) {
+        const auto here = access++;
+        if (here->started || !may_start(data, *here)) continue;
+        if (is_write(here->request)) {
+            start_write(data, *here, out);
+        } else {
+            grant_read(data, here->request, out);
+            data.queue.erase(here);
+        }
+    }
+}
+
+void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Message>& out) const {
+    if (request.tag && !has_tag(data, request.range.range, *request.tag))
+        return out.push_back(answer(MessageKind::kReadRefused, request));
+    data.sharers += std::make_pair(interval(request.range.range), std::set<Rank>{request.from});
+    out.push_back(answer(MessageKind::kReadGrant, request));
+}
+
+void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& out) {
+    access.started = true;
+    const Message& request = access.request;
+    access.invalidating = sharers(request.range);
+    data.sharers -= interval(request.range.range);
+    for (const Rank rank : access.invalidating) {
+        Message invalidate = answer(MessageKind::kInvalidate, request);
+        invalidate.to = rank;
+        out.push_back(invalidate);
+    }
+    if (access.invalidating.empty()) out.push_back(answer(MessageKind::kWriteGrant, request));
+}
+
+void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Message>& out) {
+    for (Access& access : data.queue) {
+        if (access.request.access != message.access || access.request.range != message.range) continue;
+        if (access.invalidating.erase(message.from) > 0 && access.invalidating.empty())
+            out.push_back(answer(MessageKind::kWriteGrant, access.request));
+    }
+}
+
+void HomeAgent::end_write(Data& data, const Message& message, std::vector<Message>& out) {
+    const auto written = std::ranges::find_if(data.queue, [&](const Access& access) {
+        return access.started && same_access(access.request, message);
+    });
+    if (written == data.queue.end()) return;
+    data.queue.erase(written);
+    if (message.kind == MessageKind::kWriteDone) {
+        data.tags -= interval(message.range.range);
+        if (message.tag) data.tags.set({interval(message.range.range), message.tag});
+        if (message.keeps_copy)
+            data.sharers += std::make_pair(interval(message.range.range), std::set<Rank>{message.from});
+    }
+    answer_tags(data, out);
+    admit(data, out);
+}
+
+void HomeAgent::answer_tags(Data& data, std::vector<Message>& out) const {
+    data.tag_requests.remove_if([&](const Message& request) {
+        const bool reached = has_tag(data, request.range.range, *request.tag);
+        if (reached) out.push_back(answer(MessageKind::kTagReached, request));
+        return reached;
+    });
+}
+
+bool HomeAgent::has_tag(const Data& data, const Range& range, Tag tag) {
+    uint64_t reached = range.offset;
+    const auto [first, last] = data.tags.equal_range(interval(range));
+    for (auto one = first; one != last; ++one) {
+        if (one->first.lower() > reached || one->second != tag) return false;
+        reached = one->first.upper();
+    }
+    return reached >= range.end();
+}
+
+Message HomeAgent::answer(MessageKind kind, const Message& request) const {
+    return {kind, self_, request.from, request.access, request.range, request.tag, false};
+}
+
+std::set<Rank> HomeAgent::sharers(const GlobalRange& range) const {
+    std::set<Rank> all;
+    const auto data = data_.find(range.data);
+    if (data == data_.end()) return all;
+    const auto [first, last] = data->second.sharers.equal_range(interval(range.range));
+    for (auto one = first; one != last; ++one) all.insert(one->second.begin(), one->second.end());
+    return all;
+}
+
+bool HomeAgent::idle() const {
+    return std::ranges::all_of(
+        data_, [](const auto& one) { return one.second.queue.empty() && one.second.tag_requests.empty(); });
+}
+
+}  // namespace heddle::memory

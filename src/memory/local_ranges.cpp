@@ -1,0 +1,81 @@
+#include "memory/local_ranges.hpp"
+
+#include <fmt/format.h>
+
+namespace heddle::memory {
+namespace {
+
+uint32_t slot_of(uint64_t id) {
+    return static_cast<uint32_t>(id);
+}
+uint32_t generation_of(uint64_t id) {
+    return static_cast<uint32_t>(id >> 32u);
+}
+
+}  // namespace
+
+LocalRange LocalRanges::named(uint32_t slot, uint32_t generation, const HeldRange& held) {
+    LocalRange local;
+    local.cache = held.cache;
+    local.id = uint64_t{generation} << 32u | slot;
+    local.base = held.base;
+    local.range = held.range;
+    return local;
+}
+
+LocalRange LocalRanges::add(const HeldRange& held) {
+    uint32_t slot;
+    if (free_.empty()) {
+        slot = static_cast<uint32_t>(slots_.size());
+        // So that remove() needs no memory.
+        if (free_.capacity() <= slots_.size()) free_.reserve(2 * slots_.size() + 8);
+        slots_.emplace_back();
+    } else {
+        slot = free_.back();
+        free_.pop_back();
+    }
+    slots_[slot].held = held;
+    slots_[slot].used = true;
+    ++count_;
+    return named(slot, slots_[slot].generation, held);
+}
+
+HeldRange& LocalRanges::find(const LocalRange& local, ClientId client) {
+    const uint32_t slot = slot_of(local.id);
+    if (slot >= slots_.size() || !slots_[slot].used || slots_[slot].generation != generation_of(local.id) ||
+        slots_[slot].held.client != client)
+        throw MemoryError(
+            MemoryErrorCode::kUnknown,
+            fmt::format("local range {:#x} is not held by this client: it was released, or is not "
+                        "one that an operation returned",
+                        local.id));
+    HeldRange& held = slots_[slot].held;
+    if (held.cache != local.cache || held.base != local.base)
+        throw MemoryError(
+            MemoryErrorCode::kUnknown,
+            fmt::format("local range {:#x} is in cache {}, not in {}: only its range may be changed",
+                        local.id, held.cache.value, local.cache.value));
+    if (!held.range.contains(local.range))
+        throw MemoryError(
+            MemoryErrorCode::kOutside,
+            fmt::format("{} bytes from {} on are not all in local range {:#x}, which has {} from {} on",
+                        local.range.size, local.range.offset, local.id, held.range.size, held.range.offset));
+    return held;
+}
+
+void LocalRanges::remove(const LocalRange& local) {
+    const uint32_t slot = slot_of(local.id);
+    slots_[slot].used = false;
+    --count_;
+    // A slot whose numbers are used up rests for ever.
+    if (++slots_[slot].generation != 0) free_.push_back(slot);
+}
+
+std::optional<LocalRange> LocalRanges::any_of(ClientId client) const {
+    for (size_t slot = 0; slot < slots_.size(); ++slot)
+        if (slots_[slot].used && slots_[slot].held.client == client)
+            return named(static_cast<uint32_t>(slot), slots_[slot].generation, slots_[slot].held);
+    return {};
+}
+
+}  // namespace heddle::memory

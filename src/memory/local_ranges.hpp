@@ -1,0 +1,53 @@
+// LocalRanges: the local ranges that clients hold, by their numbers.
+//
+// A number is never used again, so a range that was released is told from all others. One thread at a time.
+#pragma once
+
+#include <vector>
+
+#include "memory/cache.hpp"
+
+namespace heddle::memory {
+
+/// Names a client of one server.
+using ClientId = uint32_t;
+
+struct HeldRange {
+    ClientId client = 0;
+    CacheId cache;
+    /// Null: direct.
+    CacheEntry* entry = nullptr;
+    std::byte* base = nullptr;
+    Range range;
+    bool writable = false;
+    /// What it is a copy of, or, direct, what it is. Of an allocated one nothing.
+    std::optional<GlobalRange> global = {};
+    /// The access that holds the range for its owner alone.
+    Access* exclusive = nullptr;
+};
+
+class LocalRanges {
+  public:
+    [[nodiscard]] LocalRange add(const HeldRange& held);
+    /// The one that `local` names, all of which is within it. Throws kUnknown where it was released or is
+    /// another client's, kOutside.
+    [[nodiscard]] HeldRange& find(const LocalRange& local, ClientId client);
+    void remove(const LocalRange& local);
+    /// One of those that a client holds; nothing: it holds none.
+    [[nodiscard]] std::optional<LocalRange> any_of(ClientId client) const;
+    [[nodiscard]] size_t count() const noexcept { return count_; }
+
+  private:
+    struct Slot {
+        HeldRange held;
+        uint32_t generation = 1;
+        bool used = false;
+    };
+    [[nodiscard]] static LocalRange named(uint32_t slot, uint32_t generation, const HeldRange& held);
+
+    std::vector<Slot> slots_;
+    std::vector<uint32_t> free_;
+    size_t count_ = 0;
+};
+
+}  // namespace heddle::memory

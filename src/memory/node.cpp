@@ -1,0 +1,82 @@
+#include "memory/node.hpp"
+
+#include <utility>
+
+namespace heddle::memory {
+namespace {
+
+bool for_home(MessageKind kind) {
+    switch (kind) {
+        case MessageKind::kReadGrant:
+        case MessageKind::kReadRefused:
+        case MessageKind::kWriteGrant:
+        case MessageKind::kTagReached:
+        case MessageKind::kInvalidate:
+            return false;
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
+std::optional<OperationResult> Node::start(ClientId client, Ticket ticket, const Operation& operation,
+                                           Actions& actions) {
+    std::optional<OperationResult> result = caching_.start(client, ticket, operation, actions);
+    if (!actions.messages.empty()) settle(actions);
+    return result;
+}
+
+void Node::handle(const Message& message, Actions& actions) {
+    if (for_home(message.kind))
+        home_.handle(message, actions.messages);
+    else
+        caching_.handle(message, actions);
+    settle(actions);
+}
+
+void Node::transferred(uint64_t access, const std::string& error, Actions& actions) {
+    caching_.transferred(access, error, actions);
+    settle(actions);
+}
+
+bool Node::give_up(Ticket ticket, Actions& actions) {
+    const bool waited = caching_.give_up(ticket, actions);
+    settle(actions);
+    return waited;
+}
+
+void Node::drop_client(ClientId client, Actions& actions) {
+    caching_.drop_client(client, actions);
+    settle(actions);
+}
+
+void Node::remove_cache(CacheId id, Actions& actions) {
+    caching_.remove_cache(id, actions);
+    settle(actions);
+}
+
+void Node::free(DataId data) {
+    caching_.forget(data);
+    home_.forget(data);
+    atlas_.free(data);
+}
+
+void Node::settle(Actions& actions) {
+    std::vector<Message> remote;
+    while (!actions.messages.empty()) {
+        local_.swap(actions.messages);
+        for (const Message& message : local_) {
+            if (message.to != self_)
+                remote.push_back(message);
+            else if (for_home(message.kind))
+                home_.handle(message, actions.messages);
+            else
+                caching_.handle(message, actions);
+        }
+        local_.clear();
+    }
+    actions.messages = std::move(remote);
+}
+
+}  // namespace heddle::memory

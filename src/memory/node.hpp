@@ -1,0 +1,46 @@
+// Node: all of one rank's part of the protocol: its home agent, its caching agent, and the messages between
+// them.
+//
+// A pure state machine; one thread at a time. What leaves it by `Actions` is for other ranks.
+#pragma once
+
+#include "memory/caching_agent.hpp"
+#include "memory/home_agent.hpp"
+
+namespace heddle::memory {
+
+class Node {
+  public:
+    explicit Node(Rank self) : self_(self), home_(self), caching_(self, atlas_) {}
+
+    [[nodiscard]] Rank rank() const noexcept { return self_; }
+    [[nodiscard]] Atlas& atlas() noexcept { return atlas_; }
+    [[nodiscard]] const Atlas& atlas() const noexcept { return atlas_; }
+    /// For what needs no message.
+    [[nodiscard]] CachingAgent& caching() noexcept { return caching_; }
+    [[nodiscard]] const CachingAgent& caching() const noexcept { return caching_; }
+    [[nodiscard]] const HomeAgent& home() const noexcept { return home_; }
+
+    /// As CachingAgent::start.
+    [[nodiscard]] std::optional<OperationResult> start(ClientId client, Ticket ticket,
+                                                       const Operation& operation, Actions& actions);
+    void handle(const Message& message, Actions& actions);
+    void transferred(uint64_t access, const std::string& error, Actions& actions);
+    bool give_up(Ticket ticket, Actions& actions);
+    void drop_client(ClientId client, Actions& actions);
+    void remove_cache(CacheId id, Actions& actions);
+    /// The allocation and all copies of it.
+    void free(DataId data);
+
+  private:
+    /// Messages to this rank go round here until there are none.
+    void settle(Actions& actions);
+
+    Rank self_;
+    Atlas atlas_;
+    HomeAgent home_;
+    CachingAgent caching_;
+    std::vector<Message> local_;
+};
+
+}  // namespace heddle::memory

@@ -1,0 +1,51 @@
+// Segment: memory of one kind, a part of it on each rank; and SegmentKind, what makes them. A new kind is one
+// folder below segments/ and one line in segment_kinds.cpp.
+//
+// read() and write() may be called by any thread, several at a time; what they move never overlaps with a
+// write.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/memory_types.hpp"
+
+namespace heddle::memory {
+
+class Segment {
+  public:
+    virtual ~Segment() = default;
+    /// This rank's part, or null where it has no address.
+    [[nodiscard]] virtual std::byte* address() noexcept = 0;
+    /// From a rank's part. Throws Error kSystem.
+    virtual void read(Rank rank, uint64_t offset, std::byte* to, uint64_t size) = 0;
+    virtual void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) = 0;
+};
+
+/// What a new segment is to be.
+struct SegmentPlan {
+    SegmentId id;
+    Rank self = 0;
+    std::vector<uint64_t> part_sizes;
+    std::map<std::string, std::string> options;
+
+    /// Throws kInvalidArgument where one is missing, or one is there that is not among `known`.
+    [[nodiscard]] std::string option(const std::string& name) const;
+    void allow_only(const std::vector<std::string>& known, const std::string& kind) const;
+};
+
+struct SegmentKind {
+    std::string name;
+    /// Throws Error: kInvalidArgument for options that cannot be, kSystem.
+    std::unique_ptr<Segment> (*create)(const SegmentPlan& plan);
+};
+
+/// Throws kInvalidArgument with the names that there are.
+[[nodiscard]] const SegmentKind& find_segment_kind(const std::string& name);
+
+[[nodiscard]] std::unique_ptr<Segment> create_shm_segment(const SegmentPlan& plan);
+[[nodiscard]] std::unique_ptr<Segment> create_file_segment(const SegmentPlan& plan);
+
+}  // namespace heddle::memory

@@ -1,0 +1,290 @@
+// Server and Client as programs use them, on each kind of segment that needs nothing but this machine.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "heddle/memory.hpp"
+#include "heddle/task.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace heddle::test {
+namespace {
+
+using namespace memory;  // NOLINT: each name here is of it
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+std::string text_of(const ConstLocalRange& local) {
+    return {reinterpret_cast<const char*>(local.pointer()), local.range.size};
+}
+
+class MemoryClientTest : public testing::TestWithParam<const char*> {
+  protected:
+    SegmentDescription kind() const {
+        SegmentDescription description{GetParam(), {}};
+        if (description.kind == "file") description.options["path"] = folder_.path();
+        return description;
+    }
+    std::string get(const GlobalRange& global) {
+        const ConstLocalRange local = client_.get_const(global, cache_);
+        std::string text = text_of(local);
+        client_.release(local);
+        return text;
+    }
+
+    TemporaryFolder folder_;
+    Server server_;
+    Client client_{server_};
+    SegmentId segment_ = client_.create_segment(100, kind());
+    CacheId cache_ = client_.create_cache(64);
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryClientTest, testing::Values("shm", "file"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(MemoryClientTest, WhatWasPutIsGot) {
+    const DataId data = client_.allocate(20, segment_);
+    const MutableLocalRange own = client_.allocate_local(20, cache_);
+    std::memcpy(own.pointer(), "a thread in the loom", 20);
+    client_.put_and_release(own, {data, {0, 20}});
+    EXPECT_EQ(get({data, {0, 20}}), "a thread in the loom");
+    EXPECT_EQ(get({data, {16, 4}}), "loom");
+    const CacheStatistics cache = client_.statistics(cache_);
+    EXPECT_EQ(cache.hits, 2U);
+    EXPECT_EQ(cache.misses, 0U);
+}
+
+TEST_P(MemoryClientTest, APartOfALocalRangeIsPut) {
+    const DataId data = client_.allocate_filled(bytes_of("0123456789"), segment_);
+    MutableLocalRange own = client_.get_mutable({data, {2, 6}}, cache_);
+    std::memcpy(own.pointer(), "ABCDEF", 6);
+    MutableLocalRange part = own;
+    part.range.offset += 2;
+    part.range.size = 3;
+    client_.put(part, {data, {7, 3}});
+    client_.release(own);
+    EXPECT_EQ(get({data, {0, 10}}), "0123456CDE");
+}
+
+TEST_P(MemoryClientTest, ScatterAndGatherByBatches) {
+    const DataId data = client_.allocate_filled(bytes_of("abcdefghij"), segment_);
+    const auto results =
+        client_.execute_sync({op::GetConst{{data, {8, 2}}, cache_}, op::GetConst{{data, {0, 3}}, cache_},
+                              op::Allocate{5, cache_}, op::GetConst{{data, {4, 0}}, cache_}});
+    EXPECT_EQ(text_of(std::get<ConstLocalRange>(results[0])) + text_of(std::get<ConstLocalRange>(results[1])),
+              "ijabc");
+    EXPECT_EQ(std::get<ConstLocalRange>(results[3]).range.size, 0U);
+    const auto own = std::get<MutableLocalRange>(results[2]);
+    std::memcpy(own.pointer(), "VWXYZ", 5);
+    MutableLocalRange head = own, tail = own;
+    head.range.size = 2;
+    tail.range = {own.range.offset + 2, 3};
+    (void)client_.execute_sync({op::Put{head, {data, {8, 2}}}, op::Put{tail, {data, {0, 3}}}});
+    EXPECT_EQ(get({data, {0, 10}}), "XYZdefghVW");
+}
+
+TEST_P(MemoryClientTest, FuturesAndTags) {
+    const DataId data = client_.allocate(4, segment_);
+    OperationFuture tagged = client_.execute(op::GetConst{{data, {0, 4}}, cache_, Tag{9}});
+    EXPECT_FALSE(tagged.is_ready());
+    const MutableLocalRange own = client_.allocate_local(4, cache_);
+    std::memcpy(own.pointer(), "nine", 4);
+    OperationFuture put = client_.execute(op::Put{own, {data, {0, 4}}, Tag{9}, true});
+    EXPECT_EQ(text_of(std::get<ConstLocalRange>(tagged.get())), "nine");
+    (void)put.get();
+    EXPECT_FALSE(put.valid());
+}
+
+TEST_P(MemoryClientTest, ABunchSucceedsAsOne) {
+    const DataId data = client_.allocate_filled(bytes_of("warp"), segment_);
+    std::string text;
+    client_.execute_bunch(
+        {op::GetConst{{data, {2, 2}}, cache_}, op::Allocate{7, cache_}},
+        [&](const std::vector<OperationResult>& results) {
+            text = text_of(std::get<ConstLocalRange>(results.at(0)));
+        },
+        [](const BunchError&) { FAIL(); });
+    // By the server's thread perhaps: an operation after it sees it.
+    while (client_.statistics(cache_).misses == 0) std::this_thread::yield();
+    OperationFuture after = client_.execute(op::GetConst{{data, {0, 4}}, cache_});
+    (void)after.get();
+    EXPECT_EQ(text, "rp");
+}
+
+TEST_P(MemoryClientTest, ABunchThatFailsLeavesNothing) {
+    const DataId data = client_.allocate(10, segment_);
+    const uint64_t free_bytes = client_.statistics(cache_).free_bytes;
+    std::atomic<bool> told{false};
+    std::vector<size_t> failed;
+    std::string text;
+    client_.execute_bunch(
+        {op::Allocate{10, cache_}, op::GetConst{{data, {0, 4}}, cache_, Tag{1}},
+         op::GetConst{{data, {0, 100}}, cache_}, op::Allocate{65, cache_}},
+        [](const std::vector<OperationResult>&) { FAIL(); },
+        [&](const BunchError& error) {
+            for (const auto& one : error.errors()) failed.push_back(one.first);
+            text = error.what();
+            EXPECT_FALSE(error.may_have_written());
+            told = true;
+        });
+    while (!told) std::this_thread::yield();
+    EXPECT_THAT(failed, testing::ElementsAre(1, 2, 3));
+    EXPECT_THAT(text,
+                HasSubstr("3 operation(s) of a bunch failed; operation 1: another operation of its bunch has "
+                          "failed; operation 2: 100 bytes from offset 0"));
+    EXPECT_EQ(client_.statistics(cache_).free_bytes, free_bytes);
+    client_.free(data);
+    EXPECT_NO_THROW(client_.delete_cache(cache_));
+}
+
+TEST_P(MemoryClientTest, AWaitInATaskPausesTheTask) {
+    const DataId data = client_.allocate(4, segment_);
+    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+    Sequence sequence(runtime);
+    std::atomic<int> got{0};
+    for (int i = 0; i < 20; ++i)
+        sequence.insert([&] {
+            (void)client_.execute_sync(op::GetConst{{data, {0, 4}}, cache_, Tag{5}});
+            ++got;
+        });
+    sequence.insert({.priority = -1}, [&] {
+        const MutableLocalRange own = client_.allocate_local(4, cache_);
+        (void)client_.execute_sync(op::Put{own, {data, {0, 4}}, Tag{5}, true});
+    });
+    sequence.wait();
+    EXPECT_EQ(got, 20);
+}
+
+TEST_P(MemoryClientTest, WhatAClientHeldIsReleasedWithIt) {
+    const DataId data = client_.allocate(50, segment_);
+    {
+        Client other(server_);
+        (void)other.get_exclusive({data, {0, 50}}, cache_);
+        OperationFuture never = other.execute(op::GetConst{{data, {0, 5}}, cache_, Tag{4}});
+    }
+    const MutableLocalRange own = client_.get_exclusive({data, {0, 50}}, cache_);
+    client_.release(own);
+    EXPECT_EQ(client_.statistics(cache_).free_bytes, 64U);
+}
+
+TEST_P(MemoryClientTest, SegmentsComeAndGo) {
+    for (int i = 0; i < 100; ++i) {
+        const SegmentId segment = client_.create_segment(10, kind());
+        const DataId data = client_.allocate_filled(bytes_of("0123456789"), segment);
+        EXPECT_THROW(client_.delete_segment(segment), Error);
+        EXPECT_EQ(get({data, {9, 1}}), "9");
+        client_.free(data);
+        client_.delete_segment(segment);
+        EXPECT_THAT([&] { (void)client_.allocate(1, segment); },
+                    ThrowsMessage<MemoryError>(HasSubstr("no segment")));
+        EXPECT_THAT([&] { get({data, {9, 1}}); }, ThrowsMessage<MemoryError>(HasSubstr("no allocation")));
+    }
+    size_t files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
+        files += file.is_regular_file() ? 1 : 0;
+    EXPECT_EQ(files, kind().kind == "file" ? 1U : 0U);
+}
+
+/// Threads that put whole values and read them: none is ever seen torn, and none older than what its reader
+/// has seen.
+TEST_P(MemoryClientTest, ThreadsNeverSeeATornValue) {
+    constexpr size_t kCells = 12;
+    const DataId data =
+        client_.allocate(kCells * sizeof(uint64_t), client_.create_segment(kCells * 8, kind()));
+    const CacheId shared = client_.create_cache(1000);
+    std::vector<std::thread> threads;
+    std::atomic<int> torn{0}, old{0};
+    for (unsigned seed = 0; seed < 4; ++seed) {
+        threads.emplace_back([&, seed] {
+            Client client(server_);
+            const CacheId own = client.create_cache(500);
+            std::mt19937 random(seed);
+            uint64_t newest = 0;
+            for (int i = 0; i < 400; ++i) {
+                const CacheId cache = random() % 2 == 0 ? own : shared;
+                const GlobalRange all{data, {0, kCells * 8}};
+                if (random() % 4 == 0) {
+                    const MutableLocalRange local = client.get_exclusive(all, cache);
+                    uint64_t value = 0;
+                    std::memcpy(&value, local.pointer(), 8);
+                    ++value;
+                    for (size_t cell = 0; cell < kCells; ++cell)
+                        std::memcpy(local.pointer() + cell * 8, &value, 8);
+                    client.put_and_release(local, all);
+                } else {
+                    const ConstLocalRange local = client.get_const(all, cache);
+                    uint64_t values[kCells];
+                    std::memcpy(values, local.pointer(), sizeof values);
+                    for (const uint64_t value : values) torn += value != values[0] ? 1 : 0;
+                    old += values[0] < newest ? 1 : 0;
+                    newest = values[0];
+                    client.release(local);
+                }
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(torn, 0);
+    EXPECT_EQ(old, 0);
+}
+
+TEST(MemoryServerTest, BadInputIsToldClearly) {
+    Server server;
+    Client client(server);
+    EXPECT_THAT(
+        [&] {
+            (void)client.create_segment(1, {"tape", {}});
+        },
+        ThrowsMessage<Error>(HasSubstr("no segments of kind \"tape\": there are shm, file")));
+    EXPECT_THAT(
+        [&] {
+            (void)client.create_segment(1, {"shm", {{"path", "/"}}});
+        },
+        ThrowsMessage<Error>(HasSubstr("have no option \"path\"")));
+    EXPECT_THAT(
+        [&] {
+            (void)client.create_segment(1, {"file", {}});
+        },
+        ThrowsMessage<Error>(HasSubstr("needs the option \"path\"")));
+    EXPECT_THAT(
+        [&] {
+            (void)client.create_segment(1, {"file", {{"path", "/no/such/folder"}}});
+        },
+        ThrowsMessage<Error>(HasSubstr("No such file or directory")));
+    EXPECT_THAT([&] { (void)client.create_cache(UINT64_MAX); },
+                ThrowsMessage<Error>(HasSubstr("cannot have 18446744073709551615 bytes")));
+    const CacheId cache = client.create_cache(0);
+    EXPECT_THAT([&] { (void)client.allocate_local(1, cache); },
+                ThrowsMessage<MemoryError>(HasSubstr("never fit")));
+    client.delete_cache(cache);
+    EXPECT_THAT([&] { client.delete_cache(cache); }, ThrowsMessage<MemoryError>(HasSubstr("has no cache")));
+}
+
+TEST(MemoryServerTest, AFileThatIsCutShortFailsTheGetAndNothingElse) {
+    TemporaryFolder folder;
+    Server server;
+    Client client(server);
+    const SegmentId segment = client.create_segment(1 << 20, {"file", {{"path", folder.path()}}});
+    const DataId data = client.allocate_filled(bytes_of("kept"), segment);
+    const CacheId cache = client.create_cache(1 << 20);
+    const auto path = std::filesystem::directory_iterator(folder.path())->path();
+    std::filesystem::resize_file(path, 0);
+    EXPECT_THAT(
+        [&] {
+            (void)client.get_const({data, {0, 4}}, cache);
+        },
+        ThrowsMessage<MemoryError>(HasSubstr("could not be read")));
+    EXPECT_EQ(client.statistics(cache).free_bytes, uint64_t{1} << 20);
+    const MutableLocalRange own = client.allocate_local(4, cache);
+    client.put(own, {data, {0, 4}});
+    EXPECT_NO_THROW((void)client.get_const({data, {0, 4}}, cache));
+}
+
+}  // namespace
+}  // namespace heddle::test
