@@ -44,11 +44,26 @@ struct DataDescription {
     std::string distribution = "equally_distributed";
 };
 
-/// Owns the segments and caches of one rank. It lives longer than its clients.
+/// Which rank of how many a server is.
+struct ServerOptions {
+    Rank rank = 0;
+    Rank ranks = 1;
+    /// Where the ranks find each other: a folder of this group alone. Not needed by one rank.
+    std::string folder = {};
+    /// How long a rank waits for the others, in seconds.
+    double patience_s = 30;
+};
+
+/// Owns the segments and caches of one rank, and speaks with the servers of the others. It lives longer than
+/// its clients, and as long as others use what lies on its rank: see Collective::barrier.
 class HEDDLE_API Server {
   public:
-    /// One rank alone.
+    /// As HEDDLE_RANK and HEDDLE_MESH say, which `heddle memory launch` sets; else one rank alone. Throws as
+    /// the other one, and kBadInput.
     Server();
+    /// Waits for all ranks. Throws Error: kUnavailable where one does not come, kVersionMismatch,
+    /// kInvalidArgument, kSystem.
+    explicit Server(const ServerOptions& options);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
@@ -58,6 +73,7 @@ class HEDDLE_API Server {
 
   private:
     friend class Client;
+    friend class Collective;
     std::unique_ptr<ServerState> state_;
 };
 
@@ -151,6 +167,29 @@ class HEDDLE_API Client {
   private:
     ServerState& server_;
     uint32_t id_;
+};
+
+/// Calls that all ranks make, each in the same order: one rank does it, and all get the result (seed 001
+/// section 4.4). One thread a rank.
+class HEDDLE_API Collective {
+  public:
+    explicit Collective(Server& server) : server_(*server.state_) {}
+
+    /// Returns when all ranks have called it. Throws Error kUnavailable where a rank is gone.
+    void barrier();
+    /// What rank `root` gave, in all ranks.
+    [[nodiscard]] std::vector<std::byte> broadcast(std::span<const std::byte> content, Rank root);
+
+    [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description = {});
+    void delete_segment(SegmentId segment);
+    [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const DataDescription& description = {});
+    void free(DataId data);
+
+  private:
+    /// Rank 0 calls `change`; its result or error is everybody's.
+    [[nodiscard]] uint64_t on_one(const std::function<uint64_t()>& change);
+
+    ServerState& server_;
 };
 
 }  // namespace heddle::memory

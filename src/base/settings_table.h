@@ -17,6 +17,9 @@
     SETTING("HEDDLE_LAPACK", "FILE", "the library that tile algorithms take BLAS and LAPACK from")          \
     SETTING("HEDDLE_TRACE", "FILE",                                                                         \
             "where a program writes which task ran where and when; %p stands for its pid")                  \
+    SETTING("HEDDLE_RANK", "RANK/RANKS",                                                                    \
+            "which of how many ranks of the directory/cache a process is, as 1/4")                          \
+    SETTING("HEDDLE_MESH", "FOLDER", "where the ranks of the directory/cache find each other")              \
     SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")
 
 #endif

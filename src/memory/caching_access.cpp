@@ -24,6 +24,7 @@ void CachingAgent::send(MessageKind kind, const Access& access, const Piece& pie
 
 void CachingAgent::ask_for_tags(Access& access, Actions& actions) {
     access.awaited_tags = access.pieces.size();
+    if (!lost_.empty() && is_stuck(access)) return fail_stuck(access, actions);
     for (const Piece& piece : access.pieces) send(MessageKind::kTagRequest, access, piece, actions);
 }
 
@@ -59,7 +60,32 @@ void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
     go_on(access, actions);
 }
 
+bool CachingAgent::is_stuck(const Access& access) const {
+    const auto gone = [&](const Piece& piece) { return lost_.contains(piece.home); };
+    if (access.awaited_tags > 0) return std::ranges::any_of(access.pieces, gone);
+    return access.granted < access.pieces.size() && gone(access.pieces[access.granted]);
+}
+
+void CachingAgent::fail_stuck(Access& access, Actions& actions) {
+    const std::string why = "a rank on which a part of it lies is gone";
+    if (access.awaited_tags > 0)
+        return fail(access,
+                    {MemoryErrorCode::kTransfer, fmt::format("the tag cannot be waited for: {}", why)},
+                    actions);
+    if (access.purpose == Access::Purpose::kPut) return end_put(access, why, actions);
+    end_get(access, why, actions);
+}
+
+void CachingAgent::lost(Rank rank, Actions& actions) {
+    lost_.insert(rank);
+    for (auto one = accesses_.begin(); one != accesses_.end();) {
+        Access& access = *(one++)->second;
+        if (is_stuck(access)) fail_stuck(access, actions);
+    }
+}
+
 void CachingAgent::go_on(Access& access, Actions& actions) {
+    if (!lost_.empty() && is_stuck(access)) return fail_stuck(access, actions);
     if (access.granted < access.pieces.size()) {
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
         return send(kind, access, access.pieces[access.granted], actions);
@@ -194,7 +220,8 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
     // What failed may have been written in part: an earlier tag is not true any more.
     if (!error.empty()) access.tag.reset();
     writing.tag = access.tag;
-    end_writing(writing, true, keeps_copy, actions);
+    const bool begun = access.granted == access.pieces.size();
+    end_writing(writing, begun, keeps_copy, actions);
     if (access.entry != nullptr) cache(access.cache).cache.unpin(*access.entry);
     for (const Get& waiter : access.waiters) {
         if (error.empty())

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -77,6 +78,8 @@ class CachingAgent {
     /// The client is gone: what it holds is released, what it waits for is given up; its puts go on.
     void drop_client(ClientId client, Actions& actions);
 
+    /// What waits for that home, or will, fails.
+    void lost(Rank rank, Actions& actions);
     /// The allocation is gone, and all copies of it.
     void forget(DataId data);
 
@@ -128,6 +131,9 @@ class CachingAgent {
     void unshare(const GlobalRange& global, Actions& actions) const;
     /// Fails with everything that waits for it.
     void fail(Access& access, const MemoryError& error, Actions& actions);
+    /// The access waits for a home that is gone.
+    [[nodiscard]] bool is_stuck(const Access& access) const;
+    void fail_stuck(Access& access, Actions& actions);
     [[nodiscard]] OperationResult hold(const Get& wanted, CacheState& state, CacheEntry& entry,
                                        const Range& range, Access* exclusive);
     void give_up_tags(Access& access, Actions& actions);
@@ -141,6 +147,7 @@ class CachingAgent {
     LocalRanges held_;
     std::map<uint64_t, std::unique_ptr<Access>> accesses_;
     uint64_t last_access_ = 0;
+    std::set<Rank> lost_;
 };
 
 }  // namespace heddle::memory

@@ -98,6 +98,22 @@ void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Mess
     }
 }
 
+void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
+    for (auto& [id, data] : data_) {
+        data.sharers -= std::make_pair(Interval(0, UINT64_MAX), std::set<Rank>{rank});
+        data.tag_requests.remove_if([&](const Message& request) { return request.from == rank; });
+        data.queue.remove_if([&](const Access& access) {
+            if (access.request.from != rank) return false;
+            if (access.started) data.tags -= interval(access.request.range.range);
+            return true;
+        });
+        for (Access& access : data.queue)
+            if (access.invalidating.erase(rank) > 0 && access.invalidating.empty())
+                out.push_back(answer(MessageKind::kWriteGrant, access.request));
+        admit(data, out);
+    }
+}
+
 void HomeAgent::end_write(Data& data, const Message& message, std::vector<Message>& out) {
     const auto written = std::ranges::find_if(data.queue, [&](const Access& access) {
         return access.started && same_access(access.request, message);

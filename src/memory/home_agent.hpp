@@ -20,6 +20,9 @@ class HomeAgent {
 
     /// Appends the answers to `out`.
     void handle(const Message& message, std::vector<Message>& out);
+    /// The rank has no copies any more, and writes nothing. What it may have written in part has no tag any
+    /// more.
+    void lost(Rank rank, std::vector<Message>& out);
     /// The allocation is gone.
     void forget(DataId data) { data_.erase(data); }
 

@@ -51,6 +51,12 @@ void Node::drop_client(ClientId client, Actions& actions) {
     settle(actions);
 }
 
+void Node::lost(Rank rank, Actions& actions) {
+    home_.lost(rank, actions.messages);
+    caching_.lost(rank, actions);
+    settle(actions);
+}
+
 void Node::remove_cache(CacheId id, Actions& actions) {
     caching_.remove_cache(id, actions);
     settle(actions);

@@ -28,6 +28,8 @@ class Node {
     void transferred(uint64_t access, const std::string& error, Actions& actions);
     bool give_up(Ticket ticket, Actions& actions);
     void drop_client(ClientId client, Actions& actions);
+    /// Another rank is gone: what needs it fails, what it had is given back.
+    void lost(Rank rank, Actions& actions);
     void remove_cache(CacheId id, Actions& actions);
     /// The allocation and all copies of it.
     void free(DataId data);

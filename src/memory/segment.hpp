@@ -19,6 +19,10 @@ class Segment {
     virtual ~Segment() = default;
     /// This rank's part, or null where it has no address.
     [[nodiscard]] virtual std::byte* address() noexcept = 0;
+    /// How the other ranks reach this part.
+    [[nodiscard]] virtual std::string contact() const = 0;
+    /// What contact() said on all ranks. Before the first read or write. Throws Error kSystem.
+    virtual void attach(const std::vector<std::string>& contacts) = 0;
     /// From a rank's part. Throws Error kSystem.
     virtual void read(Rank rank, uint64_t offset, std::byte* to, uint64_t size) = 0;
     virtual void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) = 0;

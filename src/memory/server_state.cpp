@@ -1,8 +1,12 @@
 #include "memory/server_state.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "base/signals_blocked.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -33,14 +37,30 @@ std::string move_bytes(const Transfer& transfer,
 
 }  // namespace
 
-ServerState::ServerState() : mover_([this] { run_mover(); }) {}
+ServerState::ServerState(const ServerOptions& options) : ranks_(options.ranks), node_(options.rank) {
+    if (options.ranks == 0 || options.rank >= options.ranks)
+        throw Error(ErrorCode::kInvalidArgument, fmt::format("there is no rank {} of {}: ranks count from 0",
+                                                             options.rank, options.ranks));
+    if (options.rank == 0) sequencer_.emplace(options.ranks);
+    if (options.ranks > 1) {
+        const auto patience = std::chrono::duration<double>(options.patience_s);
+        mesh_ = std::make_unique<Mesh>(options.rank, options.ranks, options.folder,
+                                       std::chrono::duration_cast<Nanoseconds>(patience));
+    }
+    {
+        const SignalsBlocked blocked;
+        mover_ = std::thread([this] { run_mover(); });
+    }
+    if (mesh_) mesh_->start(*this);
+}
 
 ServerState::~ServerState() {
+    if (mesh_) mesh_->stop();
     {
         const Lock lock(mutex_);
         stopping_ = true;
     }
-    moving_.notify_one();
+    for_mover_.notify_one();
     mover_.join();
 }
 
@@ -56,49 +76,11 @@ void ServerState::drop_client(ClientId client) {
     hand_over(actions, lock);
 }
 
-SegmentId ServerState::create_segment(uint64_t size, const SegmentDescription& description) {
-    const SegmentKind& kind = find_segment_kind(description.kind);
-    SegmentPlan plan;
-    {
-        const Lock lock(mutex_);
-        plan.id = {++last_id_};
-    }
-    plan.self = rank();
-    plan.part_sizes = {size};
-    plan.options = description.options;
-    std::shared_ptr<Segment> segment = kind.create(plan);
-    const Lock lock(mutex_);
-    node_.atlas().add_segment(plan.id, plan.part_sizes);
-    if (std::byte* const part = segment->address()) node_.caching().add_part(plan.id, part);
-    segments_.emplace(plan.id, std::move(segment));
-    return plan.id;
-}
-
-void ServerState::delete_segment(SegmentId id) {
-    std::shared_ptr<Segment> last;
-    const Lock lock(mutex_);
-    node_.atlas().remove_segment(id);
-    node_.caching().remove_part(id);
-    last = std::move(segments_.extract(id).mapped());
-}
-
-DataId ServerState::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
-    const Distribution distribution = find_distribution(description.distribution);
-    const Lock lock(mutex_);
-    const DataId id{++last_id_};
-    node_.atlas().allocate(id, size, segment, distribution);
-    return id;
-}
-
-void ServerState::free(DataId data) {
-    const Lock lock(mutex_);
-    node_.free(data);
-}
-
 CacheId ServerState::create_cache(uint64_t size) {
     auto payload = std::make_unique<MemoryRegion>(size);
     const Lock lock(mutex_);
-    const CacheId id{++last_id_};
+    // Caches of all ranks have different names.
+    const CacheId id{uint64_t{rank()} << 40u | ++last_cache_};
     node_.caching().add_cache(id, size, payload->data());
     payloads_.emplace(id, std::move(payload));
     return id;
@@ -207,18 +189,31 @@ void ServerState::carry_out(std::vector<Transfer> transfers, Actions& actions, L
     for (size_t i = 0; i < transfers.size(); ++i) node_.transferred(transfers[i].access, errors[i], actions);
 }
 
-void ServerState::hand_over(Actions& actions, Lock& lock) {
-    if (!actions.transfers.empty()) {
-        std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));
-        moving_.notify_one();
-    }
-    if (actions.completions.empty()) return;
+std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions& actions) {
     std::vector<std::shared_ptr<OperationState>> told;
     for (Completion& completion : std::exchange(actions.completions, {})) {
         const auto ended = pending_.extract(completion.ticket);
         if (!ended.empty() && ended.mapped()->end(std::move(completion.result)))
             told.push_back(ended.mapped());
     }
+    return told;
+}
+
+void ServerState::leave_to_mover(Actions& actions) {
+    for (const Message& message : std::exchange(actions.messages, {})) send(message.to, message);
+    std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));
+    std::ranges::move(end_operations(actions), std::back_inserter(to_tell_));
+    for_mover_.notify_one();
+}
+
+void ServerState::hand_over(Actions& actions, Lock& lock) {
+    for (const Message& message : std::exchange(actions.messages, {})) send(message.to, message);
+    if (!actions.transfers.empty()) {
+        std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));
+        for_mover_.notify_one();
+    }
+    if (actions.completions.empty()) return;
+    const std::vector<std::shared_ptr<OperationState>> told = end_operations(actions);
     if (told.empty()) return;
     lock.unlock();
     for (const auto& state : told) state->tell();
@@ -228,11 +223,27 @@ void ServerState::hand_over(Actions& actions, Lock& lock) {
 void ServerState::run_mover() {
     Lock lock(mutex_);
     while (true) {
-        moving_.wait(lock, [&] { return stopping_ || !to_move_.empty(); });
-        if (to_move_.empty()) return;
+        for_mover_.wait(lock, [&] {
+            return stopping_ || !to_move_.empty() || !to_apply_.empty() || !to_tell_.empty() ||
+                   !to_answer_.empty();
+        });
+        const auto commands = std::exchange(to_apply_, {});
+        const auto told = std::exchange(to_tell_, {});
+        const auto answered = std::exchange(to_answer_, {});
+        if (to_move_.empty() && commands.empty() && told.empty() && answered.empty()) return;
         Actions actions;
         carry_out(std::exchange(to_move_, {}), actions, lock);
         hand_over(actions, lock);
+        lock.unlock();
+        for (const auto& state : told) state->tell();
+        for (const auto& question : answered) question->answered.signal();
+        for (const auto& [number, command] : commands) {
+            ChangeApplied applied{number, apply(command)};
+            lock.lock();
+            send(0, std::move(applied));
+            lock.unlock();
+        }
+        lock.lock();
     }
 }
 

@@ -1,32 +1,37 @@
-// ServerState: the thin shell around a Node: its lock, its segments and the memory of its caches, and the
-// threads that move bytes.
+// ServerState: the thin shell around a Node: its lock, its segments and the memory of its caches, the
+// connection with the other ranks, and the thread that moves bytes.
 //
 // Whoever makes a step of the state machine carries out what follows from it: who waits for an operation
-// moves its bytes, and a thread of the server those of operations for which nobody waits. Bytes are moved
-// without the lock.
+// moves its bytes, and the mover those of operations for which nobody waits. Bytes are moved without the
+// lock. The mesh's thread makes steps too, and leaves all that takes long to the mover.
 #pragma once
 
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "heddle/memory.hpp"
+#include "heddle/pause.hpp"
 #include "memory/memory_region.hpp"
+#include "memory/mesh.hpp"
 #include "memory/node.hpp"
 #include "memory/operation_state.hpp"
 #include "memory/segment.hpp"
+#include "memory/sequencer.hpp"
+#include "memory/wire.hpp"
 
 namespace heddle::memory {
 
-class ServerState {
+class ServerState : private Mesh::Listener {
   public:
-    ServerState();
+    explicit ServerState(const ServerOptions& options);
     /// There is no client any more.
-    ~ServerState();
+    ~ServerState() override;
     ServerState(const ServerState&) = delete;
     ServerState& operator=(const ServerState&) = delete;
 
@@ -50,31 +55,77 @@ class ServerState {
     void give_up(const std::vector<std::shared_ptr<OperationState>>& states);
     void put_memory(ClientId client, std::span<const std::byte> content, DataId data);
 
+    /// Returns when all ranks have called it as often as this one: what the one rank that gave something
+    /// gave.
+    [[nodiscard]] std::vector<uint8_t> meet(std::vector<uint8_t> content);
+
     [[nodiscard]] Rank rank() const noexcept { return node_.rank(); }
+    [[nodiscard]] Rank ranks() const noexcept { return ranks_; }
 
   private:
     using Lock = std::unique_lock<std::mutex>;
 
+    /// Somebody who waits for an answer of rank 0.
+    struct Question {
+        BlockCondition answered;
+        uint64_t id = 0;
+        Ending ending;
+        std::vector<uint8_t> content;
+    };
+
     /// Moves bytes, with the lock open, and says to the node that they are moved.
     void carry_out(std::vector<Transfer> transfers, Actions& actions, Lock& lock);
-    /// Leaves transfers to the mover, and tells those whose operations have ended, with the lock open.
+    /// Sends messages, leaves transfers to the mover, and tells those whose operations have ended, with the
+    /// lock open.
     void hand_over(Actions& actions, Lock& lock);
+    /// As hand_over(), but the mover tells.
+    void leave_to_mover(Actions& actions);
+    [[nodiscard]] std::vector<std::shared_ptr<OperationState>> end_operations(Actions& actions);
     /// Moves what is to be moved now, and waits for the end of the operation. Opens the lock.
     [[nodiscard]] OperationResult wait_for(Ticket ticket, Actions& actions, Lock& lock);
     void run_mover();
 
+    void received(Rank from, std::span<const std::byte> packet) override;
+    void lost(Rank rank) override;
+    void deal_with(Rank from, Parsed&& content);
+    void send(Rank to, Parsed&& content);
+    void emit(Sequencer::Output& output);
+    /// Asks rank 0 for a change of all ranks, and waits. Its id.
+    uint64_t change(Command command);
+    void answer(std::map<uint64_t, std::shared_ptr<Question>>& questions, uint64_t number, uint64_t id,
+                Ending ending, std::vector<uint8_t> content);
+    void depart();
+    /// By the mover, with the lock open.
+    [[nodiscard]] Ending apply(const Command& command) noexcept;
+    [[nodiscard]] std::string change_tables(const Command& command);
+
+    Rank ranks_;
     std::mutex mutex_;
-    Node node_{0};
+    Node node_;
     std::map<SegmentId, std::shared_ptr<Segment>> segments_;
     std::map<CacheId, std::unique_ptr<MemoryRegion>> payloads_;
     std::unordered_map<Ticket, std::shared_ptr<OperationState>> pending_;
     Ticket last_ticket_ = 0;
     ClientId last_client_ = 0;
-    uint64_t last_id_ = 0;
+    uint64_t last_cache_ = 0;
 
+    // With the other ranks. What is asked of rank 0, and what it asks:
+    std::map<uint64_t, std::shared_ptr<Question>> changes_, meetings_;
+    uint64_t last_change_ = 0, last_meeting_ = 0;
+    std::set<Rank> gone_;
+    // Of rank 0 alone.
+    std::optional<Sequencer> sequencer_;
+    std::map<Rank, Arrival> arrived_;
+
+    // For the mover.
     std::vector<Transfer> to_move_;
-    std::condition_variable moving_;
+    std::vector<std::pair<uint64_t, Command>> to_apply_;
+    std::vector<std::shared_ptr<OperationState>> to_tell_;
+    std::vector<std::shared_ptr<Question>> to_answer_;
+    std::condition_variable for_mover_;
     bool stopping_ = false;
+
+    std::unique_ptr<Mesh> mesh_;
     std::thread mover_;
 };
 

@@ -46,7 +46,7 @@ class MemoryClientTest : public testing::TestWithParam<const char*> {
     CacheId cache_ = client_.create_cache(64);
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryClientTest, testing::Values("shm", "file"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& which) { return std::string(which.param); });
 
 TEST_P(MemoryClientTest, WhatWasPutIsGot) {
     const DataId data = client_.allocate(20, segment_);

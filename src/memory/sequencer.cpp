@@ -1,0 +1,65 @@
+#include "memory/sequencer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace heddle::memory {
+
+Sequencer::Sequencer(Rank ranks) : contacts_(ranks) {
+    for (Rank rank = 0; rank < ranks; ++rank) ranks_.insert(rank);
+}
+
+void Sequencer::request(Rank from, uint64_t request, Command command, Output& output) {
+    queue_.push_back({from, request, std::move(command)});
+    if (queue_.size() == 1) begin(output);
+}
+
+void Sequencer::begin(Output& output) {
+    Command& command = queue_.front().command;
+    if (command.kind == Command::Kind::kCreateSegment || command.kind == Command::Kind::kAllocate)
+        command.id = ++last_id_;
+    failed_ = {};
+    send(output);
+}
+
+void Sequencer::send(Output& output) {
+    awaited_ = ranks_;
+    output.commands.emplace_back(++last_number_, queue_.front().command);
+}
+
+void Sequencer::applied(Rank from, uint64_t number, const Ending& ending, Output& output) {
+    if (number != last_number_ || awaited_.erase(from) == 0) return;
+    if (failed_.error.empty()) failed_ = ending;
+    contacts_[from] = ending.contact;
+    if (awaited_.empty()) all_applied(output);
+}
+
+void Sequencer::lost(Rank rank, Output& output) {
+    ranks_.erase(rank);
+    if (awaited_.erase(rank) == 0) return;
+    if (failed_.error.empty())
+        failed_ = {fmt::format("rank {} is gone", rank), static_cast<int>(ErrorCode::kUnavailable), -1, {}};
+    if (awaited_.empty()) all_applied(output);
+}
+
+void Sequencer::all_applied(Output& output) {
+    Request& request = queue_.front();
+    Command& command = request.command;
+    using Kind = Command::Kind;
+    const bool well = failed_.error.empty();
+    if (well && command.kind == Kind::kCreateSegment) {
+        command.kind = Kind::kAttachSegment;
+        command.contacts = contacts_;
+        return send(output);
+    }
+    if (!well && (command.kind == Kind::kCreateSegment || command.kind == Kind::kAttachSegment)) {
+        command.kind = Kind::kDropSegment;
+        return send(output);  // what it ends with does not count: the first error is told
+    }
+    output.replies.push_back({request.from, request.number, command.id, std::exchange(failed_, {})});
+    queue_.pop_front();
+    if (!queue_.empty()) begin(output);
+}
+
+}  // namespace heddle::memory

@@ -1,0 +1,246 @@
+// What a ServerState does with other ranks: packets, changes that all ranks make, meetings, and ranks that
+// go.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "memory/server_state.hpp"
+
+namespace heddle::memory {
+namespace {
+
+Ending ending_of(const std::exception& error) {
+    Ending ending{error.what(), static_cast<int>(ErrorCode::kSystem), -1, {}};
+    if (const auto* known = dynamic_cast<const Error*>(&error)) ending.code = static_cast<int>(known->code());
+    if (const auto* of_memory = dynamic_cast<const MemoryError*>(&error))
+        ending.memory_code = static_cast<int>(of_memory->memory_code());
+    return ending;
+}
+
+void throw_if_failed(const Ending& ending) {
+    if (ending.error.empty()) return;
+    if (ending.memory_code >= 0)
+        throw MemoryError(static_cast<MemoryErrorCode>(ending.memory_code), ending.error);
+    throw Error(static_cast<ErrorCode>(ending.code), ending.error);
+}
+
+}  // namespace
+
+SegmentId ServerState::create_segment(uint64_t size, const SegmentDescription& description) {
+    Command command;
+    command.segment_kind = description.kind;
+    command.options = description.options;
+    command.part_sizes.resize(ranks_);
+    const std::vector<uint64_t> no_limit(ranks_, UINT64_MAX);
+    for (const Share& share : equally_distributed(size, no_limit))
+        command.part_sizes[share.rank] = share.size;
+    return {change(std::move(command))};
+}
+
+void ServerState::delete_segment(SegmentId segment) {
+    Command command;
+    command.kind = Command::Kind::kDropSegment;
+    command.id = segment.value;
+    change(std::move(command));
+}
+
+DataId ServerState::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
+    Command command;
+    command.kind = Command::Kind::kAllocate;
+    command.segment = segment.value;
+    command.size = size;
+    command.distribution = description.distribution;
+    return {change(std::move(command))};
+}
+
+void ServerState::free(DataId data) {
+    Command command;
+    command.kind = Command::Kind::kFree;
+    command.id = data.value;
+    change(std::move(command));
+}
+
+uint64_t ServerState::change(Command command) {
+    const auto question = std::make_shared<Question>();
+    {
+        const Lock lock(mutex_);
+        if (gone_.contains(0))
+            throw Error(ErrorCode::kUnavailable, "rank 0, which orders all changes, is gone");
+        const uint64_t number = ++last_change_;
+        changes_.emplace(number, question);
+        try {
+            send(0, ChangeRequest{number, std::move(command)});
+        } catch (...) {
+            changes_.erase(number);
+            throw;
+        }
+    }
+    question->answered.block();
+    throw_if_failed(question->ending);
+    return question->id;
+}
+
+std::vector<uint8_t> ServerState::meet(std::vector<uint8_t> content) {
+    const auto question = std::make_shared<Question>();
+    {
+        const Lock lock(mutex_);
+        if (gone_.contains(0)) throw Error(ErrorCode::kUnavailable, "rank 0, where all ranks meet, is gone");
+        meetings_.emplace(++last_meeting_, question);
+        send(0, Arrival{last_meeting_, std::move(content)});
+    }
+    question->answered.block();
+    throw_if_failed(question->ending);
+    return std::move(question->content);
+}
+
+void ServerState::send(Rank to, Parsed&& content) {
+    if (to == rank())
+        deal_with(to, std::move(content));
+    else
+        mesh_->send(to, packet_of(content));
+}
+
+void ServerState::received(Rank from, std::span<const std::byte> packet) {
+    std::optional<Parsed> content = parse(packet);
+    if (!content) return;
+    const Lock lock(mutex_);
+    deal_with(from, std::move(*content));
+}
+
+void ServerState::deal_with(Rank from, Parsed&& content) {
+    Sequencer::Output output;
+    if (auto* message = std::get_if<Message>(&content)) {
+        message->from = from;
+        Actions actions;
+        node_.handle(*message, actions);
+        return leave_to_mover(actions);
+    }
+    if (auto* command = std::get_if<ChangeCommand>(&content)) {
+        to_apply_.emplace_back(command->number, std::move(command->command));
+        return for_mover_.notify_one();
+    }
+    if (auto* reply = std::get_if<ChangeReply>(&content))
+        return answer(changes_, reply->request, reply->id, std::move(reply->ending), {});
+    if (auto* departure = std::get_if<Departure>(&content))
+        return answer(meetings_, departure->meeting, 0, std::move(departure->ending),
+                      std::move(departure->content));
+    if (!sequencer_) return;  // the rest is for rank 0
+    if (auto* request = std::get_if<ChangeRequest>(&content)) {
+        sequencer_->request(from, request->request, std::move(request->command), output);
+    } else if (auto* applied = std::get_if<ChangeApplied>(&content)) {
+        sequencer_->applied(from, applied->number, applied->ending, output);
+    } else if (auto* arrival = std::get_if<Arrival>(&content)) {
+        arrived_[from] = std::move(*arrival);
+        if (arrived_.size() == ranks_ || !gone_.empty()) depart();
+    }
+    emit(output);
+}
+
+void ServerState::depart() {
+    const std::map<Rank, Arrival> arrived = std::exchange(arrived_, {});
+    Departure departure;
+    if (!gone_.empty())
+        departure.ending = {fmt::format("rank {} is gone, so not all ranks can meet", *gone_.begin()),
+                            static_cast<int>(ErrorCode::kUnavailable),
+                            -1,
+                            {}};
+    for (const auto& [rank, arrival] : arrived)
+        if (!arrival.content.empty()) departure.content = arrival.content;
+    for (const auto& [rank, arrival] : arrived) {
+        departure.meeting = arrival.meeting;
+        send(rank, departure);
+    }
+}
+
+void ServerState::emit(Sequencer::Output& output) {
+    for (const auto& [number, command] : output.commands)
+        for (Rank rank = 0; rank < ranks_; ++rank) send(rank, ChangeCommand{number, command});
+    for (const Sequencer::Reply& reply : output.replies)
+        send(reply.to, ChangeReply{reply.request, reply.id, reply.ending});
+}
+
+void ServerState::answer(std::map<uint64_t, std::shared_ptr<Question>>& questions, uint64_t number,
+                         uint64_t id, Ending ending, std::vector<uint8_t> content) {
+    const auto asked = questions.extract(number);
+    if (asked.empty()) return;
+    Question& question = *asked.mapped();
+    question.id = id;
+    question.ending = std::move(ending);
+    question.content = std::move(content);
+    to_answer_.push_back(asked.mapped());
+    for_mover_.notify_one();
+}
+
+void ServerState::lost(Rank rank) {
+    const Lock lock(mutex_);
+    gone_.insert(rank);
+    Actions actions;
+    node_.lost(rank, actions);
+    leave_to_mover(actions);
+    // What all ranks do fails where rank 0 says so: it knows whether it had taken place before.
+    const Ending gone{"rank 0 is gone", static_cast<int>(ErrorCode::kUnavailable), -1, {}};
+    while (rank == 0 && !meetings_.empty()) answer(meetings_, meetings_.begin()->first, 0, gone, {});
+    while (rank == 0 && !changes_.empty()) answer(changes_, changes_.begin()->first, 0, gone, {});
+    if (!sequencer_) return;
+    depart();
+    Sequencer::Output output;
+    sequencer_->lost(rank, output);
+    emit(output);
+}
+
+Ending ServerState::apply(const Command& command) noexcept {
+    try {
+        Ending ending;
+        ending.contact = change_tables(command);
+        return ending;
+    } catch (const std::exception& error) {
+        return ending_of(error);
+    }
+}
+
+std::string ServerState::change_tables(const Command& command) {
+    const SegmentId segment{command.id};
+    std::shared_ptr<Segment> made;
+    switch (command.kind) {
+        case Command::Kind::kCreateSegment: {
+            made = find_segment_kind(command.segment_kind)
+                       .create({segment, rank(), command.part_sizes, command.options});
+            const Lock lock(mutex_);
+            segments_.emplace(segment, made);
+            return made->contact();
+        }
+        case Command::Kind::kAttachSegment: {
+            {
+                const Lock lock(mutex_);
+                made = segments_.at(segment);
+            }
+            made->attach(command.contacts);
+            const Lock lock(mutex_);
+            node_.atlas().add_segment(segment, command.part_sizes);
+            if (std::byte* const part = made->address()) node_.caching().add_part(segment, part);
+            return {};
+        }
+        case Command::Kind::kDropSegment: {
+            const Lock lock(mutex_);
+            const bool whole = node_.atlas().has_segment(segment);
+            if (whole || !segments_.contains(segment)) node_.atlas().remove_segment(segment);
+            node_.caching().remove_part(segment);
+            made = std::move(segments_.extract(segment).mapped());  // it goes without the lock
+            return {};
+        }
+        case Command::Kind::kAllocate: {
+            const Distribution distribution = find_distribution(command.distribution);
+            const Lock lock(mutex_);
+            node_.atlas().allocate({command.id}, command.size, {command.segment}, distribution);
+            return {};
+        }
+        case Command::Kind::kFree: {
+            const Lock lock(mutex_);
+            node_.free({command.id});
+            return {};
+        }
+    }
+    throw Error(ErrorCode::kInvalidArgument, "no such change");
+}
+
+}  // namespace heddle::memory

@@ -1,0 +1,87 @@
+#include "memory/wire.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+namespace heddle::memory {
+
+using Json = nlohmann::json;
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Command, kind, id, segment_kind, options, part_sizes, contacts, segment,
+                                   size, distribution)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, error, code, memory_code, contact)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeRequest, request, command)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeCommand, number, command)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeApplied, number, ending)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeReply, request, id, ending)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Arrival, meeting, content)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Departure, meeting, ending, content)
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<Message>);
+
+template <size_t I = 1>
+std::optional<Parsed> parse_as(size_t which, const Json& json) {
+    if constexpr (I < std::variant_size_v<Parsed>) {
+        if (which == I)
+            return Parsed(std::in_place_index<I>, json.get<std::variant_alternative_t<I, Parsed>>());
+        return parse_as<I + 1>(which, json);
+    } else {
+        return {};
+    }
+}
+
+bool is_kind(const Message& message) {
+    return message.kind <= MessageKind::kInvalidate;
+}
+
+}  // namespace
+
+Packet packet_of(const Parsed& content) {
+    Packet packet{static_cast<std::byte>(content.index())};
+    if (const auto* message = std::get_if<Message>(&content)) {
+        packet.resize(1 + sizeof(Message));
+        std::memcpy(packet.data() + 1, message, sizeof(Message));
+        return packet;
+    }
+    std::visit(
+        [&](const auto& change) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(change)>, Message>)
+                for (const uint8_t byte : Json::to_cbor(Json(change)))
+                    packet.push_back(static_cast<std::byte>(byte));
+        },
+        content);
+    if (packet.size() > Mesh::kMaxPacket)
+        throw Error(
+            ErrorCode::kLimit,
+            fmt::format(
+                "a change of {} bytes is longer than the {} that ranks can tell each other: use fewer "
+                "or shorter options",
+                packet.size(), Mesh::kMaxPacket));
+    return packet;
+}
+
+std::optional<Parsed> parse(std::span<const std::byte> packet) {
+    if (packet.empty()) return {};
+    const auto which = static_cast<size_t>(packet[0]);
+    const auto rest = packet.subspan(1);
+    if (which == 0) {
+        Message message;
+        if (rest.size() != sizeof message) return {};
+        std::memcpy(static_cast<void*>(&message), rest.data(), sizeof message);
+        if (!is_kind(message)) return {};
+        return message;
+    }
+    try {
+        const auto* const first = reinterpret_cast<const uint8_t*>(rest.data());
+        return parse_as(which, Json::from_cbor(first, first + rest.size()));
+    } catch (const Json::exception&) {
+        return {};
+    }
+}
+
+}  // namespace heddle::memory
