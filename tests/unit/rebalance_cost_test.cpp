@@ -9,6 +9,7 @@
 
 #include "arbiter/arbiter.hpp"
 #include "base/steps.hpp"
+#include "support/sanitized.hpp"
 
 namespace heddle {
 namespace {
@@ -202,6 +203,7 @@ TEST_P(RebalanceCost, GrowsNoWorseThanNLogN) {
     const auto [policy, kind] = GetParam();
     for (const int cpus : {16, 64, 256, 1024})
         for (const int clients : {4, 16, 64, 256}) {
+            if (test::kSanitized && cpus > 256) continue;  // minutes, for the same steps
             Load load({policy, kind, cpus, clients});
             load.all_from_one();
             load.the_machine_shrinks_and_grows();
