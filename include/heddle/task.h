@@ -69,7 +69,7 @@ HEDDLE_TASK_API size_t heddle_engines(heddle_engine_t* engines, size_t room);
  * NULL for all that the process may use. `workers`: tasks at once, at most; 0 for as many as CPUs. */
 HEDDLE_TASK_API heddle_runtime_t* heddle_runtime_create(const char* engine, const cpu_set_t* cpus,
                                                         int workers);
-/** Waits for its tasks. INVALID while sequences or data of it are left. */
+/** Waits for its tasks. INVALID while sequences or data of it are left, and in a task of its own. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_destroy(heddle_runtime_t* runtime);
 /** The engine's name, valid until the thread calls it again. */
 HEDDLE_TASK_API const char* heddle_runtime_engine(heddle_runtime_t* runtime);
@@ -190,7 +190,7 @@ HEDDLE_TASK_API heddle_task_ret_t heddle_insert(heddle_sequence_t* sequence, hed
                                                 const heddle_argument_t* arguments, size_t count,
                                                 const heddle_task_options_t* options);
 /** Until all of its tasks so far have ended. FAILED: the first that failed, told once. INVALID in a task of
- * this very sequence, which would wait for itself. */
+ * this very sequence, or of one that it waits for by tasks that wait in it: that would never end. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_wait(heddle_sequence_t* sequence);
 /** Waits, and tells as that does; then it is gone all the same, except where the answer is INVALID. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_destroy(heddle_sequence_t* sequence);

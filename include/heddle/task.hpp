@@ -104,7 +104,8 @@ class HEDDLE_API Sequence {
   public:
     /// Made in a task of the runtime, it is for children of that one.
     explicit Sequence(Runtime& runtime);
-    /// Waits.
+    /// Waits, whatever that takes: where there is no memory to pause the task that it is in, others run on
+    /// top of that one meanwhile. Not in a task of its own, which may hold the last reference to it.
     ~Sequence();
     Sequence(const Sequence&) = delete;
     Sequence& operator=(const Sequence&) = delete;
@@ -135,7 +136,8 @@ class HEDDLE_API Sequence {
     }
 
     /// Until all of its tasks so far have ended; the calling thread runs tasks meanwhile. Rethrows the first
-    /// error. Throws kInvalidArgument in a task of this very sequence, which would wait for itself.
+    /// error. Throws kInvalidArgument in a task of this very sequence, or of one that it waits for by tasks
+    /// that wait in it: that would never end. Throws kLimit in a task where there is no memory to pause it.
     void wait();
 
     [[nodiscard]] detail::SequenceState& state() const { return *state_; }

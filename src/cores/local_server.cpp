@@ -183,16 +183,16 @@ void LocalServer::enter(Seat& seat, WorkerState state) {
 }
 
 void LocalServer::send_away(WorkerId worker) {
+    say(WorkerAction::Kind::kEnd, worker, at(worker).cpu);
     enter(at(worker), WorkerState::kLeaving);
     uneven_ = true;
-    say(WorkerAction::Kind::kEnd, worker, at(worker).cpu);
 }
 
 void LocalServer::move(WorkerId worker, int cpu) {
     Seat& seat = at(worker);
+    say(WorkerAction::Kind::kMove, worker, cpu);
     if (seat.state != WorkerState::kIdle && seat.from < 0) seat.from = seat.cpu;
     seat.cpu = cpu;
-    say(WorkerAction::Kind::kMove, worker, cpu);
 }
 
 void LocalServer::settle(Time) {
@@ -202,8 +202,8 @@ void LocalServer::settle(Time) {
     }
     release();
     if (demand() != told_demand_) {
+        actions_.push_back({WorkerAction::Kind::kDemand, {}, -1, demand()});
         told_demand_ = demand();
-        actions_.push_back({WorkerAction::Kind::kDemand, {}, -1, told_demand_});
     }
 }
 
@@ -215,8 +215,8 @@ void LocalServer::wake_or_start() {
             if (seats_[i].state == WorkerState::kIdle &&
                 (latest == seats_.size() || seats_[i].idle_since > seats_[latest].idle_since))
                 latest = i;
-        enter(seats_[latest], WorkerState::kSearching);
         say(WorkerAction::Kind::kWake, id_of(latest), seats_[latest].cpu);
+        enter(seats_[latest], WorkerState::kSearching);
     }
     while (!starts_fail_ && demand() > workers() && start_one()) {
     }
@@ -227,15 +227,15 @@ bool LocalServer::start_one() {
     const auto place =
         std::ranges::find(seats_, WorkerState::kNone, [](const Seat& seat) { return seat.state; });
     if (cpu.empty() || place == seats_.end()) return false;
+    say(WorkerAction::Kind::kStart, id_of(static_cast<size_t>(place - seats_.begin())), cpu.first());
     enter(*place, WorkerState::kSearching);
     place->cpu = cpu.first();
     uneven_ = true;
-    say(WorkerAction::Kind::kStart, id_of(static_cast<size_t>(place - seats_.begin())), place->cpu);
     return true;
 }
 
 void LocalServer::compact() {
-    if (!std::exchange(uneven_, false)) return;
+    if (!uneven_) return;
     const CpuSet used = active_cpus();
     const CpuSet target = compact_set(machine_, used, used | free_cpus());
     CpuSet room = target - used;
@@ -245,12 +245,15 @@ void LocalServer::compact() {
         room.erase(cpu);
         move(id_of(i), cpu);
     }
+    uneven_ = false;
 }
 
 void LocalServer::release() {
     const CpuSet held = occupied();
-    for (const int cpu : revoked_ - held) say(WorkerAction::Kind::kReturn, {}, cpu);
-    revoked_ &= held;
+    for (const int cpu : revoked_ - held) {
+        say(WorkerAction::Kind::kReturn, {}, cpu);
+        revoked_.erase(cpu);
+    }
     if (!limits_.give_back_unused || demand() > workers()) return;
     for (const int cpu : usable_ - held) {
         say(WorkerAction::Kind::kGiveBack, {}, cpu);

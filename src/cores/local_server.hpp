@@ -11,6 +11,9 @@
 // `idle_delay`, and then ends.
 //
 // A worker holds its CPU until it says ended(), or moved() to another one. Two never hold the same CPU.
+//
+// Without memory an event throws std::bad_alloc. It has been taken in then, and what was said of it in
+// actions is so; the rest is decided with the next event. Only cpus_changed() is to be said again.
 #pragma once
 
 #include <chrono>

@@ -4,7 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "base/asymmetric_fence.hpp"
@@ -66,6 +69,8 @@ WorkerPool::WorkerPool(Machine machine, CpuProvider& provider, WorkSource& sourc
       options_(std::move(options)),
       server_(machine_, with_sharing(options_.limits, provider)) {
     options_.bind = options_.bind && !machine_.synthetic();
+    // Each is joined before the next one starts, so twice the places is room enough.
+    finished_.reserve(2 * static_cast<size_t>(server_.capacity()));
     for (int i = 0; i < server_.capacity(); ++i) {
         workers_.push_back(std::make_unique<Worker>());
         workers_.back()->pool_ = this;
@@ -79,12 +84,28 @@ WorkerPool::~WorkerPool() {
     stop();
 }
 
-void WorkerPool::work_arrived() {
+template <class Event>
+void WorkerPool::happen(Lock& lock, const Event& event) noexcept {
+    bool whole = true;
+    try {
+        event();
+    } catch (...) {
+        whole = false;
+    }
+    carry_out(lock);
+    if (!whole) lacks_memory();
+}
+
+void WorkerPool::lacks_memory() noexcept {
+    short_of_memory_ = true;
+    wants_news_.store(true, std::memory_order_relaxed);
+}
+
+void WorkerPool::work_arrived() noexcept {
     light_fence();
     if (!wants_news_.load(std::memory_order_relaxed)) return;
     Lock lock(mutex_);
-    server_.work_arrived(now());
-    carry_out(lock);
+    happen(lock, [&] { server_.work_arrived(now()); });
 }
 
 void WorkerPool::stop() {
@@ -93,9 +114,17 @@ void WorkerPool::stop() {
                     "a worker cannot stop its own pool: it would wait for itself; let another thread do it");
     Lock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
-    server_.stop(now());
-    carry_out(lock);
-    quiet_.wait(lock, [this] { return threads_ == 0 && !telling_ && outbox_.empty(); });
+    happen(lock, [&] { server_.stop(now()); });
+    while (threads_ > 0 || telling_ || !outbox_.empty()) {
+        if (!short_of_memory_) {
+            quiet_.wait(lock);
+            continue;
+        }
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
+        happen(lock, [&] { server_.stop(now()); });
+    }
     join_finished();
     lock.unlock();
     provider_.stop();
@@ -120,7 +149,7 @@ CpuSet WorkerPool::occupied() const {
 
 void WorkerPool::provider_changed() {
     Lock lock(mutex_);
-    read_usable();
+    reread_ = true;
     carry_out(lock);
 }
 
@@ -128,6 +157,7 @@ void WorkerPool::read_usable() {
     // What is on its way back is not to be used until the provider knows: it may be told that the pool left
     // a CPU after it said that the CPU is usable again.
     server_.cpus_changed(provider_.usable() - outbox_.given_back - outbox_.returned - parting_, now());
+    reread_ = false;
 }
 
 void* WorkerPool::enter(void* worker) {
@@ -146,8 +176,7 @@ void WorkerPool::run(Worker& worker) {
     const bool left_work = source_.may_have_work();
     lock.lock();
     // From here on the place may be another thread's.
-    server_.ended(worker.id_, left_work, now());
-    carry_out(lock);
+    happen(lock, [&] { server_.ended(worker.id_, left_work, now()); });
     look_again(lock);
     finished_.push_back(pthread_self());  // last: who joins it may hold the lock
     --threads_;
@@ -159,9 +188,7 @@ void WorkerPool::look_again(Lock& lock) {
     heavy_fence();
     const bool more = source_.may_have_work();
     lock.lock();
-    if (!more) return;
-    server_.work_arrived(now());
-    carry_out(lock);
+    if (more) happen(lock, [&] { server_.work_arrived(now()); });
 }
 
 void WorkerPool::tell_source(Worker& worker, void (WorkSource::*what)(Worker&)) {
@@ -183,8 +210,7 @@ void WorkerPool::work(Worker& worker, Lock& lock) {
         }
         if (const int cpu = server_.cpu_of(worker.id_); worker.cpu_ != cpu) {
             bind(worker, cpu);
-            server_.moved(worker.id_, now());
-            carry_out(lock);
+            happen(lock, [&] { server_.moved(worker.id_, now()); });
             continue;
         }
         worker.searching_ = state == WorkerState::kSearching;
@@ -192,8 +218,7 @@ void WorkerPool::work(Worker& worker, Lock& lock) {
         const bool ran_out = run_items(worker);
         lock.lock();
         if (!ran_out) continue;
-        server_.out_of_work(worker.id_, now());
-        carry_out(lock);
+        happen(lock, [&] { server_.out_of_work(worker.id_, now()); });
         look_again(lock);
     }
 }
@@ -217,27 +242,38 @@ void WorkerPool::sleep(Worker& worker, Lock& lock) {
     if (!deadline) {
         worker.wake_.wait(lock);
     } else if (worker.wake_.wait_until(lock, *deadline) == std::cv_status::timeout) {
-        server_.tick(now());
-        carry_out(lock);
+        happen(lock, [&] { server_.tick(now()); });
     }
 }
 
 void WorkerPool::found_work(Worker& worker) {
     Lock lock(mutex_);
-    server_.found_work(worker.id_, now());
-    carry_out(lock);
+    happen(lock, [&] { server_.found_work(worker.id_, now()); });
 }
 
-void WorkerPool::carry_out(Lock& lock) {
-    for (auto actions = server_.take_actions(); !actions.empty(); actions = server_.take_actions())
-        for (const WorkerAction& action : actions) apply(action);
-    wants_news_.store(server_.wants_news(), std::memory_order_relaxed);
+void WorkerPool::carry_out(Lock& lock) noexcept {
+    short_of_memory_ = false;
+    apply_all();
     tell_provider(lock);
     if (failures_.empty()) return;
     const auto failures = std::exchange(failures_, {});
     lock.unlock();
     for (const std::exception_ptr& failure : failures) fail(failure);
     lock.lock();
+}
+
+void WorkerPool::apply_all() noexcept {
+    try {
+        if (reread_) read_usable();
+        do {
+            for (; applied_ < actions_.size(); ++applied_) apply(actions_[applied_]);
+            applied_ = 0;
+            actions_ = server_.take_actions();
+        } while (!actions_.empty());
+        wants_news_.store(server_.wants_news(), std::memory_order_relaxed);
+    } catch (...) {
+        lacks_memory();
+    }
 }
 
 void WorkerPool::apply(const WorkerAction& action) {
@@ -268,11 +304,32 @@ void WorkerPool::apply(const WorkerAction& action) {
     }
 }
 
-void WorkerPool::start_thread(Worker& worker, int cpu) {
+void WorkerPool::start_thread(Worker& worker, int cpu) noexcept {
     join_finished();
     worker.cpu_ = cpu;
     worker.searching_ = true;
     worker.ordered_.store(false, std::memory_order_relaxed);
+    int failed = ENOMEM;
+    try {
+        failed = create_thread(worker, cpu);
+    } catch (const std::bad_alloc&) {
+        // There was none for the set of its CPUs.
+    }
+    if (failed == 0) {
+        ++threads_;
+        return;
+    }
+    note(failed, "cannot create a worker thread for CPU {}; what is waiting is left until more work arrives",
+         cpu);
+    try {
+        server_.start_failed(worker.id_, now());
+    } catch (const std::bad_alloc&) {
+        // It has been taken in, and the rest is decided with the next event.
+    }
+}
+
+/// Returns what pthread_create() does.
+int WorkerPool::create_thread(Worker& worker, int cpu) {
     Attributes attributes;
     const sigset_t blocked = signals_of_others();
     pthread_attr_setsigmask_np(attributes.get(), &blocked);
@@ -280,65 +337,98 @@ void WorkerPool::start_thread(Worker& worker, int cpu) {
     const auto mask = CpuSet{cpu}.to_native();
     worker.bound_ = options_.bind;
     if (options_.bind) pthread_attr_setaffinity_np(attributes.get(), bytes_of(mask), native(mask));
-    int failed = pthread_create(&worker.thread_, attributes.get(), &WorkerPool::enter, &worker);
-    if (failed == EINVAL && options_.bind) {
-        worker.bound_ = false;
-        failures_.push_back(system_error(failed, fmt::format("cannot bind a worker to CPU {}", cpu)));
-        const CpuSet all = machine_.cpus();
-        const auto everywhere = all.to_native();
-        pthread_attr_setaffinity_np(attributes.get(), bytes_of(everywhere), native(everywhere));
-        failed = pthread_create(&worker.thread_, attributes.get(), &WorkerPool::enter, &worker);
-    }
-    if (failed == 0) {
-        ++threads_;
-        return;
-    }
-    failures_.push_back(system_error(
-        failed, "cannot create a worker thread; what is waiting is left until more work arrives"));
-    server_.start_failed(worker.id_, now());
+    const int failed = pthread_create(&worker.thread_, attributes.get(), &WorkerPool::enter, &worker);
+    if (failed != EINVAL || !options_.bind) return failed;
+    worker.bound_ = false;
+    note(failed, "cannot bind a worker to CPU {}", cpu);
+    const auto everywhere = machine_.cpus().to_native();
+    pthread_attr_setaffinity_np(attributes.get(), bytes_of(everywhere), native(everywhere));
+    return pthread_create(&worker.thread_, attributes.get(), &WorkerPool::enter, &worker);
 }
 
-void WorkerPool::bind(Worker& worker, int cpu) {
+void WorkerPool::bind(Worker& worker, int cpu) noexcept {
     worker.cpu_ = cpu;
     if (!options_.bind) return;
-    const auto mask = CpuSet{cpu}.to_native();
-    const int failed = pthread_setaffinity_np(worker.thread_, bytes_of(mask), native(mask));
+    int failed = ENOMEM;
+    try {
+        const auto mask = CpuSet{cpu}.to_native();
+        failed = pthread_setaffinity_np(worker.thread_, bytes_of(mask), native(mask));
+    } catch (const std::bad_alloc&) {
+        // It stays where it is.
+    }
     worker.bound_ = failed == 0;
-    if (failed != 0)
-        failures_.push_back(system_error(failed, fmt::format("cannot bind a worker to CPU {}", cpu)));
+    if (failed != 0) note(failed, "cannot bind a worker to CPU {}", cpu);
 }
 
-void WorkerPool::tell_provider(Lock& lock) {
+/// `what` has a place for the CPU.
+void WorkerPool::note(int failed, const char* what, int cpu) noexcept {
+    try {
+        failures_.push_back(system_error(failed, fmt::format(fmt::runtime(what), cpu)));
+    } catch (const std::bad_alloc&) {
+        // One failure less is told.
+    }
+}
+
+void WorkerPool::tell_provider(Lock& lock) noexcept {
     if (telling_) return;
     telling_ = true;
-    while (!outbox_.empty()) {
-        const Outbox news = std::exchange(outbox_, {});
-        parting_ = news.given_back | news.returned;
-        // Who gives back more than its demand says is given CPUs again.
-        const bool falls = news.demand >= 0 && news.demand < told_demand_;
-        if (news.demand >= 0) told_demand_ = news.demand;
-        lock.unlock();
+    while (!outbox_.empty() && !short_of_memory_) {
         try {
-            if (falls) provider_.set_demand(news.demand);
-            if (!news.returned.empty()) provider_.returned(news.returned);
-            if (!news.given_back.empty()) provider_.give_back(news.given_back);
-            if (!falls && news.demand >= 0) provider_.set_demand(news.demand);
+            parting_ = outbox_.given_back | outbox_.returned;
         } catch (...) {
-            fail(std::current_exception());
+            lacks_memory();
+            break;
         }
+        Outbox news = std::exchange(outbox_, {});
+        lock.unlock();
+        const bool told = tell_provider(news);
         lock.lock();
-        if (parting_.empty()) continue;
-        parting_ = {};
-        read_usable();
-        for (auto actions = server_.take_actions(); !actions.empty(); actions = server_.take_actions())
-            for (const WorkerAction& action : actions) apply(action);
-        wants_news_.store(server_.wants_news(), std::memory_order_relaxed);
+        if (!told) outbox_.add(std::move(news));
+        if (!parting_.empty()) {
+            parting_ = {};
+            reread_ = true;
+            apply_all();
+        }
+        if (!told) lacks_memory();
     }
     telling_ = false;
     quiet_.notify_all();
 }
 
-void WorkerPool::join_finished() {
+/// False: not all, for want of memory. The rest is left in it.
+bool WorkerPool::tell_provider(Outbox& news) noexcept {
+    // Who gives back more than its demand says is given CPUs again.
+    const bool falls = news.demand >= 0 && news.demand < told_demand_;
+    const auto tell_demand = [&] {
+        provider_.set_demand(news.demand);
+        told_demand_ = std::exchange(news.demand, -1);
+    };
+    try {
+        if (falls) tell_demand();
+        if (!news.returned.empty()) provider_.returned(news.returned);
+        news.returned = {};
+        if (!news.given_back.empty()) provider_.give_back(news.given_back);
+        news.given_back = {};
+        if (news.demand >= 0) tell_demand();
+    } catch (const std::bad_alloc&) {
+        return false;
+    } catch (...) {
+        fail(std::current_exception());
+    }
+    return true;
+}
+
+/// Older news. Takes no memory.
+void WorkerPool::Outbox::add(Outbox&& before) noexcept {
+    if (demand < 0) demand = before.demand;
+    for (const auto cpus : {&Outbox::returned, &Outbox::given_back}) {
+        // The larger one has room for the other.
+        if ((before.*cpus).last() > (this->*cpus).last()) std::swap(before.*cpus, this->*cpus);
+        this->*cpus |= before.*cpus;
+    }
+}
+
+void WorkerPool::join_finished() noexcept {
     // They wait for nothing any more.
     for (const pthread_t thread : finished_) pthread_join(thread, nullptr);
     finished_.clear();

@@ -11,6 +11,9 @@
 // then there is a heavy fence, and then it asks may_have_work(). Whoever brings work makes it visible first;
 // then there is a light fence in work_arrived(), and then it reads wants_news_. One of the two sees the other
 // (base/asymmetric_fence.hpp).
+//
+// Without memory a decision may be left half carried out: no call throws for that, and the rest is done with
+// the next change, which is work that arrives, too. Work that arrived last may lie until then.
 #pragma once
 
 #include <pthread.h>
@@ -96,7 +99,7 @@ class WorkerPool {
 
     /// To be called after work was made visible, by any thread. Costs a load while no worker needs to be
     /// told.
-    void work_arrived();
+    void work_arrived() noexcept;
     /// Ends the workers after their current items and waits for them. What work is left stays in the source.
     /// Not from a worker: throws kInvalidArgument. A second call does nothing.
     void stop();
@@ -119,6 +122,7 @@ class WorkerPool {
         int demand = -1;
         CpuSet returned, given_back;
         [[nodiscard]] bool empty() const { return demand < 0 && returned.empty() && given_back.empty(); }
+        void add(Outbox&& before) noexcept;
     };
 
     static void* enter(void* worker);
@@ -133,13 +137,21 @@ class WorkerPool {
     void provider_changed();
     void read_usable();
 
+    /// Says an event to the server, and carries out what that decides.
+    template <class Event>
+    void happen(Lock& lock, const Event& event) noexcept;
     /// Carries out what the server decided, the provider's part without the lock.
-    void carry_out(Lock& lock);
+    void carry_out(Lock& lock) noexcept;
+    void apply_all() noexcept;
+    void lacks_memory() noexcept;
     void apply(const WorkerAction& action);
-    void start_thread(Worker& worker, int cpu);
-    void bind(Worker& worker, int cpu);
-    void tell_provider(Lock& lock);
-    void join_finished();
+    void start_thread(Worker& worker, int cpu) noexcept;
+    [[nodiscard]] int create_thread(Worker& worker, int cpu);
+    void bind(Worker& worker, int cpu) noexcept;
+    void note(int failed, const char* what, int cpu) noexcept;
+    void tell_provider(Lock& lock) noexcept;
+    [[nodiscard]] bool tell_provider(Outbox& news) noexcept;
+    void join_finished() noexcept;
     void fail(std::exception_ptr failure) const;
 
     const Machine machine_;
@@ -150,6 +162,10 @@ class WorkerPool {
 
     mutable std::mutex mutex_;  // for all below
     LocalServer server_;
+    std::vector<WorkerAction> actions_;  // decided
+    size_t applied_ = 0;                 // of these
+    bool reread_ = false;                // what is usable is to be asked for again
+    bool short_of_memory_ = false;       // something is left for the next change
     Outbox outbox_;
     CpuSet parting_;        // given back or returned: the provider is being told right now
     int told_demand_ = 0;   // to the provider

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tasks/c_interface.hpp"
+#include "tasks/runtime_state.hpp"
 
 namespace heddle::c {
 namespace {
@@ -117,6 +118,8 @@ heddle_task_ret_t heddle_runtime_destroy(heddle_runtime_t* runtime) {
         if (const int left = c::object(runtime).dependents; left > 0)
             refuse("a runtime cannot go before what belongs to it: " + std::to_string(left) +
                    " sequences or data are left");
+        if (c::object(runtime).runtime.state().is_in_task())
+            refuse("a task cannot destroy the runtime that runs it");
         taken<RuntimeObject>(runtime).reset();
     });
 }

@@ -34,6 +34,8 @@ class EngineHost {
     /// or null; others are given to Engine::ready().
     /// `lane` is the calling thread's, and afterwards that of the thread where the task has ended.
     virtual Task* run(Lane*& lane, Task& task) noexcept = 0;
+    /// The same where the caller has no other place for it: the task is refused every pause.
+    virtual Task* run_here(Lane& lane, Task& task) noexcept = 0;
     /// Counts what ended on this lane. To be called before a thread sleeps or looks whether it has waited
     /// enough.
     virtual void flush(Lane& lane) noexcept = 0;
@@ -83,7 +85,8 @@ class Engine {
     virtual void wait_until(Lane& lane, const std::function<bool()>& reached) = 0;
     /// Something that a thread in wait_until() may wait for has come to pass.
     virtual void notify() = 0;
-    /// Runs a task, if there is one at hand. For a producer that is far ahead.
+    /// Runs a task, if there is one at hand, or gives those that run some time. For a producer that is far
+    /// ahead, and for a task that has to wait and for which there is no memory to be paused.
     virtual bool help(Lane& lane) = 0;
 
     /// There is a polling service now, where there was none.

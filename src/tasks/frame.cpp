@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "heddle/error.hpp"
+
 namespace heddle {
 namespace {
 
@@ -15,6 +17,14 @@ TaskFrame* current_frame() noexcept {
 
 TaskFrame* exchange_frame(TaskFrame* frame) noexcept {
     return std::exchange(innermost, frame);
+}
+
+void refuse_where_it_stays(const TaskFrame& frame) {
+    if (!frame.stays) return;
+    throw Error(ErrorCode::kLimit,
+                "a task cannot be paused where it is: there is no memory for a stack of its own. Let fewer "
+                "tasks be paused at once, or raise the limit of address space (ulimit -v, the cgroup's "
+                "memory.max, vm.overcommit_memory).");
 }
 
 }  // namespace heddle

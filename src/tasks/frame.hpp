@@ -18,15 +18,19 @@ class TracedTask;
 struct TaskFrame {
     Task* task;
     detail::RuntimeState* runtime;
-    TaskFrame* below;                  ///< runs on the same stack, and goes on after this one
-    std::shared_ptr<Domain> children;  ///< made with the first sequence in it
-    TaskPlace* place = nullptr;        ///< where the thread was moved for it
-    TracedTask* traced = nullptr;      ///< where tasks are traced
+    bool stays;  ///< must not be paused: what is under it on its stack has tasks in hand that could run
+    TaskFrame* below = nullptr;          ///< runs on the same stack, and goes on after this one
+    std::shared_ptr<Domain> children{};  ///< made with the first sequence in it
+    TaskPlace* place = nullptr;          ///< where the thread was moved for it
+    TracedTask* traced = nullptr;        ///< where tasks are traced
 };
 
 /// Null outside of tasks. Never inlined: what is thread-local must be looked up anew after a pause.
 [[nodiscard, gnu::noinline]] TaskFrame* current_frame() noexcept;
 /// Sets it, and returns what it was.
 [[gnu::noinline]] TaskFrame* exchange_frame(TaskFrame* frame) noexcept;
+
+/// Throws kLimit with TaskFrame::stays.
+void refuse_where_it_stays(const TaskFrame& frame);
 
 }  // namespace heddle

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "heddle/error.hpp"
@@ -44,7 +43,7 @@ RecordingState::RecordingState(Runtime& its_runtime)
       self_(its_runtime, {nullptr, 1, 1, 1, 1}) {}
 
 RecordingState::~RecordingState() {
-    while (!waited()) std::this_thread::yield();
+    while (!waited()) detail::RuntimeState::let_others_run();
     for (const Recorded& one : recorded_) {
         if (!one.trivial) one.task->body(one.task->closure(), BodyAction::kDestroy);
         runtime.memory.free(runtime.lane().records, *one.task);
@@ -242,23 +241,10 @@ void RecordingState::start() {
     tasks->inserted.fetch_add(recorded_.size(), std::memory_order_relaxed);
     Lane& lane = runtime.lane();
     for (Task* task : first_) runtime.could_run(lane, *task);
-    while (true) {
-        try {
-            runtime.wait(*tasks);
-            break;
-        } catch (const Error&) {
-            // Of a task; or there is no stack to wait on. The tasks run, and this one cannot end before.
-            if (tasks->done()) {
-                tasks->domain->set_parent(&outside_);
-                throw;
-            }
-            std::this_thread::yield();
-        } catch (...) {
-            tasks->domain->set_parent(&outside_);
-            throw;
-        }
-    }
+    // The tasks run, and this one cannot end before.
+    runtime.wait_out(*tasks);
     tasks->domain->set_parent(&outside_);
+    if (std::exception_ptr error = runtime.failures.take(*tasks)) std::rethrow_exception(std::move(error));
 }
 
 }  // namespace detail

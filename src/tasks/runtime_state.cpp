@@ -78,7 +78,8 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
 }
 
 RuntimeState::~RuntimeState() {
-    wait_all();
+    for (const auto& sequence : sequences()) wait_out(*sequence);
+    drop_kept();
     stop_engine();
     lanes->close();
     if (log != nullptr) log->flush();  // the names of tasks may go away with what made this runtime
@@ -122,9 +123,27 @@ std::shared_ptr<Domain> RuntimeState::domain_here() {
 }
 
 void RuntimeState::enter(const std::shared_ptr<SequenceState>& sequence) {
+    drop_kept();
     const std::lock_guard guard(sequences_mutex_);
     std::erase_if(sequences_, [](const auto& one) { return one.expired(); });
     sequences_.push_back(sequence);
+}
+
+/// Those that are done by now.
+void RuntimeState::drop_kept() {
+    const std::lock_guard guard(sequences_mutex_);
+    if (!any_kept_) return;
+    any_kept_ = false;
+    for (const auto& one : sequences_) {
+        const auto sequence = one.lock();
+        if (sequence == nullptr || sequence->kept == nullptr) continue;
+        if (sequence->done()) {
+            (void)failures.take(*sequence);
+            sequence->kept.reset();
+        } else {
+            any_kept_ = true;
+        }
+    }
 }
 
 std::vector<std::shared_ptr<SequenceState>> RuntimeState::sequences() {
@@ -190,11 +209,16 @@ void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
     flush(lane);
 }
 
-Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
+Task* RuntimeState::run_here(Lane& lane, Task& task) noexcept {
+    Lane* same = &lane;
+    return run(same, task, true);
+}
+
+Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     if ((task.special & kReduces) != 0) Graph::begin_reducing(task);
+    TaskFrame frame{&task, this, stays};
+    frame.below = exchange_frame(&frame);
     if (!failures.any() || !cancelled(task)) {
-        TaskFrame frame{&task, this, nullptr, nullptr, nullptr, nullptr};
-        frame.below = exchange_frame(&frame);
         try {
             if (log != nullptr && (task.special & kLooksOn) == 0) [[unlikely]]
                 run_traced(frame);
@@ -206,11 +230,15 @@ Task* RuntimeState::run(Lane*& lane, Task& task) noexcept {
         } catch (...) {
             failures.failed(task, std::current_exception());
         }
-        exchange_frame(frame.below);
-        // It may have been paused, and then gone on in another thread, which has a lane already.
-        lane = lane_if_any(*lanes);
     }
-    if (!task.trivial) task.body(task.closure(), BodyAction::kDestroy);
+    if (!task.trivial) {
+        frame.place = nullptr;
+        frame.traced = nullptr;
+        task.body(task.closure(), BodyAction::kDestroy);
+    }
+    exchange_frame(frame.below);
+    // It may have been paused, and then gone on in another thread, which has a lane already.
+    lane = lane_if_any(*lanes);
     Task* turns = task.special == 0 ? nullptr : end_special(task);
     SequenceState& sequence = *task.sequence;
     Task* next;
@@ -284,8 +312,7 @@ void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {
         engine->ready(lane, task);
     } catch (...) {
         // No memory to keep it: it runs here and now.
-        Lane* here = &lane;
-        for (Task* now = &task; now != nullptr;) now = run(here, *now);
+        for (Task* now = &task; now != nullptr;) now = run_here(lane, *now);
     }
 }
 
@@ -309,83 +336,26 @@ void RuntimeState::flush(Lane& lane) noexcept {
     engine->notify();
 }
 
-/// The sequence may be gone; only where somebody waits for it is it looked at.
-void RuntimeState::wake_waiters(const SequenceState* sequence) noexcept {
-    SequenceWaiter* woken = nullptr;
-    {
-        const std::lock_guard guard(waiters_mutex_);
-        for (SequenceWaiter** link = &waiters_of(sequence); *link != nullptr;) {
-            SequenceWaiter& one = **link;
-            if (one.sequence != sequence || !sequence->done()) {
-                link = &one.next;
-                continue;
-            }
-            *link = std::exchange(one.next, woken);
-            woken = &one;
-            waiter_count_.fetch_sub(1, std::memory_order_relaxed);
-        }
-    }
-    while (woken != nullptr) std::exchange(woken, woken->next)->waiter->wake();
-}
-
-RuntimeState::SequenceWaiter*& RuntimeState::waiters_of(const SequenceState* sequence) noexcept {
-    return waiters_[std::hash<const void*>()(sequence) / alignof(SequenceState) % waiters_.size()];
-}
-
-void RuntimeState::pause_until_done(SequenceState& sequence) {
-    SequenceWaiter self{&sequence, nullptr, nullptr};
-    const auto publish = [&](Waiter& waiter) noexcept {
-        self.waiter = &waiter;
-        const std::lock_guard guard(waiters_mutex_);
-        SequenceWaiter*& first = waiters_of(&sequence);
-        self.next = std::exchange(first, &self);
-        waiter_count_.fetch_add(1, std::memory_order_seq_cst);
-        if (!sequence.done()) return true;
-        waiter_count_.fetch_sub(1, std::memory_order_relaxed);
-        first = self.next;
-        return false;
-    };
-    flush(lane());
-    while (!sequence.done()) wait_for_wake(publish);
-}
-
-void RuntimeState::wait_until_done(SequenceState& sequence) {
-    const TaskFrame* frame = current_frame();
-    if (frame != nullptr && frame->runtime->engine->suspends()) return pause_until_done(sequence);
-    wait_until([&] { return sequence.done(); });
-}
-
 void RuntimeState::wait_until(const std::function<bool()>& reached) {
-    sleep_in_kernel([&] {
+    const TaskFrame* frame = current_frame();
+    const auto wait = [&] {
         Lane& own = lane();
         const InEngine inside(*this, own);
-        const TaskFrame* frame = current_frame();
-        const TaskPlace::Away away(frame == nullptr ? nullptr : frame->place);
         const TracedWait traced(log, factory->name);
         engine->wait_until(own, reached);
-    });
+    };
+    if (frame == nullptr) return sleep_in_kernel(wait);
+    refuse_where_it_stays(*frame);
+    const TaskPlace::Away away(frame->place);
+    // In a task of another runtime, whose engine may need the CPU meanwhile.
+    if (frame->runtime != this) return frame->runtime->engine->sleep_in_task(wait);
+    sleep_in_kernel(wait);
 }
 
 bool RuntimeState::is_in_task() const noexcept {
     for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
         if (frame->runtime == this) return true;
     return false;
-}
-
-void RuntimeState::wait(SequenceState& sequence) {
-    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
-        for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
-             outer = outer->domain->parent())
-            if (outer == &sequence)
-                throw Error(ErrorCode::kInvalidArgument,
-                            "a task cannot wait for the sequence that it is in: it would wait for itself. "
-                            "Give what it is to wait for a sequence of its own");
-    wait_until_done(sequence);
-    if (std::exception_ptr error = failures.take(sequence)) std::rethrow_exception(std::move(error));
-}
-
-void RuntimeState::wait_all() {
-    for (const auto& sequence : sequences()) wait_until_done(*sequence);
 }
 
 bool RuntimeState::quiet() {

@@ -17,6 +17,7 @@
 #include "tasks/failures.hpp"
 #include "tasks/frame.hpp"
 #include "tasks/graph.hpp"
+#include "tasks/inner_wait.hpp"
 #include "tasks/lane.hpp"
 #include "tasks/reactor.hpp"
 #include "tasks/task_log.hpp"
@@ -36,6 +37,9 @@ struct SequenceState {
     /// any more.
     alignas(64) std::atomic<uint64_t> inserted{0};
     alignas(64) std::atomic<uint64_t> finished{0};
+    InnerWait::Knot knot;
+    /// Itself, where its Sequence went in one of its own tasks; until it is done.
+    std::shared_ptr<SequenceState> kept;
 
     [[nodiscard]] bool done() const noexcept {
         const uint64_t ended = finished.load(std::memory_order_acquire);
@@ -65,7 +69,8 @@ struct RuntimeState final : EngineHost {
     void commit(Lane& lane, Task& task);
     /// For a task before which nothing is any more.
     void could_run(Lane& lane, Task& task) noexcept;
-    Task* run(Lane*& lane, Task& task) noexcept override;
+    Task* run(Lane*& lane, Task& task) noexcept override { return run(lane, task, false); }
+    Task* run_here(Lane& lane, Task& task) noexcept override;
     void flush(Lane& lane) noexcept override;
     [[nodiscard]] LaneTable& all_lanes() noexcept override { return *lanes; }
     [[nodiscard]] PollingServices& polling_services() noexcept override { return polling; }
@@ -79,7 +84,16 @@ struct RuntimeState final : EngineHost {
     /// The calling thread is in a task of it.
     [[nodiscard]] bool is_in_task() const noexcept;
     void wait(SequenceState& sequence);
+    /// For who cannot do without: memory may be short, and then other tasks run on top of the one that waits.
+    /// Errors stay.
+    void wait_out(SequenceState& sequence) noexcept;
+    /// The Sequence goes: waits, and drops its errors. Where it goes in a task of its own nothing waits.
+    void end(const std::shared_ptr<SequenceState>& sequence) noexcept;
     void wait_all();
+    /// For who waits for others and finds no memory for it. Any thread.
+    static void let_others_run() noexcept;
+    /// Wakes tasks that wait for it and were refused, and those for which it is done.
+    void wake_refused(SequenceState& sequence) noexcept;
     /// In a thread or in a task of an engine that cannot pause it. Whoever makes `reached` true tells the
     /// engine by notify().
     void wait_until(const std::function<bool()>& reached);
@@ -115,12 +129,14 @@ struct RuntimeState final : EngineHost {
     /// On the stack of the task that waits.
     struct SequenceWaiter {
         const SequenceState* sequence;
+        const InnerWait* wait;
         Waiter* waiter;
         SequenceWaiter* next;
     };
     [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
     void insert_into_engine(Lane& lane, Task& task);
+    [[nodiscard]] Task* run(Lane*& lane, Task& task, bool stays) noexcept;
     void run_in_place(TaskFrame& frame);
     void run_traced(TaskFrame& frame);
     [[nodiscard]] bool cancelled(Task& task) noexcept;
@@ -131,11 +147,12 @@ struct RuntimeState final : EngineHost {
 
     void count(Lane& lane, SequenceState& sequence) noexcept;
     void help_if_far_ahead(Lane& lane, SequenceState& sequence);
-    void wait_until_done(SequenceState& sequence);
-    void pause_until_done(SequenceState& sequence);
+    void wait_until_done(SequenceState& sequence, InnerWait::Kind kind);
+    void pause_until_done(SequenceState& sequence, const InnerWait& wait);
     void wake_waiters(const SequenceState* sequence) noexcept;
     [[nodiscard]] std::vector<std::shared_ptr<SequenceState>> sequences();
     [[nodiscard]] bool quiet();
+    void drop_kept();
 
     /// The engine is being switched: threads outside of tasks insert and wait later. A thread says that it
     /// uses the engine (Lane::in_engine) before it looks here, the switch looks at the lanes after it wrote
@@ -148,6 +165,7 @@ struct RuntimeState final : EngineHost {
 
     std::mutex sequences_mutex_;
     std::vector<std::weak_ptr<SequenceState>> sequences_;
+    bool any_kept_ = false;  // of them, by themselves
 
     /// Tasks that wait for sequences, of this runtime or others. A task enters itself, then looks whether the
     /// sequence is done; who counts the last end looks here afterwards; all seq_cst.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <new>
-#include <thread>
 
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
@@ -18,18 +17,7 @@ Sequence::Sequence(Runtime& runtime)
 }
 
 Sequence::~Sequence() {
-    while (true) {
-        try {
-            wait();
-            return;
-        } catch (const Error& error) {
-            // Without memory to help, this thread leaves its tasks to the others.
-            if (error.code() != ErrorCode::kLimit || state_->done()) return;
-            std::this_thread::yield();
-        } catch (...) {
-            return;  // nobody waited for it: nobody wants to know
-        }
-    }
+    state_->runtime.end(state_);
 }
 
 void Sequence::wait() {

@@ -23,6 +23,7 @@ class Waiter {
 struct Publish {
     bool (*call)(void* argument, Waiter& waiter) noexcept;
     void* argument;
+    bool must = false;  ///< who waits has no other way: what is kept for such is for it
 };
 
 /// Who is going to wake the waiter.
@@ -38,11 +39,12 @@ void wait_for_wake(Publish publish, Wakes by = Wakes::kAnybody);
 /// The same for a function object `bool(Waiter&) noexcept`.
 template <class Function>
 requires(!std::is_same_v<Function, Publish>) void wait_for_wake(const Function& publish,
-                                                                Wakes by = Wakes::kAnybody) {
+                                                                Wakes by = Wakes::kAnybody,
+                                                                bool must = false) {
     wait_for_wake(Publish{[](void* function, Waiter& waiter) noexcept {
                               return (*static_cast<const Function*>(function))(waiter);
                           },
-                          const_cast<Function*>(&publish)},
+                          const_cast<Function*>(&publish), must},
                   by);
 }
 

@@ -20,7 +20,7 @@ thread_local Memory memory;
 
 void* operator new(size_t bytes) {
     while (true) {
-        if (memory.gives(bytes))
+        if (memory.gives(bytes) && memory_of_all.gives())
             if (void* block = std::malloc(std::max(bytes, size_t{1})); block != nullptr) {
                 memory.took(block);
                 return block;
@@ -50,7 +50,7 @@ void operator delete(void* block, const std::nothrow_t&) noexcept {
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {
     const auto multiple = static_cast<size_t>(alignment);
-    if (!memory.gives(bytes)) throw std::bad_alloc();
+    if (!memory.gives(bytes) || !memory_of_all.gives()) throw std::bad_alloc();
     void* block = std::aligned_alloc(multiple, (bytes + multiple - 1) / multiple * multiple);
     if (block == nullptr) throw std::bad_alloc();
     memory.took(block);

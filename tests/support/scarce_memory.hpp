@@ -1,10 +1,11 @@
-// Memory that runs out on demand, for the thread that says so. The operator new of memory_tests, which asks
-// it, is in tests/memory/memory_test.cpp.
+// Memory that runs out on demand, for the thread that says so or for all. The operator new of memory_tests,
+// which asks it, is in tests/memory/memory_test.cpp.
 #pragma once
 
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 
 /// What there is to be had by the calling thread.
@@ -37,3 +38,26 @@ struct Memory {
     }
 };
 extern thread_local Memory memory;
+
+/// What all threads together can have: so many allocations from limit() to lift(), and none after them.
+class MemoryOfAll {
+  public:
+    void limit(long allocations) {
+        left_ = allocations;
+        limited_ = true;
+    }
+    /// True: there was enough.
+    bool lift() {
+        limited_ = false;
+        return left_ > 0;
+    }
+    bool gives() {
+        if (!limited_.load(std::memory_order_relaxed)) return true;
+        return left_.load(std::memory_order_relaxed) > 0 && left_.fetch_sub(1) > 0;
+    }
+
+  private:
+    std::atomic<bool> limited_{false};
+    std::atomic<long> left_{0};
+};
+inline MemoryOfAll memory_of_all;

@@ -215,6 +215,38 @@ TEST(PauseManyTest, AMillionPausesUnderRandomSignals) {
     EXPECT_EQ(wrong, 0);
 }
 
+/// oneTBB would stop for ever.
+TEST(PauseManyTest, WhatIsTooManyForTbbIsRefused) {
+    for (const EngineInfo& engine : Runtime::engines())
+        if (engine.name == "tbb" && !engine.available) GTEST_SKIP() << "skipped: " << engine.reason;
+    if (test::kSanitized) GTEST_SKIP() << "skipped: so many stacks are too much for a sanitizer";
+    constexpr size_t kTasks = 6'000, kMost = 4'000;
+    Runtime runtime({.engine = "tbb", .cpus = {}, .workers = 1});
+    std::vector<BlockCondition> conditions(kTasks);
+    std::atomic<size_t> made{0}, refused{0}, children_ran{0};
+    Sequence sequence(runtime);
+    for (BlockCondition& condition : conditions)
+        sequence.insert([&] {
+            Sequence children(runtime);
+            try {
+                condition.block();
+                ++made;
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::kLimit);
+                EXPECT_THAT(error.what(), HasSubstr("4000 tasks"));
+                ++refused;
+                // One that its destructor waits for.
+                children.insert([&] { ++children_ran; });
+            }
+        });
+    while (refused < kTasks - kMost) std::this_thread::yield();
+    for (BlockCondition& condition : conditions) condition.signal();
+    sequence.wait();
+    EXPECT_EQ(made, kMost);
+    EXPECT_EQ(refused, kTasks - kMost);
+    EXPECT_EQ(children_ran, refused);
+}
+
 class WaitingOnEachEngine : public test::OnEachEngine {};
 INSTANTIATE_TEST_SUITE_P(Engines, WaitingOnEachEngine, test::engines(), test::engine_name);
 

@@ -51,6 +51,7 @@ class NobodysHost final : public EngineHost {
   public:
     Lane& lane() override { throw std::logic_error("no lanes here"); }
     Task* run(Lane*&, Task&) noexcept override { return nullptr; }
+    Task* run_here(Lane&, Task&) noexcept override { return nullptr; }
     void flush(Lane&) noexcept override {}
     LaneTable& all_lanes() noexcept override { std::terminate(); }
     PollingServices& polling_services() noexcept override { std::terminate(); }

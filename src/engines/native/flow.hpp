@@ -68,9 +68,11 @@ struct FlowsOfLane {
     StackCache stacks;
     Flow* resting = nullptr;  ///< between two tasks; by next
     uint32_t resting_count = 0;
+    bool reserved = false;    ///< some were made for when there is no memory
     Flow* current = nullptr;  ///< runs now
     Fiber* home = nullptr;    ///< the thread's own fiber, while it is in a flow
     Pace pace;                ///< of the pool's worker whose lane it is
+    int nested = 0;           ///< stays in flows that began in a task
     // Of the present stay in flows:
     Worker* worker = nullptr;  ///< null for a thread that waits
     int budget = 0;            ///< so many tasks, then home

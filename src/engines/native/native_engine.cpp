@@ -20,6 +20,8 @@ constexpr int kLookEvery = 64;
 constexpr int kProbe = 4;
 /// A thread that is far ahead runs so many.
 constexpr int kHelp = 512;
+/// Tasks on top of each other, where each waits and there is no memory to pause it.
+constexpr int kMostNested = 16;
 /// A thread without work looks for some so long before it sleeps.
 constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
 /// Of one worker; where several nap, each does so as many times longer.
@@ -48,7 +50,7 @@ NativeEngine::~NativeEngine() {
     for (const auto& here : flows_) {
         if (here == nullptr) continue;
         while (here->resting != nullptr) {
-            Flow& flow = take_flow(*here);
+            Flow& flow = take_resting(*here);
             here->stacks.give_back(flow.stack);
             delete &flow;
         }
@@ -82,7 +84,7 @@ Lane& NativeEngine::lane_for(Lane& own, Task& task) noexcept {
     return own;
 }
 
-void NativeEngine::announce() {
+void NativeEngine::announce() noexcept {
     light_fence();
     if (sleepers_.load(std::memory_order_relaxed) > 0 &&
         !(one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed))) {
@@ -153,9 +155,8 @@ void NativeEngine::keep(Lane& lane, Task& task) noexcept {
     try {
         lane.queue.push(task);
     } catch (const std::bad_alloc&) {
-        // Without room for it it runs here and now.
-        Lane* here = &lane;
-        for (Task* now = &task; now != nullptr;) now = host_.run(here, *now);
+        // Without room for it it runs here and now, on the stack of a flow that is between two tasks.
+        for (Task* now = &task; now != nullptr;) now = host_.run_here(lane, *now);
     }
 }
 
@@ -184,10 +185,36 @@ bool NativeEngine::run_one(Worker& worker) {
     return seated && poll(leave);
 }
 
-bool NativeEngine::help(Lane& lane) {
+bool NativeEngine::help(Lane& lane) noexcept {
+    try {
+        (void)flows(lane);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    if (host_.frame() != nullptr) return help_in_task(lane);
     if (!callers_work_) return false;
     const WaiterPlace place(cpus_, bind_);
     return help_here(lane, kHelp);
+}
+
+/// For a task that waits and cannot be paused: another one runs on top of it, in this thread.
+bool NativeEngine::help_in_task(Lane& lane) noexcept {
+    FlowsOfLane& here = flows(lane);
+    if (here.nested == kMostNested) return false;
+    ++here.nested;
+    Worker* const worker = here.worker;
+    Flow* const current = here.current;
+    const int budget = here.budget;
+    const bool found_before = here.found;
+    // Without its worker: what is asked to leave its CPU cannot before the task on its stack has ended.
+    const bool found = enter(lane, nullptr, 1);
+    here.found = found_before;
+    here.budget = budget;
+    here.current = current;
+    here.worker = worker;
+    --here.nested;
+    host_.flush(lane);
+    return found;
 }
 
 bool NativeEngine::help_here(Lane& lane, int budget) {
@@ -263,6 +290,7 @@ void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) 
     host_.flush(lane);
     if (reached()) return;
     if (!callers_work_) return onlookers_.wait(reached);
+    (void)flows(lane);
     WaiterPlace place(cpus_, bind_);
     do {
         place.look(pool_);

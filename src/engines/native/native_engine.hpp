@@ -27,7 +27,7 @@ class NativeEngine final : public Engine, private WorkSource {
     void ready(Lane& lane, Task& task) override;
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override;
-    bool help(Lane& lane) override;
+    bool help(Lane& lane) noexcept override;
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] bool goes_near() const override { return true; }
     void suspend(Publish publish) override;
@@ -49,7 +49,8 @@ class NativeEngine final : public Engine, private WorkSource {
     /// In the lane's queue, for later.
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.
-    void announce();
+    void announce() noexcept;
+    [[nodiscard]] bool help_in_task(Lane& lane) noexcept;
     /// As help(), where the thread is.
     bool help_here(Lane& lane, int budget);
     /// A worker that has run tasks naps where it is of no use, as Pace says.
@@ -68,10 +69,17 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] FlowsOfLane& flows(Lane& lane);
     /// Runs tasks in a flow until there is none at hand, the budget is spent or the worker is to leave. True:
     /// there was one.
-    bool enter(Lane& lane, Worker* worker, int budget);
+    bool enter(Lane& lane, Worker* worker, int budget) noexcept;
+    /// Null where there is no memory for one.
+    [[nodiscard]] Flow* first_flow(FlowsOfLane& here) noexcept;
+    void go_on_with(FlowsOfLane& here, Flow& resumed) noexcept;
+    void run_on_own_stack(Lane& lane, FlowsOfLane& here) noexcept;
     static void run_flow(void* flow);
     void loop(Flow& self);
-    [[nodiscard]] Flow& take_flow(FlowsOfLane& here);
+    [[nodiscard]] Flow& take_flow(FlowsOfLane& here, bool must);
+    [[nodiscard]] static Flow& take_resting(FlowsOfLane& here) noexcept;
+    [[nodiscard]] Flow& make_flow(FlowsOfLane& here);
+    void reserve(FlowsOfLane& here) noexcept;
     void rest(FlowsOfLane& here, Flow& flow) noexcept;
 
     EngineHost& host_;

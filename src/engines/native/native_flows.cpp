@@ -9,6 +9,8 @@ namespace {
 
 /// Flows that a lane keeps for its next pauses. Others give their stacks back.
 constexpr uint32_t kMostResting = 32;
+/// Of these, for pauses that have no other way, once there is no memory for more.
+constexpr uint32_t kReserved = 4;
 
 bool may_go_on(const FlowsOfLane& here) {
     return here.budget > 0 && !(here.worker != nullptr && here.worker->should_leave());
@@ -26,18 +28,41 @@ FlowsOfLane& NativeEngine::flows(Lane& lane) {
     return *here;
 }
 
-Flow& NativeEngine::take_flow(FlowsOfLane& here) {
-    if (Flow* flow = here.resting) {
-        here.resting = flow->next;
-        --here.resting_count;
-        return *flow;
+/// With `must` one of those in reserve will do, where there is no memory for another.
+Flow& NativeEngine::take_flow(FlowsOfLane& here, bool must) {
+    if (here.resting_count <= kReserved) {
+        try {
+            return make_flow(here);
+        } catch (...) {
+            if (!must || here.resting == nullptr) throw;
+        }
     }
+    return take_resting(here);
+}
+
+Flow& NativeEngine::take_resting(FlowsOfLane& here) noexcept {
+    Flow& flow = *here.resting;
+    here.resting = flow.next;
+    --here.resting_count;
+    return flow;
+}
+
+Flow& NativeEngine::make_flow(FlowsOfLane& here) {
     Stack& stack = here.stacks.take();
     try {
         return *new Flow(*this, stack, &NativeEngine::run_flow);
     } catch (...) {
         here.stacks.give_back(stack);
         throw;
+    }
+}
+
+void NativeEngine::reserve(FlowsOfLane& here) noexcept {
+    here.reserved = true;
+    try {
+        while (here.resting_count < kReserved) rest(here, make_flow(here));
+    } catch (...) {
+        // There are fewer then.
     }
 }
 
@@ -48,29 +73,54 @@ void NativeEngine::rest(FlowsOfLane& here, Flow& flow) noexcept {
     ++here.resting_count;
 }
 
-bool NativeEngine::enter(Lane& lane, Worker* worker, int budget) {
-    Flow* first;
+/// Where there is no memory for another one, a task that was woken brings its own.
+Flow* NativeEngine::first_flow(FlowsOfLane& here) noexcept {
+    if (here.resting != nullptr) return &take_resting(here);
     try {
-        first = &take_flow(flows(lane));
+        return &make_flow(here);
     } catch (...) {
-        // Without memory this thread is of no use: others may be.
-        if (one_at_a_time_) seat_taken_.store(false);
-        throw;
+        Flow* const resumed = resumed_.pop();
+        if (resumed != nullptr) go_on_with(here, *resumed);
+        return resumed;
     }
+}
+
+void NativeEngine::go_on_with(FlowsOfLane& here, Flow& resumed) noexcept {
+    if (!std::exchange(here.found, true) && here.worker != nullptr) here.worker->found_work();
+    --here.budget;
+    here.current = &resumed;  // it is in a task, and may pause again before it comes back here
+}
+
+/// Without a flow. So a thread that holds the one seat is of use even where there is no memory for a stack.
+void NativeEngine::run_on_own_stack(Lane& lane, FlowsOfLane& here) noexcept {
+    Task* const task = find(lane);
+    if (task == nullptr) return;
+    here.found = true;
+    if (here.worker != nullptr) here.worker->found_work();
+    count_one(lane.ran);
+    const FloatModes before = FloatModes::current();
+    modes_.apply();
+    if (Task* continuation = host_.run_here(lane, *task)) keep(lane, *continuation);
+    before.apply();
+}
+
+bool NativeEngine::enter(Lane& lane, Worker* worker, int budget) noexcept {
     FlowsOfLane& here = flows(lane);
-    Flow& flow = *first;
     Fiber home;
     TaskFrame* const frame = exchange_frame(nullptr);
     Fiber* const outer_home = std::exchange(here.home, &home);
     here.worker = worker;
     here.budget = budget;
     here.found = false;
-    Fiber::switch_to(home, flow.fiber);
+    if (Flow* const flow = first_flow(here))
+        Fiber::switch_to(home, flow->fiber);
+    else
+        run_on_own_stack(lane, here);
     here.home = outer_home;
     (void)exchange_frame(frame);
     // The flows that rest are not needed while this thread is elsewhere: what is beyond a few goes.
     while (here.resting_count > kMostResting) {
-        Flow& spare = take_flow(here);
+        Flow& spare = take_resting(here);
         Stack& stack = spare.stack;
         delete &spare;
         here.stacks.give_back(stack);
@@ -107,9 +157,7 @@ void NativeEngine::loop(Flow& self) {
         if (task != nullptr) keep(*lane, *task);
         rest(*here, self);
         if (resumed != nullptr) {
-            if (!std::exchange(here->found, true) && here->worker != nullptr) here->worker->found_work();
-            --here->budget;
-            here->current = resumed;  // it is in a task, and may pause again before it comes back here
+            go_on_with(*here, *resumed);
             Fiber::switch_to(self.fiber, resumed->fiber);
         } else {
             Fiber::switch_to(self.fiber, *here->home);
@@ -120,14 +168,11 @@ void NativeEngine::loop(Flow& self) {
 void NativeEngine::suspend(Publish publish) {
     Lane& lane = host_.lane();
     FlowsOfLane& here = flows(lane);
-    if (here.home == nullptr)
-        throw Error(
-            ErrorCode::kLimit,
-            "a task that runs where it was inserted, for want of memory to keep it, cannot be paused");
     Flow& self = *here.current;
+    if (!here.reserved) reserve(here);
     // A task that was woken goes on at once, without a flow that looks for it.
     Flow* const resumed = may_go_on(here) ? resumed_.pop() : nullptr;
-    Flow& other = resumed != nullptr ? *resumed : take_flow(here);
+    Flow& other = resumed != nullptr ? *resumed : take_flow(here, publish.must);
     if (resumed != nullptr) {
         --here.budget;
         here.current = resumed;

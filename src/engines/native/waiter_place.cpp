@@ -1,5 +1,7 @@
 #include "engines/native/waiter_place.hpp"
 
+#include <new>
+
 #include "topology/thread_affinity.hpp"
 
 namespace heddle {
@@ -11,14 +13,18 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(1);
 
 WaiterPlace::WaiterPlace(const CpuSet& cpus, bool bind) {
     if (!bind) return;
-    before_ = affinity_if_known();
-    allowed_ = before_.intersects(cpus) ? before_ & cpus : cpus;
-    now_ = before_;
-    if (!before_.empty()) move_to(allowed_);
+    try {
+        before_ = affinity_if_known();
+        allowed_ = before_.intersects(cpus) ? before_ & cpus : cpus;
+        now_ = before_;
+        if (!before_.empty()) move_to(allowed_);
+    } catch (const std::bad_alloc&) {
+        // It stays where it is.
+    }
 }
 
 WaiterPlace::~WaiterPlace() {
-    if (!now_.empty()) move_to(before_);
+    if (!now_.empty() && !(now_ == before_)) (void)set_thread_affinity(before_);
 }
 
 void WaiterPlace::look(const WorkerPool& pool) {
@@ -26,15 +32,19 @@ void WaiterPlace::look(const WorkerPool& pool) {
     const Time now = SteadyClock().now();
     if (now < next_look_) return;
     next_look_ = now + kLookEvery;
-    const CpuSet free = allowed_ - pool.occupied();
-    move_to(free.empty() ? allowed_ : free);
+    try {
+        const CpuSet free = allowed_ - pool.occupied();
+        move_to(free.empty() ? allowed_ : free);
+    } catch (const std::bad_alloc&) {
+        // It stays where it is.
+    }
 }
 
 void WaiterPlace::move_to(const CpuSet& cpus) {
     if (cpus == now_) return;
+    now_ = cpus;
     // What the system refuses it has taken from the process meanwhile: the thread stays where it may be.
     (void)set_thread_affinity(cpus);
-    now_ = cpus;
 }
 
 }  // namespace heddle

@@ -155,6 +155,7 @@ void OpenMpEngine::call() {
 
 void OpenMpEngine::run_announced() noexcept {
     Hand& own = hand();
+    ++own.calls;
     if (begin(own)) {
         while (Task* task = ready_.pop(true)) {
             run_chain(task);
@@ -163,6 +164,7 @@ void OpenMpEngine::run_announced() noexcept {
         }
     }
     end(own);
+    --own.calls;
     calls_.fetch_sub(1, std::memory_order_seq_cst);
     if (!ready_.empty()) call();
 }
@@ -241,9 +243,13 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
             unparked_.notify_one();
         }
     }
+    // Others are called to the heap meanwhile.
+    calls_.fetch_sub(own.calls, std::memory_order_seq_cst);
+    if (!ready_.empty()) call();
     seats_.stand_up(*own.seat);
     sleep();
     (void)seats_.begin(*own.seat);
+    calls_.fetch_add(own.calls);
     {
         const std::lock_guard guard(mutex_);
         --blocked_;

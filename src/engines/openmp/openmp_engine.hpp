@@ -50,6 +50,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     struct Hand {
         Seats::Seat* seat = nullptr;
         int depth = 0;                     ///< tasks on its stack
+        int calls = 0;                     ///< and of calls_
         std::atomic<uint32_t> changes{0};  ///< odd while it is in a task; written by the thread itself
         uint32_t seen = 0;                 ///< the feeder's: changes when it looked last
     };
@@ -111,7 +112,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     bool ordered_ = false;  ///< a task had a priority: from then on all are announced
 
     PriorityQueue ready_;
-    std::atomic<int> calls_{0};  // tasks that call a thread to ready_, made and not ended
+    std::atomic<int> calls_{0};  // tasks that call a thread to ready_, made, not ended and not asleep
 
     EventCount news_;
 

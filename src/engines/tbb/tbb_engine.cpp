@@ -16,8 +16,13 @@ namespace {
 /// A producer that is far ahead sleeps so long, and so often while no task ends.
 constexpr Nanoseconds kNap = std::chrono::microseconds(50);
 constexpr int kMostNaps = 20;
-/// Stacks of oneTBB that are suspended at once; it dies of some 30,000, for want of mappings.
-constexpr int kMostSuspended = 10'000;
+/// Stacks of oneTBB that are suspended at once. It counts them in 12 bits of an arena, together with threads
+/// from outside; with 4,096 its own threads leave the arena for good.
+constexpr int kMostSuspended = 4'000;
+/// And so many more whose wait cannot be refused.
+constexpr int kReserved = 64;
+/// Tasks on top of each other, where each waits and cannot be suspended.
+constexpr int kMostNested = 16;
 
 std::atomic<uint64_t> last_id{0};
 
@@ -37,7 +42,8 @@ struct Exceptions {
 struct TbbEngine::Here {
     uint64_t engine = 0;
     Seats::Seat* seat = nullptr;
-    int depth = 0;  ///< tasks on its stack
+    int depth = 0;   ///< tasks on its stack
+    int nested = 0;  ///< calls of help() in tasks
 };
 
 TbbEngine::Here& TbbEngine::here() noexcept {
@@ -56,7 +62,7 @@ void TbbEngine::Observer::on_scheduler_entry(bool worker) {
         const std::lock_guard guard(engine_.mutex_);
         ++engine_.inside_;
     }
-    here() = {engine_.id_, seat, 0};
+    here() = {engine_.id_, seat, 0, 0};
     try {
         // Before a task that was suspended goes on in this thread, perhaps as its first.
         (void)engine_.host_.lane();
@@ -142,8 +148,8 @@ void TbbEngine::keep(Task& task) noexcept {
     try {
         spawn(&task);
     } catch (...) {
-        Lane* lane = &host_.lane();
-        for (Task* now = &task; now != nullptr;) now = host_.run(lane, *now);
+        Lane& lane = host_.lane();
+        for (Task* now = &task; now != nullptr;) now = host_.run_here(lane, *now);
     }
 }
 
@@ -195,10 +201,12 @@ void TbbEngine::suspend(Publish publish) {
     if (!in_arena() || here().depth == 0)
         throw Error(ErrorCode::kInvalidArgument,
                     "a task of the engine tbb cannot wait in another thread than its own");
-    if (suspended_.fetch_add(1) >= kMostSuspended) {
+    if (suspended_.fetch_add(1) >= kMostSuspended + (publish.must ? kReserved : 0)) {
         suspended_.fetch_sub(1);
         throw Error(ErrorCode::kLimit,
-                    "as many tasks wait as oneTBB has stacks for; the engine native can have more");
+                    std::to_string(kMostSuspended) +
+                        " tasks of the engine tbb wait already, and oneTBB can have no more "
+                        "in an arena; the engine native can");
     }
     struct Suspended final : Waiter {
         void wake() noexcept override { tbb::task::resume(point); }
@@ -225,7 +233,16 @@ void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     news_.wait(reached);
 }
 
-bool TbbEngine::help(Lane&) {
+bool TbbEngine::help(Lane& lane) {
+    if (host_.frame() != nullptr && in_arena() && here().nested < kMostNested) {
+        Task* task = urgent_.pop(true);
+        if (task == nullptr) task = incoming_.pop();
+        ++here().nested;
+        for (Task* now = task; now != nullptr;) now = host_.run_here(lane, *now);
+        --here().nested;
+        host_.flush(lane);
+        if (task != nullptr) return true;
+    }
     // A thread that is not the arena's cannot run a single task; it gives those that are time.
     const uint64_t before = worked_.load(std::memory_order_relaxed);
     for (int i = 0; i < kMostNaps && worked_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);

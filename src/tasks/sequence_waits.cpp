@@ -1,0 +1,125 @@
+// The waits of RuntimeState: of threads and tasks for sequences.
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "heddle/error.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle::detail {
+namespace {
+
+/// Is it one that the calling task is in, or was inserted by, so that it cannot be done before?
+bool waits_for_caller(const SequenceState& sequence) noexcept {
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+        for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
+             outer = outer->domain->parent())
+            if (outer == &sequence) return true;
+    return false;
+}
+
+}  // namespace
+
+/// The sequence may be gone; only where somebody waits for it is it looked at.
+void RuntimeState::wake_waiters(const SequenceState* sequence) noexcept {
+    SequenceWaiter* woken = nullptr;
+    {
+        const std::lock_guard guard(waiters_mutex_);
+        for (SequenceWaiter** link = &waiters_of(sequence); *link != nullptr;) {
+            SequenceWaiter& one = **link;
+            if (one.sequence != sequence || !(one.wait->refused() || sequence->done())) {
+                link = &one.next;
+                continue;
+            }
+            *link = std::exchange(one.next, woken);
+            woken = &one;
+            waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+        }
+    }
+    while (woken != nullptr) std::exchange(woken, woken->next)->waiter->wake();
+}
+
+void RuntimeState::wake_refused(SequenceState& sequence) noexcept {
+    wake_waiters(&sequence);
+    engine->notify();
+}
+
+RuntimeState::SequenceWaiter*& RuntimeState::waiters_of(const SequenceState* sequence) noexcept {
+    return waiters_[std::hash<const void*>()(sequence) / alignof(SequenceState) % waiters_.size()];
+}
+
+void RuntimeState::pause_until_done(SequenceState& sequence, const InnerWait& wait) {
+    SequenceWaiter self{&sequence, &wait, nullptr, nullptr};
+    const auto publish = [&](Waiter& waiter) noexcept {
+        self.waiter = &waiter;
+        const std::lock_guard guard(waiters_mutex_);
+        SequenceWaiter*& first = waiters_of(&sequence);
+        self.next = std::exchange(first, &self);
+        waiter_count_.fetch_add(1, std::memory_order_seq_cst);
+        if (!sequence.done() && !wait.refused()) return true;
+        waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+        first = self.next;
+        return false;
+    };
+    flush(lane());
+    const bool must = wait.kind() == InnerWait::Kind::kMust;
+    while (!sequence.done() && !wait.refused()) wait_for_wake(publish, Wakes::kAnybody, must);
+}
+
+void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind) {
+    const TaskFrame* frame = current_frame();
+    if (frame == nullptr) return wait_until([&] { return sequence.done(); });
+    const InnerWait wait(*frame, sequence, kind);
+    if (frame->runtime->engine->suspends())
+        pause_until_done(sequence, wait);
+    else
+        wait_until([&] { return sequence.done() || wait.refused(); });
+    if (!sequence.done()) InnerWait::refuse();
+}
+
+void RuntimeState::wait(SequenceState& sequence) {
+    if (waits_for_caller(sequence))
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a task cannot wait for the sequence that it is in: it would wait for itself. "
+                    "Give what it is to wait for a sequence of its own");
+    wait_until_done(sequence, InnerWait::Kind::kMay);
+    if (std::exception_ptr error = failures.take(sequence)) std::rethrow_exception(std::move(error));
+}
+
+void RuntimeState::wait_out(SequenceState& sequence) noexcept {
+    while (true) {
+        try {
+            return wait_until_done(sequence, InnerWait::Kind::kMust);
+        } catch (...) {
+            let_others_run();
+        }
+    }
+}
+
+void RuntimeState::let_others_run() noexcept {
+    try {
+        if (const TaskFrame* frame = current_frame())
+            if (frame->runtime->engine->help(frame->runtime->lane())) return;
+    } catch (...) {
+        // Nor is there memory for that.
+    }
+    std::this_thread::yield();
+}
+
+void RuntimeState::end(const std::shared_ptr<SequenceState>& sequence) noexcept {
+    if (waits_for_caller(*sequence)) {
+        const std::lock_guard guard(sequences_mutex_);
+        sequence->kept = sequence;
+        any_kept_ = true;
+        return;
+    }
+    wait_out(*sequence);
+    (void)failures.take(*sequence);
+}
+
+void RuntimeState::wait_all() {
+    for (const auto& sequence : sequences()) wait_until_done(*sequence, InnerWait::Kind::kMay);
+}
+
+}  // namespace heddle::detail

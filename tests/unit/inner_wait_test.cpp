@@ -1,0 +1,188 @@
+// Waits in tasks that would never end are refused, and no others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "heddle/error.hpp"
+#include "heddle/pause.hpp"
+#include "heddle/task.hpp"
+#include "support/engines.hpp"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+/// Counts in `refused` a wait that is.
+template <class Wait>
+void wait_or_count(const Wait& wait, std::atomic<int>& refused) {
+    try {
+        wait();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+        EXPECT_THAT(error.what(), HasSubstr("neither would ever be done"));
+        ++refused;
+    }
+}
+
+class InnerWaits : public test::OnEachEngine {
+  protected:
+    /// Each sequence has a task that waits for the next one, the last for the first.
+    static void wait_in_a_circle(const std::vector<Sequence*>& sequences) {
+        std::atomic<int> refused{0};
+        std::vector<BlockCondition> inserted(sequences.size());
+        for (size_t i = 0; i < sequences.size(); ++i)
+            sequences[i]->insert([&, i] {
+                inserted[i].block();
+                wait_or_count([&] { sequences[(i + 1) % sequences.size()]->wait(); }, refused);
+            });
+        for (BlockCondition& condition : inserted) condition.signal();
+        for (Sequence* sequence : sequences) sequence->wait();
+        EXPECT_EQ(refused, 1);
+    }
+};
+
+TEST_P(InnerWaits, OfTwoSequencesThatWaitForEachOtherOneIsRefused) {
+    Runtime runtime(options());
+    for (int round = 0; round < 20; ++round) {
+        Sequence a(runtime), b(runtime);
+        wait_in_a_circle({&a, &b});
+    }
+}
+
+TEST_P(InnerWaits, NoCircleIsTooLong) {
+    Runtime runtime(options());
+    for (int round = 0; round < 20; ++round) {
+        Sequence a(runtime), b(runtime), c(runtime), d(runtime), e(runtime);
+        wait_in_a_circle({&a, &b, &c, &d, &e});
+    }
+}
+
+TEST_P(InnerWaits, ACircleAcrossRuntimesIsFound) {
+    Runtime one(options()), other(options());
+    Sequence a(one), b(other), c(one);
+    wait_in_a_circle({&a, &b, &c});
+}
+
+TEST_P(InnerWaits, ManyWaysToOneSequenceAreNoCircle) {
+    Runtime runtime(options());
+    Sequence last(runtime), a(runtime), b(runtime), top(runtime);
+    BlockCondition inserted;
+    std::atomic<int> refused{0};
+    last.insert([&] { inserted.block(); });
+    for (Sequence* middle : {&a, &b})
+        for (int i = 0; i < 3; ++i) middle->insert([&] { wait_or_count([&] { last.wait(); }, refused); });
+    for (Sequence* middle : {&a, &b, &a})
+        top.insert([&, middle] { wait_or_count([&] { middle->wait(); }, refused); });
+    inserted.signal();
+    top.wait();
+    EXPECT_EQ(refused, 0);
+}
+
+TEST_P(InnerWaits, ForAllOfAnotherRuntimeIsNot) {
+    Runtime runtime(options()), other(options());
+    Sequence sequence(runtime), work(other);
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 100; ++i) work.insert([&] { ++ran; });
+    sequence.insert([&] {
+        other.wait();
+        EXPECT_EQ(ran, 100);
+    });
+    sequence.wait();
+}
+
+TEST_P(InnerWaits, ASequenceMayGoInTheLastOfItsOwnTasks) {
+    Runtime runtime(options());
+    std::atomic<int> ran{0};
+    for (int round = 0; round < 50; ++round) {
+        auto sequence = std::make_shared<Sequence>(runtime);
+        Sequence& here = *sequence;
+        BlockCondition inserted;
+        here.insert([&ran, &inserted, held = std::move(sequence)] {
+            inserted.block();
+            ++ran;
+        });
+        for (int i = 0; i < 3; ++i) here.insert([&ran] { ++ran; });
+        inserted.signal();
+        runtime.wait();
+        EXPECT_EQ(ran, 4 * (round + 1));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, InnerWaits, test::engines(), test::engine_name);
+
+/// With one worker tasks run to their next pause, in the order that the test says.
+TEST(InnerWaitsOfOneWorker, WhereADestructorClosesTheCircleAnotherWaitIsRefused) {
+    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+    Sequence parents(runtime), others(runtime);
+    std::atomic<int> refused{0};
+    BlockCondition both_wait;
+    bool child_ran = false;
+    parents.insert([&] {
+        {
+            Sequence children(runtime);
+            children.insert([&] {
+                wait_or_count([&] { others.wait(); }, refused);
+                child_ran = true;
+            });
+            others.insert([&] { wait_or_count([&] { parents.wait(); }, refused); });
+            Sequence later(runtime);
+            later.insert(TaskOptions{.priority = -1}, [&] { both_wait.signal(); });
+            both_wait.block();
+        }
+        EXPECT_TRUE(child_ran);
+    });
+    parents.wait();
+    others.wait();
+    EXPECT_EQ(refused, 1);
+}
+
+/// Of the engine openmp: all of its threads but one are asleep in tasks, and the last is about to destroy a
+/// sequence whose task one of them is in.
+TEST(InnerWaitsOfOpenMp, ADestructorWaitsThoughNoThreadWouldBeLeft) {
+    constexpr size_t kAsleep = 15;
+    for (const EngineInfo& engine : Runtime::engines())
+        if (engine.name == "openmp" && !engine.available) GTEST_SKIP() << "skipped: " << engine.reason;
+    Runtime runtime({.engine = "openmp", .cpus = {}, .workers = 2});
+    if (runtime.cpus().count() < 2) GTEST_SKIP() << "skipped: two CPUs are needed";
+    std::array<BlockCondition, kAsleep> asleep;
+    BlockCondition of_child, of_last;
+    std::atomic<bool> last_sleeps{false}, child_ended{false}, destroys{false};
+    Sequence sequence(runtime);
+    sequence.insert([&] {
+        {
+            Sequence children(runtime);
+            children.insert([&] {
+                of_child.block();
+                child_ended = true;
+            });
+            last_sleeps.wait(false);
+            destroys = true;
+            destroys.notify_one();
+        }
+        EXPECT_TRUE(child_ended);
+    });
+    for (BlockCondition& condition : asleep) sequence.insert([&] { condition.block(); });
+    sequence.insert({.priority = -1}, [&] {
+        last_sleeps = true;
+        last_sleeps.notify_one();
+        of_last.block();
+    });
+    std::jthread waits([&] {
+        destroys.wait(false);
+        for (int i = 0; i < 100; ++i) std::this_thread::yield();
+        EXPECT_FALSE(child_ended);
+        of_child.signal();
+        of_last.signal();
+        for (BlockCondition& condition : asleep) condition.signal();
+    });
+    sequence.wait();
+}
+
+}  // namespace
+}  // namespace heddle
