@@ -23,6 +23,7 @@ void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_eigen(CLI::App& app);
 void add_info(CLI::App& app);
+void add_memory(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_trace_record(CLI::App& trace);
 void add_run(CLI::App& app);

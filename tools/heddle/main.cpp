@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
     add_bench(app);
     add_demo(app);
     add_info(app);
+    add_memory(app);
     add_trace(app);
     add_run(app);
     add_solve(app);

@@ -1,0 +1,129 @@
+// heddle memory: servers of the directory/cache. `launch` starts the ranks of a program on this machine.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "command.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle::tool {
+namespace {
+
+/// The folder where the ranks meet; gone with its owner.
+class MeetingPlace {
+  public:
+    MeetingPlace() {
+        const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+        path_ =
+            std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/heddle-mesh-XXXXXX";
+        if (::mkdtemp(path_.data()) == nullptr)
+            throw Error(ErrorCode::kSystem,
+                        fmt::format("cannot make the folder {}: {}", path_, std::strerror(errno)));
+    }
+    ~MeetingPlace() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    MeetingPlace(const MeetingPlace&) = delete;
+    MeetingPlace& operator=(const MeetingPlace&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+std::vector<pid_t>* running = nullptr;
+
+void pass_on(int signal) {
+    if (running == nullptr) return;
+    for (const pid_t rank : *running)
+        if (rank > 0) ::kill(rank, signal);
+}
+
+[[noreturn]] void become(const std::vector<std::string>& program, size_t rank, size_t ranks,
+                         const std::string& folder) {
+    ::setenv("HEDDLE_RANK", fmt::format("{}/{}", rank, ranks).c_str(), 1);
+    ::setenv("HEDDLE_MESH", folder.c_str(), 1);
+    std::vector<char*> arguments;
+    for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    fmt::print(stderr, "heddle memory launch: cannot start {}: {}\n", program[0], std::strerror(errno));
+    ::_exit(errno == ENOENT ? 127 : 126);
+}
+
+int code_of(int status) {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// The first code that is not 0, if any. When a rank fails, the others are asked to end.
+int launch(const std::vector<std::string>& program, size_t ranks) {
+    const MeetingPlace place;
+    std::vector<pid_t> pids;
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+        const pid_t pid = ::fork();
+        if (pid == 0) become(program, rank, ranks, place.path());
+        if (pid < 0) {
+            const int reason = errno;
+            for (const pid_t one : pids) ::kill(one, SIGTERM);
+            throw Error(ErrorCode::kSystem,
+                        fmt::format("cannot start rank {}: {}", rank, std::strerror(reason)));
+        }
+        pids.push_back(pid);
+    }
+    running = &pids;
+    int result = 0;
+    for (size_t left = ranks; left > 0;) {
+        int status = 0;
+        const pid_t ended = ::wait(&status);
+        if (ended < 0 && errno == EINTR) continue;
+        if (ended < 0) break;
+        --left;
+        const auto rank = std::find(pids.begin(), pids.end(), ended);
+        *rank = 0;
+        if (result != 0 || code_of(status) == 0) continue;
+        result = code_of(status);
+        if (left > 0)
+            fmt::print(stderr, "heddle memory launch: rank {} ended with {}; the others are asked to end\n",
+                       rank - pids.begin(), result);
+        pass_on(SIGTERM);
+    }
+    running = nullptr;
+    return result;
+}
+
+struct LaunchOptions {
+    size_t ranks = 0;
+    std::vector<std::string> program;
+};
+
+}  // namespace
+
+void add_memory(CLI::App& app) {
+    CLI::App* const memory = app.add_subcommand("memory", "Servers of the directory/cache");
+    memory->require_subcommand(1);
+    const auto options = std::make_shared<LaunchOptions>();
+    CLI::App* const command =
+        memory->add_subcommand("launch", "Start the ranks of a program on this machine");
+    command->add_option("-n,--ranks", options->ranks, "How many")->required()->check(CLI::Range(1, 1024));
+    command->add_option("CMD", options->program, "The program and its arguments, after --")->required();
+    command->callback([options] {
+        const int code = launch(options->program, options->ranks);
+        if (code != 0) throw CLI::RuntimeError(code);
+    });
+}
+
+}  // namespace heddle::tool
