@@ -73,6 +73,11 @@ void ArbiterCpus::returned(const CpuSet& cpus) {
     for (const int cpu : cpus& leaving_) release(cpu);
 }
 
+CpuSet ArbiterCpus::to_return() const {
+    const std::lock_guard guard(mutex_);
+    return leaving_;
+}
+
 void ArbiterCpus::give_back(const CpuSet& cpus) {
     bool more = false;
     {

@@ -40,6 +40,7 @@ class ArbiterCpus final : public CpuProvider {
     [[nodiscard]] CpuSet usable() const override;
     void set_demand(int cpus) override;
     void returned(const CpuSet& cpus) override;
+    [[nodiscard]] CpuSet to_return() const override;
     void give_back(const CpuSet& cpus) override;
     [[nodiscard]] bool shares() const override { return true; }
 

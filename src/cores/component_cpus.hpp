@@ -29,6 +29,7 @@ class ComponentCpus final : public CpuProvider {
     [[nodiscard]] CpuSet usable() const override;
     void set_demand(int cpus) override;
     void returned(const CpuSet& cpus) override;
+    [[nodiscard]] CpuSet to_return() const override { return component_->to_return(); }
     void give_back(const CpuSet& cpus) override;
     [[nodiscard]] bool shares() const override { return true; }
 

@@ -29,6 +29,9 @@ class CpuProvider {
     virtual void set_demand(int cpus) = 0;
     /// These were usable, and are not any more; nobody of the pool is on them now. Once for each loss.
     virtual void returned(const CpuSet& cpus) = 0;
+    /// Those that were usable, are not any more, and have not been returned. Any thread, as usable(): some
+    /// may have come and gone between two looks at that, and somebody waits for them all the same.
+    [[nodiscard]] virtual CpuSet to_return() const { return {}; }
     /// The pool has no use for these at present, and is not on them. Only where shares(). They are not usable
     /// until the provider says so again, which it does for as many as demand asks for beyond the rest.
     virtual void give_back(const CpuSet& cpus) = 0;

@@ -194,6 +194,7 @@ void Exchange::vacate(Seat& seat) {
         if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
     seat.inbox.clear();
     seat.cancelled = 0;
+    seat.unheard = {};
     seat.begun = true;
     ++seat.charge;
     seat.leaving.store(false, std::memory_order_relaxed);
@@ -224,6 +225,7 @@ void Exchange::Seat::put(const Action& action) {
     if (position.size() <= cpu) position.resize(cpu + 1);
     if (position[cpu] != 0) {
         // For one CPU enable and disable alternate: this one undoes the one that waits.
+        if (action.kind == Action::Kind::kDisable) unheard.insert(action.cpu);
         inbox[position[cpu] - 1].cpu = -1;
         position[cpu] = 0;
         ++cancelled;
@@ -280,6 +282,14 @@ void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
             for (const Action& action : actions)
                 if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
             seat.cancelled = 0;
+            // Somebody waits for these to be returned, and the member may have seen them in usable().
+            const CpuSet unheard = std::exchange(seat.unheard, {});
+            if (!unheard.empty()) {
+                for (const int cpu : unheard& ledger_.to_return(seat.member)) {
+                    actions.emplace_back(Action::Kind::kEnable, seat.member, cpu);
+                    actions.emplace_back(Action::Kind::kDisable, seat.member, cpu);
+                }
+            }
             std::swap(retired, seat.retired);
             leaving = seat.leaving.load(std::memory_order_relaxed);
             if (!leaving) {

@@ -122,6 +122,7 @@ class Exchange {
         std::vector<Action> inbox;                              // a cpu of -1: cancelled
         std::vector<uint32_t> position;                         // by CPU: 1 + where in the inbox it is, or 0
         size_t cancelled = 0;
+        CpuSet unheard;  // were enabled and disabled again before that was told
 
         void put(const Action& action);
     };

@@ -40,9 +40,9 @@ int LocalServer::demand() const {
     return std::clamp(busy_ + (more_ ? 1 : 0), std::min(limits_.min, most_), most_);
 }
 
-void LocalServer::cpus_changed(const CpuSet& usable, Time now) {
+void LocalServer::cpus_changed(const CpuSet& usable, const CpuSet& owed, Time now) {
     // Whoever asks for a reserved CPU back wants an answer, too.
-    revoked_ |= granted_ - usable;
+    revoked_ |= (granted_ - usable) | owed;
     revoked_ -= usable;
     granted_ = usable;
     usable_ = (usable & machine_.cpus()) - limits_.reserved;

@@ -74,7 +74,9 @@ class LocalServer {
 
     /// The CPUs that this process may use, all of them each time. Workers on others leave, or move where
     /// there is room; each CPU that is gone is answered by one kReturn unless it is usable again before.
-    void cpus_changed(const CpuSet& usable, Time now);
+    /// `owed` are others, which somebody waits for: they are gone, also where they never were usable here.
+    void cpus_changed(const CpuSet& usable, const CpuSet& owed, Time now);
+    void cpus_changed(const CpuSet& usable, Time now) { cpus_changed(usable, {}, now); }
     /// There may be work that nobody has. To be said whenever wants_news(), and harmless otherwise.
     void work_arrived(Time now);
     /// The worker has got work, and is about to do it.

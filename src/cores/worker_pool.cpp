@@ -156,7 +156,10 @@ void WorkerPool::provider_changed() {
 void WorkerPool::read_usable() {
     // What is on its way back is not to be used until the provider knows: it may be told that the pool left
     // a CPU after it said that the CPU is usable again.
-    server_.cpus_changed(provider_.usable() - outbox_.given_back - outbox_.returned - parting_, now());
+    const CpuSet on_its_way = outbox_.given_back | outbox_.returned | parting_;
+    const CpuSet usable = provider_.usable() - on_its_way;
+    const CpuSet owed = provider_.to_return() - on_its_way;
+    server_.cpus_changed(usable - owed, owed, now());
     reread_ = false;
 }
 

@@ -91,6 +91,26 @@ TEST_F(Components, WhatUndoesItselfBeforeItCouldBeToldIsNotTold) {
     EXPECT_EQ(calls, 1);
 }
 
+TEST_F(Components, WhatHasToBeReturnedIsToldAlsoToWhoNeverHeardOfIt) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    b.on_enable_cpu([&](int cpu) {
+        log_.push_back("b+" + std::to_string(cpu));
+        if (cpu == 0) return;
+        EXPECT_EQ(a.lend_cpu(0), Outcome::kSuccess);
+        EXPECT_EQ(b.borrow_cpu(0), Outcome::kSuccess);
+        EXPECT_EQ(a.reclaim_cpu(0), Outcome::kNoted);
+    });
+    b.on_disable_cpu([&](int cpu) {
+        log_.push_back("b-" + std::to_string(cpu));
+        EXPECT_EQ(b.return_cpu(cpu), Outcome::kSuccess);
+    });
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow_cpu(1), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("b+1", "b+0", "b-0"));
+    EXPECT_EQ(a.check_cpu(0), Outcome::kSuccess);
+}
+
 TEST_F(Components, AComponentMayGoInsideItsOwnCallback) {
     Component a(exchange_, "a", {0, 1});
     auto b = std::make_unique<Component>(exchange_, "b", CpuSet{2});

@@ -388,3 +388,44 @@ TEST(WorkerPool, PoolsOnOneExchangeSurviveAStorm) {
     }
     EXPECT_EQ(exchange.ask([](const Ledger& l) { return l.check(); }), "");
 }
+
+TEST(WorkerPool, WhatComesAndGoesWhileItIsReturnedIsReturnedAgain) {
+    /// Gives the CPU once more while it is returned, and takes it at once.
+    class Hasty final : public CpuProvider {
+      public:
+        void start(std::function<void()> changed) override { changed_ = std::move(changed); }
+        void stop() override {}
+        CpuSet usable() const override {
+            const std::lock_guard guard(mutex_);
+            return usable_;
+        }
+        void set_demand(int) override {}
+        void returned(const CpuSet&) override {
+            if (++returns > 1) return;
+            let(CpuSet{3});
+            let(CpuSet());
+        }
+        CpuSet to_return() const override { return returns == 1 ? CpuSet{3} : CpuSet(); }
+        void give_back(const CpuSet&) override {}
+        bool shares() const override { return false; }
+        void let(const CpuSet& cpus) {
+            {
+                const std::lock_guard guard(mutex_);
+                usable_ = cpus;
+            }
+            changed_();
+        }
+        std::atomic<int> returns = 0;
+
+      private:
+        mutable std::mutex mutex_;
+        CpuSet usable_;
+        std::function<void()> changed_;
+    };
+    Queue queue;
+    Hasty cpus;
+    WorkerPool pool(kEight, cpus, queue, quick(2ms));
+    cpus.let(CpuSet{3});
+    cpus.let(CpuSet());
+    EXPECT_TRUE(eventually([&] { return cpus.returns == 2; }));
+}
