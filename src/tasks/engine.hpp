@@ -76,7 +76,8 @@ class Engine {
     /// Takes a task that could run. Throws std::bad_alloc; the caller then runs it itself.
     virtual void ready(Lane& lane, Task& task) = 0;
     /// With a graph of its own: takes a task that may have to wait for earlier ones. Children of tasks come
-    /// by ready() all the same: they are ordered among themselves alone, which no engine has a word for.
+    /// by ready() all the same: they are ordered among themselves alone, which no engine has a word for. So
+    /// do all tasks while somebody looks at the graph (heddle/dag.hpp).
     virtual void insert(Lane& lane, Task& task) { ready(lane, task); }
     [[nodiscard]] virtual bool own_graph() const { return false; }
 

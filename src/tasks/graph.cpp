@@ -33,9 +33,9 @@ void LastUses::change_kind(AccessMode to) noexcept {
     kind = to;
 }
 
-void LastUses::make_room(size_t count) {
+void LastUses::make_room(size_t count, bool keep_ended) {
     if (readers.size() + count <= readers.capacity()) return;
-    std::erase_if(readers, [](const TaskRef& reader) { return !reader.live(); });
+    if (!keep_ended) std::erase_if(readers, [](const TaskRef& reader) { return !reader.live(); });
     if (readers.size() + count > readers.capacity() / 2)
         readers.reserve(std::max<size_t>(4, 2 * (readers.size() + count)));
 }
@@ -59,11 +59,13 @@ bool Graph::add(TaskMemory::Cache& cache, Task& task, Domain& domain) {
         const bool beside = goes_beside(access.mode);
         if (beside) {
             if (access.mode != uses.kind || access.mode == AccessMode::kRedux) prepare(cache, access, uses);
-            uses.make_room(accesses);
+            uses.make_room(accesses, watched());
         }
         most += beside || uses.readers.empty() ? 1 : static_cast<int32_t>(uses.readers.size());
     }
     task.id = ++last_id_;
+    if (watched()) [[unlikely]]
+        tell(task, domain);
     // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record
     // be used again from the last of them on.
     task.waits_for.store(most, std::memory_order_relaxed);
@@ -110,12 +112,12 @@ void Graph::prepare(TaskMemory::Cache& cache, const Access& access, LastUses& us
         if (newest != nullptr && newest->open && newest->reduction != access.reduction) other = true;
     }
     if (!other) return;
-    if (!uses.readers.empty()) join(cache, uses);
+    if (!uses.readers.empty()) join(cache, access.data, uses);
     uses.change_kind(access.mode);
 }
 
 /// Puts a task behind all of `uses.readers`, which is then the writer that others follow.
-void Graph::join(TaskMemory::Cache& cache, LastUses& uses) {
+void Graph::join(TaskMemory::Cache& cache, const DataState* data, LastUses& uses) {
     Task& task = memory_.allocate(cache, sizeof(Task) + Task::closure_at(1));
     Access& access = *task.access(0);
     access.data = nullptr;
@@ -127,6 +129,7 @@ void Graph::join(TaskMemory::Cache& cache, LastUses& uses) {
     task.sequence = nullptr;
     task.body = nullptr;
     task.id = ++last_id_;
+    if (watched()) tell_join(task, data, uses);
     const auto most = static_cast<int32_t>(uses.readers.size());
     task.waits_for.store(most + 1, std::memory_order_relaxed);  // and for the end of this function
     task.successors.store(nullptr, std::memory_order_relaxed);

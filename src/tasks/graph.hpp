@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -27,11 +28,13 @@ struct LastUses {
     AccessMode kind = AccessMode::kIn;      ///< of those; they are all of one
     std::unique_ptr<Sharing> sharing = {};  ///< made with the first task that commutes or reduces
 
-    /// Room for so many more readers; those that have ended make it.
-    void make_room(size_t count);
+    /// Room for so many more readers; those that have ended make it, unless they are kept.
+    void make_room(size_t count, bool keep_ended);
     /// With no readers any more.
     void change_kind(AccessMode to) noexcept;
 };
+
+struct DagLog;
 
 class Domain {
   public:
@@ -58,9 +61,26 @@ class Graph {
     /// Enters a task with accesses. True: nothing is before it; otherwise finish() of another task returns
     /// it. Throws std::bad_alloc, and has then done nothing.
     [[nodiscard]] bool add(TaskMemory::Cache& cache, Task& task, Domain& domain);
+    /// The same for one without accesses, of which somebody who watches is told.
+    [[nodiscard]] bool add_alone(Task& task) noexcept {
+        if (watched()) [[unlikely]]
+            tell_alone(task);
+        return true;
+    }
     /// The task has run. Returns those that were waiting for it alone, linked by `next`. Of these admit()
     /// says who may run.
     [[nodiscard]] static Task* finish(Task& task) noexcept;
+
+    /// Tells of all that it finds from now on, to nobody with null. While no task is in it. False: it does so
+    /// already.
+    [[nodiscard]] bool watch(DagLog* log) noexcept;
+    [[nodiscard]] bool watched() const noexcept { return watch_ != nullptr; }
+    /// While nothing more is told.
+    template <class Look>
+    [[nodiscard]] auto told(const Look& look) {
+        const std::lock_guard guard(lock_);
+        return look();
+    }
 
     /// For a task with a special before which nothing is: may it run? False: it waits for its turn, and
     /// end_turns() will return it; or it was a join, and those that come after it were put into `next`.
@@ -94,9 +114,12 @@ class Graph {
     void end_reducing(Task& task);
 
   private:
+    void tell_alone(Task& task) noexcept;
+    void tell(const Task& task, Domain& domain) noexcept;
+    void tell_join(const Task& task, const DataState* data, const LastUses& uses) noexcept;
     [[nodiscard]] int follow(Task& task, Access& access, LastUses& uses) noexcept;
     void prepare(TaskMemory::Cache& cache, const Access& access, LastUses& uses);
-    void join(TaskMemory::Cache& cache, LastUses& uses);
+    void join(TaskMemory::Cache& cache, const DataState* data, LastUses& uses);
     void enter_group(Access& access, Sharing& sharing) noexcept;
     [[nodiscard]] static bool take_turns(Task& task) noexcept;
 
@@ -104,6 +127,7 @@ class Graph {
     ShortLock lock_;
     uint64_t last_id_ = 0;
     uint32_t last_group_ = 0;
+    DagLog* watch_ = nullptr;  // written while no task is in the graph
 };
 
 }  // namespace heddle

@@ -74,6 +74,7 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
           runtime.flush(lane);
           runtime.memory.empty(lane.records);
       })) {
+    if (dag_file != nullptr) (void)graph.watch(&dag_file->log());
     start_engine(find_engine(options.engine));
 }
 
@@ -160,9 +161,9 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     SequenceState& sequence = *task.sequence;
     const uint64_t number = sequence.inserted.fetch_add(1, std::memory_order_relaxed);
     try {
-        if (engine->own_graph() && sequence.domain->parent() == nullptr)
+        if (engine->own_graph() && sequence.domain->parent() == nullptr && !graph.watched())
             insert_into_engine(lane, task);
-        else if (task.accesses == 0 || graph.add(lane.records, task, *sequence.domain))
+        else if (task.accesses == 0 ? graph.add_alone(task) : graph.add(lane.records, task, *sequence.domain))
             could_run(lane, task);
     } catch (...) {
         sequence.inserted.fetch_sub(1, std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 
 #include "cores/component_cpus.hpp"
 #include "heddle/machine.hpp"
+#include "tasks/dag_file.hpp"
 #include "tasks/engine.hpp"
 #include "tasks/failures.hpp"
 #include "tasks/frame.hpp"
@@ -113,6 +114,7 @@ struct RuntimeState final : EngineHost {
     TaskMemory memory;
     Graph graph{memory};
     trace::WorkLog* const log = trace::WorkLog::of_process(machine);  ///< null: tasks are not traced
+    std::unique_ptr<DagFile> dag_file = DagFile::from_environment();
     Failures failures;
     Placements placements;
     PollingServices polling;

@@ -28,6 +28,7 @@ struct Options {
     size_t tile = 0, band = 0;  // 0: as suits
     int workers = 0;
     bool json = false;
+    bool quiet = false;
 };
 
 DenseMatrix read_square(const std::string& path) {
@@ -113,7 +114,7 @@ void eigen(const Options& options) {
     how.band = options.band;
     algebra::Eigenvalues found;
     try {
-        TaskProgress progress("eigen");
+        TaskProgress progress("eigen", options.quiet);
         how.progress = &progress.counts();
         found = algebra::generalized_eigenvalues(runtime, a.view(), b.view(), how);
     } catch (const Error& error) {
@@ -150,6 +151,7 @@ void add_eigen(CLI::App& app) {
     command->add_option("--workers", options->workers, "CPUs to use; default: all that the process may")
         ->check(CLI::Range(1, 4096));
     command->add_option("--out", options->out, "file for the eigenvalues");
+    command->add_flag("--quiet", options->quiet, "no progress on the terminal");
     command->add_flag("--json", options->json, "print JSON");
     command->callback([options] { eigen(*options); });
 }

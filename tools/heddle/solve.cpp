@@ -17,6 +17,8 @@
 #include "algebra/residual.hpp"
 #include "command.hpp"
 #include "engine_names.hpp"
+#include "graph_file.hpp"
+#include "heddle/dag.hpp"
 #include "heddle/error.hpp"
 #include "heddle/task.hpp"
 #include "solve_covariance.hpp"
@@ -29,13 +31,14 @@ using algebra::DenseMatrix;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-    std::string matrix, rhs, out;
+    std::string matrix, rhs, out, dag;
     std::vector<std::string> engines{"native"};
     size_t tile = 0;  // 0: as suits
     int workers = 0;
     size_t covariance = 0;  // points; 0: a matrix from a file
     double accuracy = 1e-8;
     bool json = false;
+    bool quiet = false;
 };
 
 struct System {
@@ -71,12 +74,12 @@ System read_system(const Options& options) {
 }
 
 /// Throws kBadInput where the matrix is not positive definite.
-Solution solve_by_tasks(Runtime& runtime, const System& system, size_t tile) {
+Solution solve_by_tasks(Runtime& runtime, const System& system, size_t tile, bool quiet) {
     Solution solution{runtime.engine(), system.b};
     DenseMatrix factor = system.a;
     TileMatrix<double> l(runtime, factor.view(), tile), x(runtime, solution.x.view(), tile);
     Sequence sequence(runtime);
-    TaskProgress progress(solution.by);
+    TaskProgress progress(solution.by, quiet);
     Clock::time_point start = Clock::now();
     algebra::cholesky_factor(sequence, l, &progress.counts());
     sequence.wait();
@@ -155,6 +158,16 @@ void print_text(const Options& options, const System& system, size_t tile, int w
                    solution.residual, solution.difference);
 }
 
+void write_dag(const std::string& path, const Dag& dag) {
+    if (dag.tasks() > Dag::kMostTasks)
+        throw Error(
+            ErrorCode::kLimit,
+            fmt::format("{}: the graph has {} tasks, and a drawing has room for {}: take larger tiles "
+                        "with --tile",
+                        path, dag.tasks(), Dag::kMostTasks));
+    write_graph_file(path, dag.dot());
+}
+
 void write_solution(const std::string& path, const DenseMatrix& x) {
     std::ofstream out(path, std::ios::binary);
     if (out) algebra::write_matrix_market(out, x.view());
@@ -167,10 +180,11 @@ void solve(const Options& options) {
         throw UsageError(fmt::format("--accuracy: it is above 0 and below 1, not {:g}", options.accuracy));
     if (options.covariance > 0)
         return solve_covariance({options.covariance, options.accuracy, options.engines, options.tile,
-                                 options.workers, options.json});
+                                 options.workers, options.json, options.quiet});
     if (options.matrix.empty())
         throw UsageError("A.mtx is required, or --covariance; heddle --help tells what there is");
     check_engines(options.engines);
+    if (!options.dag.empty()) check_graph_file(options.dag);
     (void)algebra::lapack();
     const System system = read_system(options);
     Runtime runtime(RuntimeOptions{options.engines.front(), {}, options.workers});
@@ -182,7 +196,10 @@ void solve(const Options& options) {
     for (const std::string& engine : options.engines) {
         runtime.switch_engine(engine);
         try {
-            solutions.push_back(solve_by_tasks(runtime, system, tile));
+            const bool first = solutions.empty() && !options.dag.empty();
+            const auto dag = first ? std::make_unique<Dag>(runtime) : nullptr;
+            solutions.push_back(solve_by_tasks(runtime, system, tile, options.quiet));
+            if (first) write_dag(options.dag, *dag);
         } catch (const Error& error) {
             throw Error(error.code(), fmt::format("{}: {}", options.matrix, error.what()));
         }
@@ -231,6 +248,11 @@ void add_solve(CLI::App& app) {
             ->excludes(matrix, rhs, out);
     command->add_option("--accuracy", options->accuracy, "of compressed tiles, a part of the variance; 1e-8")
         ->needs(covariance);
+    command
+        ->add_option("--dag", options->dag,
+                     "file for the graph of the first engine's tasks, up to 2,000: .dot, or .svg by Graphviz")
+        ->excludes(covariance);
+    command->add_flag("--quiet", options->quiet, "no progress on the terminal");
     command->add_flag("--json", options->json, "print JSON");
     command->callback([options] { solve(*options); });
 }

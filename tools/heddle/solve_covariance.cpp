@@ -34,7 +34,7 @@ double seconds(Work work) {
 }
 
 Factored factorise(Runtime& runtime, const algebra::ElementSource& source, size_t n, size_t tile,
-                   double accuracy) {
+                   double accuracy, bool quiet) {
     Factored result;
     result.by = runtime.engine();
     result.x = DenseMatrix(n, 1);
@@ -43,7 +43,7 @@ Factored factorise(Runtime& runtime, const algebra::ElementSource& source, size_
     TileMatrix<double> x(runtime, result.x.view(), tile);
     Sequence sequence(runtime);
     {
-        TaskProgress progress(result.by);
+        TaskProgress progress(result.by, quiet);
         double tolerance = 0;
         result.compress_s = seconds([&] {
             tolerance = algebra::tlr_compress(sequence, source, accuracy, a, &progress.counts());
@@ -109,7 +109,7 @@ void solve_covariance(const CovarianceOptions& options) {
     std::vector<Factored> results;
     for (const std::string& engine : options.engines) {
         runtime.switch_engine(engine);
-        results.push_back(factorise(runtime, source, options.points, tile, options.accuracy));
+        results.push_back(factorise(runtime, source, options.points, tile, options.accuracy, options.quiet));
         results.back().difference = algebra::difference(results.front().x.view(), results.back().x.view());
     }
     if (options.json)

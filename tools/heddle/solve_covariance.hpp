@@ -16,6 +16,7 @@ struct CovarianceOptions {
     size_t tile;  // 0: as suits
     int workers;  // 0: all CPUs
     bool json;
+    bool quiet;  // no progress on a terminal
 };
 
 /// Prints what was measured. Throws kBadInput where the backward error is more than the accuracy.

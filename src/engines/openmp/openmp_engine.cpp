@@ -142,6 +142,7 @@ void OpenMpEngine::announce(Task& task, uintptr_t event) noexcept {
 }
 
 void OpenMpEngine::ready(Lane&, Task& task) {
+    std::call_once(started_, [this] { start(); });
     task.next = nullptr;
     ready_.push(task);
     call();
