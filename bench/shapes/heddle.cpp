@@ -1,10 +1,15 @@
-// The shapes on heddle's native engine.
+// The shapes on heddle, on its native engine or, as `shapes_heddle --engine NAME ...`, on another.
 #include "heddle/recording.hpp"
 #include "program.hpp"
+
+#include <string>
+#include <string_view>
 
 namespace {
 
 using shapes::kernel;
+
+std::string engine_name = "native";
 
 class Heddle {
   public:
@@ -65,6 +70,7 @@ class Heddle {
   private:
     static heddle::RuntimeOptions with(int workers) {
         heddle::RuntimeOptions options;
+        options.engine = engine_name;
         options.workers = workers;
         return options;
     }
@@ -89,5 +95,11 @@ class Heddle {
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc > 2 && std::string_view(argv[1]) == "--engine") {
+        engine_name = argv[2];
+        argv[2] = argv[0];
+        argc -= 2;
+        argv += 2;
+    }
     return shapes::run_program<Heddle>(argc, argv);
 }

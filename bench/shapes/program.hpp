@@ -18,8 +18,8 @@ int run_program(int argc, char** argv) {
     const int workers = argc >= 3 ? std::atoi(argv[2]) : 0;
     if (workers < 1 || argc > 4 || (argc == 4 && !quick)) {
         std::fprintf(stderr,
-                     "usage: %s independent|chain|cholesky|replay|efficiency|stencil|tree|fft|all_to_all "
-                     "WORKERS [--quick]\n",
+                     "usage: %s independent|chain|cholesky|tiles|latency|replay|efficiency|stencil|tree|fft|"
+                     "all_to_all WORKERS [--quick]\n",
                      argv[0]);
         return 2;
     }
@@ -33,6 +33,15 @@ int run_program(int argc, char** argv) {
             result = ns_per_task(engine, Chain{quick ? 20'000 : 100'000}, 3);
         } else if (shape == "cholesky") {
             result = ns_per_task(engine, Cholesky{}, quick ? 3 : 9);
+        } else if (shape == "tiles") {
+            kernel_steps = static_cast<uint64_t>(50'000 / step_takes_ns());
+            result = ns_per_task(engine, Cholesky{}, quick ? 1 : 3);
+        } else if (shape == "latency") {
+            const Latencies found = latencies(engine, quick ? 1000 : 4000);
+            std::printf("%.6g", found.insertion_ns);
+            for (size_t i = 0; i < found.waited_ns.size(); i += 4) std::printf(" %.0f", found.waited_ns[i]);
+            std::printf("\n");
+            return 0;
         } else if (shape == "replay") {
             if constexpr (requires { typename Engine::Recorder; }) {
                 result = replay_ns_per_task<typename Engine::Recorder>(engine, Cholesky{}, quick ? 3 : 15);

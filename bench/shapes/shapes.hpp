@@ -32,8 +32,24 @@ inline uint64_t kernel_steps = 0;
     }
 }
 
+/// When a task began and ended, where somebody wants to know; of tasks that run one after the other.
+struct Stamps {
+    std::vector<int64_t> began, ended;
+};
+inline Stamps* stamps = nullptr;
+
+inline int64_t now_ns() {
+    return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+[[gnu::noinline]] inline void work() {
+    if (stamps != nullptr) stamps->began.push_back(now_ns());
+    compute(kernel_steps);
+    if (stamps != nullptr) stamps->ended.push_back(now_ns());
+}
+
 inline void kernel() {
-    if (kernel_steps != 0) compute(kernel_steps);
+    if (kernel_steps != 0) work();
 }
 
 template <class Function>
@@ -128,6 +144,41 @@ inline double step_takes_ns() {
     constexpr uint64_t kProbe = 1'000'000;
     compute(kProbe);
     return time_ns([] { compute(kProbe); }) / kProbe;
+}
+
+/// A chain of tasks of 5 us: what an insertion takes on average, and for each task how long after it could
+/// have begun it did: after its insertion, and after the end of the one before.
+struct Latencies {
+    double insertion_ns = 0;
+    std::vector<double> waited_ns;
+};
+
+template <class Engine>
+Latencies latencies(Engine& engine, size_t tasks) {
+    kernel_steps = static_cast<uint64_t>(5000 / step_takes_ns());
+    auto data = engine.data(1);
+    Stamps noted;
+    noted.began.reserve(tasks);
+    noted.ended.reserve(tasks);
+    stamps = &noted;
+    std::vector<int64_t> inserted(tasks);
+    Latencies found;
+    engine.region([&] {
+        for (size_t i = 0; i < tasks; ++i) {
+            const int64_t begin = now_ns();
+            engine.insert(data[0]);
+            inserted[i] = now_ns();
+            found.insertion_ns += static_cast<double>(inserted[i] - begin) / static_cast<double>(tasks);
+        }
+        engine.wait();
+    });
+    stamps = nullptr;
+    if constexpr (requires { engine.forget(data); }) engine.forget(data);
+    for (size_t i = 0; i < tasks; ++i) {
+        const int64_t could = i == 0 ? inserted[i] : std::max(inserted[i], noted.ended[i - 1]);
+        found.waited_ns.push_back(static_cast<double>(noted.began[i] - could));
+    }
+    return found;
 }
 
 /// Which part of its workers' time an engine spends in tasks of 2 us, none of which waits for another.
