@@ -200,7 +200,14 @@ OperationResult Client::execute_sync(const Operation& operation) {
 }
 
 std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& operations) {
-    std::vector<OperationFuture> futures = execute(operations);
+    std::vector<std::shared_ptr<OperationState>> states;
+    std::vector<OperationFuture> futures;
+    for (size_t i = 0; i < operations.size(); ++i) {
+        states.push_back(std::make_shared<OperationState>());
+        states.back()->server = &server_;
+        futures.push_back(OperationFuture(states.back()));
+    }
+    server_.execute_here(id_, operations, states);
     std::vector<OperationResult> results;
     std::exception_ptr first;
     for (OperationFuture& future : futures) {

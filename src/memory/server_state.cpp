@@ -123,10 +123,8 @@ OperationResult ServerState::wait_for(Ticket ticket, Actions& actions, Lock& loc
     return state->take();
 }
 
-void ServerState::execute(ClientId client, const Operation& operation,
-                          const std::shared_ptr<OperationState>& state) {
-    Lock lock(mutex_);
-    Actions actions;
+void ServerState::begin(ClientId client, const Operation& operation,
+                        const std::shared_ptr<OperationState>& state, Actions& actions) {
     const Ticket ticket = ++last_ticket_;
     state->ticket = ticket;
     pending_.emplace(ticket, state);
@@ -139,6 +137,22 @@ void ServerState::execute(ClientId client, const Operation& operation,
         pending_.erase(ticket);
         throw;
     }
+}
+
+void ServerState::execute(ClientId client, const Operation& operation,
+                          const std::shared_ptr<OperationState>& state) {
+    Lock lock(mutex_);
+    Actions actions;
+    begin(client, operation, state, actions);
+    hand_over(actions, lock);
+}
+
+void ServerState::execute_here(ClientId client, const std::vector<Operation>& operations,
+                               const std::vector<std::shared_ptr<OperationState>>& states) {
+    Lock lock(mutex_);
+    Actions actions;
+    for (size_t i = 0; i < operations.size(); ++i) begin(client, operations[i], states[i], actions);
+    if (!actions.transfers.empty()) carry_out(std::exchange(actions.transfers, {}), actions, lock);
     hand_over(actions, lock);
 }
 

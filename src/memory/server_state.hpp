@@ -49,6 +49,9 @@ class ServerState : private Mesh::Listener {
     [[nodiscard]] OperationResult execute_sync(ClientId client, const Operation& operation);
     /// When it has ended, `state` says so. A thread of the server moves its bytes.
     void execute(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state);
+    /// Begins all, and moves their bytes in this thread.
+    void execute_here(ClientId client, const std::vector<Operation>& operations,
+                      const std::vector<std::shared_ptr<OperationState>>& states);
     [[nodiscard]] bool is_done(const OperationState& state);
     void wait(OperationState& state);
     /// Ends those that wait for a tag.
@@ -73,6 +76,8 @@ class ServerState : private Mesh::Listener {
         std::vector<uint8_t> content;
     };
 
+    void begin(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state,
+               Actions& actions);
     /// Moves bytes, with the lock open, and says to the node that they are moved.
     void carry_out(std::vector<Transfer> transfers, Actions& actions, Lock& lock);
     /// Sends messages, leaves transfers to the mover, and tells those whose operations have ended, with the

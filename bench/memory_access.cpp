@@ -1,0 +1,173 @@
+// memory.hit, memory.direct, memory.miss_*, memory.bunch, memory.put_64k: operations of the directory/cache
+// of one rank, against what they cannot do without: memcpy of as many bytes, or pread from the same file
+// system.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <stdexcept>
+
+#include "figures.hpp"
+#include "heddle/memory.hpp"
+
+namespace {
+
+using namespace heddle::memory;  // NOLINT: it is all about these
+using heddle::bench::Figure;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBatches = 21;
+
+/// The time of each call of a batch, in units of `scale` seconds.
+template <class Call>
+double each(int first, int calls, double scale, const Call& call) {
+    const Clock::time_point start = Clock::now();
+    for (int i = first; i < first + calls; ++i) call(i);
+    return std::chrono::duration<double>(Clock::now() - start).count() / scale / calls;
+}
+
+/// Ours and a peer's, a batch of each in turn.
+template <class Ours, class Raw>
+void against(const char* name, const char* unit, double scale, int calls, const Ours& ours, const Raw& raw) {
+    Figure figure{.name = name, .unit = unit, .values = {}};
+    std::vector<double> peer;
+    for (int batch = -1; batch < kBatches; ++batch) {  // the first warms up
+        const double one = each((batch + 1) * calls, calls, scale, ours),
+                     other = each((batch + 1) * calls, calls, scale, raw);
+        if (batch < 0) continue;
+        figure.values.push_back(one);
+        peer.push_back(other);
+    }
+    figure.peer_median = heddle::bench::median(peer);
+    print(figure);
+}
+
+template <class Call>
+void alone(const char* name, int calls, const Call& call) {
+    Figure figure{.name = name, .unit = "us", .values = {}};
+    for (int batch = -1; batch < kBatches; ++batch) {
+        const double one = each(0, calls, 1e-6, call);
+        if (batch >= 0) figure.values.push_back(one);
+    }
+    print(figure);
+}
+
+void hits(bool quick) {
+    constexpr uint64_t kRanges = 10'000, kSize = 64;
+    const int calls = quick ? 5'000 : 50'000;
+    Server server;
+    Client client(server);
+    const DataId data = client.allocate(kRanges * kSize, client.create_segment(kRanges * kSize));
+    const CacheId cache = client.create_cache(kRanges * kSize);
+    for (uint64_t i = 0; i < kRanges; ++i)
+        client.release(client.get_const({data, {i * kSize, kSize}}, cache));
+    std::mt19937 random(1);
+    std::vector<GlobalRange> which;
+    for (int i = 0; i < calls; ++i) which.push_back({data, {random() % kRanges * kSize, kSize}});
+    const auto at = [&](int i) -> const GlobalRange& { return which[static_cast<size_t>(i)]; };
+
+    alone("memory.hit", calls, [&](int i) { client.release(client.get_const(at(i), cache)); });
+    alone("memory.hit_future", calls, [&](int i) {
+        const OperationResult got = client.execute(op::GetConst{at(i), cache}).get();
+        client.release(std::get<ConstLocalRange>(got));
+    });
+    alone("memory.direct", calls, [&](int i) {
+        const OperationResult got = client.execute_sync(op::GetConst{at(i), cache, {}, true});
+        client.release(std::get<ConstLocalRange>(got));
+    });
+    if (client.statistics(cache).misses != kRanges)
+        throw std::runtime_error("a hit was none: the figures mean nothing");
+}
+
+/// Gets of ranges in turn, of which the cache holds one: each is a miss.
+void misses(const char* name, const char* kind, uint64_t size, int calls) {
+    constexpr uint64_t kRanges = 4;
+    const std::string folder = std::filesystem::temp_directory_path();
+    Server server;
+    Client client(server);
+    SegmentDescription description{kind, {}};
+    const bool file = description.kind == "file";
+    if (file) description.options["path"] = folder;
+    const std::vector<std::byte> content(kRanges * size, std::byte{1});
+    const DataId data = client.allocate_filled(content, client.create_segment(kRanges * size, description));
+    const CacheId cache = client.create_cache(size);
+    const auto global = [&](int i) {
+        return GlobalRange{data, {static_cast<uint64_t>(i) % kRanges * size, size}};
+    };
+
+    std::vector<std::byte> to(size);
+    const std::string path = folder + "/heddle-bench-" + std::to_string(::getpid());
+    const int fd = file ? ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (file && ::pwrite(fd, content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
+        throw std::runtime_error("cannot write " + path);
+    against(
+        name, "us", 1e-6, calls, [&](int i) { client.release(client.get_const(global(i), cache)); },
+        [&](int i) {
+            const uint64_t offset = global(i).range.offset;
+            if (!file)
+                std::memcpy(to.data(), content.data() + offset, size);
+            else if (::pread(fd, to.data(), size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size))
+                throw std::runtime_error("cannot read " + path);
+            asm volatile("" : : "r"(to.data()) : "memory");
+        });
+    if (!file) return;
+    ::close(fd);
+    ::unlink(path.c_str());
+}
+
+void puts_and_bunches(bool quick) {
+    constexpr uint64_t kSize = 64 << 10, kRanges = 64;
+    const int calls = quick ? 50 : 1'000;
+    Server server;
+    Client client(server);
+    const std::vector<std::byte> content(2 * kRanges * kSize, std::byte{1});
+    const DataId data = client.allocate_filled(content, client.create_segment(content.size()));
+    const CacheId cache = client.create_cache(kRanges * kSize);
+    std::vector<std::byte> to(content.size());
+    {
+        const MutableLocalRange own = client.allocate_local(kSize, cache);
+        against(
+            "memory.put_64k.shm", "us", 1e-6, calls,
+            [&](int i) {
+                client.put(own, {data, {static_cast<uint64_t>(i) % kRanges * kSize, kSize}});
+            },
+            [&](int i) {
+                std::memcpy(to.data() + static_cast<uint64_t>(i) % kRanges * kSize, content.data(), kSize);
+                asm volatile("" : : "r"(to.data()) : "memory");
+            });
+        client.release(own);
+    }
+    const auto half = [&](int i) { return static_cast<uint64_t>(i) % 2 * kRanges * kSize; };
+    against(
+        "memory.bunch.shm", "us", 1e-6, quick ? 4 : 40,
+        [&](int i) {
+            std::vector<Operation> gets, releases;
+            for (uint64_t range = 0; range < kRanges; ++range)
+                gets.push_back(op::GetConst{{data, {half(i) + range * kSize, kSize}}, cache});
+            for (const OperationResult& got : client.execute_sync(gets))
+                releases.push_back(op::Release{std::get<ConstLocalRange>(got)});
+            (void)client.execute_sync(releases);
+        },
+        [&](int i) {
+            for (uint64_t range = 0; range < kRanges; ++range)
+                std::memcpy(to.data() + range * kSize, content.data() + half(i) + range * kSize, kSize);
+            asm volatile("" : : "r"(to.data()) : "memory");
+        });
+}
+
+void run(bool quick) {
+    hits(quick);
+    misses("memory.miss_64k.shm", "shm", 64 << 10, quick ? 100 : 2'000);
+    misses("memory.miss_1m.shm", "shm", 1 << 20, quick ? 10 : 200);
+    misses("memory.miss_16m.shm", "shm", 16 << 20, quick ? 1 : 10);
+    misses("memory.miss_64k.file", "file", 64 << 10, quick ? 100 : 2'000);
+    misses("memory.file_1m", "file", 1 << 20, quick ? 10 : 200);
+    puts_and_bunches(quick);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return heddle::bench::run_figures(argc, argv, run);
+}
