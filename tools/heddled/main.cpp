@@ -33,6 +33,7 @@ struct Options {
     std::string policy = "proportional";
     double idle_exit = 0;
     double away = 10;
+    double fence_after_ms = 10;
     int ready_fd = -1;
     bool all_users = false;
     int clients_per_user = 0;  // 0: as many as there may be, or a share where there are other users
@@ -150,6 +151,7 @@ ArbiterLimits limits_of(const Options& options, const Machine& machine) {
     ArbiterLimits limits;
     if (!options.all_users) limits.clients_per_user = limits.clients;
     if (options.all_users) limits.owned_per_user = std::max(1, machine.cpus().count() / 2);
+    limits.fence_after = Nanoseconds(static_cast<int64_t>(options.fence_after_ms * 1e6));
     if (options.clients_per_user > 0) limits.clients_per_user = options.clients_per_user;
     if (options.owned_per_user > 0) limits.owned_per_user = options.owned_per_user;
     return limits;
@@ -250,6 +252,10 @@ int main(int argc, char** argv) {
            "How many seconds a living program of an earlier arbiter may take to come back for its CPUs")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 1e6));
+    app.add_option("--fence-after", options.fence_after_ms,
+                   "How many milliseconds a program may take to leave a CPU before it is bound to others")
+        ->capture_default_str()
+        ->check(CLI::Range(0.1, 3.6e6));
     app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready")
         ->check(CLI::Range(0, std::numeric_limits<int>::max()));
     app.add_flag("--all-users", options.all_users, "Serve every user of the machine");
