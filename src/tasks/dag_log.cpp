@@ -162,10 +162,11 @@ std::string DagLog::dot() const {
     for (auto& [ends, all] : between) {
         std::ranges::stable_sort(all, {}, &Edge::order);
         std::string why;
-        for (const Edge& edge : all)
-            why += (why.empty() ? "" : "\n") + (edge.order == Order::kChild
-                                                    ? std::string(word(edge.order))
-                                                    : fmt::format("{}: d{}", word(edge.order), edge.data));
+        for (const Edge& edge : all) {
+            if (!why.empty()) why += '\n';
+            why += word(edge.order);
+            if (edge.order != Order::kChild) why += fmt::format(": d{}", edge.data);
+        }
         text += fmt::format("  n{} -> n{} [style={}, tooltip={}];\n", ends.first, ends.second,
                             style(all.front().order), quoted(why));
     }
