@@ -34,6 +34,8 @@ struct Access {
     /// Answers that wait for the end of this and perhaps other transfers: the copy is one of the past then.
     std::vector<std::shared_ptr<Message>> answers;
 
+    /// Its bytes are being moved: it ends when they are.
+    bool moving = false;
     /// Of a put.
     bool release = false;
     bool whole_entry = false;

@@ -9,6 +9,11 @@
 #include "memory/caching_agent.hpp"
 
 namespace heddle::memory {
+namespace {
+
+constexpr const char* kRankIsGone = "a rank on which a part of it lies is gone";
+
+}  // namespace
 
 Access& CachingAgent::new_access(const GlobalRange& global) {
     auto access = std::make_unique<Access>();
@@ -24,7 +29,7 @@ void CachingAgent::send(MessageKind kind, const Access& access, const Piece& pie
 
 void CachingAgent::ask_for_tags(Access& access, Actions& actions) {
     access.awaited_tags = access.pieces.size();
-    if (!lost_.empty() && is_stuck(access)) return fail_stuck(access, actions);
+    if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
     for (const Piece& piece : access.pieces) send(MessageKind::kTagRequest, access, piece, actions);
 }
 
@@ -66,12 +71,13 @@ bool CachingAgent::is_stuck(const Access& access) const {
     return access.granted < access.pieces.size() && gone(access.pieces[access.granted]);
 }
 
-void CachingAgent::fail_stuck(Access& access, Actions& actions) {
-    const std::string why = "a rank on which a part of it lies is gone";
-    if (access.awaited_tags > 0)
+void CachingAgent::fail_waiting(Access& access, const std::string& why, Actions& actions) {
+    if (access.awaited_tags > 0) {
+        for (const Piece& piece : access.pieces) send(MessageKind::kTagGivenUp, access, piece, actions);
         return fail(access,
                     {MemoryErrorCode::kTransfer, fmt::format("the tag cannot be waited for: {}", why)},
                     actions);
+    }
     if (access.purpose == Access::Purpose::kPut) return end_put(access, why, actions);
     end_get(access, why, actions);
 }
@@ -80,12 +86,24 @@ void CachingAgent::lost(Rank rank, Actions& actions) {
     lost_.insert(rank);
     for (auto one = accesses_.begin(); one != accesses_.end();) {
         Access& access = *(one++)->second;
-        if (is_stuck(access)) fail_stuck(access, actions);
+        if (is_stuck(access)) fail_waiting(access, kRankIsGone, actions);
     }
 }
 
+void CachingAgent::forget(DataId data, Actions& actions) {
+    for (auto one = accesses_.begin(); one != accesses_.end();) {
+        Access& access = *(one++)->second;
+        const bool waits = !access.moving && !access.waiters.empty();
+        if (access.global.data == data && waits)
+            fail_waiting(access, "its allocation was freed meanwhile", actions);
+    }
+    const GlobalRange all{data, {0, UINT64_MAX}};
+    for (auto& [id, state] : caches_)
+        state.cache.for_each_overlapping(all, [&](CacheEntry& entry) { state.cache.withdraw(entry); });
+}
+
 void CachingAgent::go_on(Access& access, Actions& actions) {
-    if (!lost_.empty() && is_stuck(access)) return fail_stuck(access, actions);
+    if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
     if (access.granted < access.pieces.size()) {
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
         return send(kind, access, access.pieces[access.granted], actions);
@@ -103,6 +121,7 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
                  access.memory + (piece.global.range.offset - access.global.range.offset),
                  piece.global.range.size});
     }
+    access.moving = true;
     actions.transfers.push_back(std::move(transfer));
 }
 

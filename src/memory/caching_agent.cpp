@@ -41,12 +41,6 @@ void CachingAgent::remove_cache(CacheId id, Actions& actions) {
     for (const GlobalRange& copy : copies) unshare(copy, actions);
 }
 
-void CachingAgent::forget(DataId data) {
-    const GlobalRange all{data, {0, UINT64_MAX}};
-    for (auto& [id, state] : caches_)
-        state.cache.for_each_overlapping(all, [&](CacheEntry& entry) { state.cache.withdraw(entry); });
-}
-
 CachingAgent::CacheState& CachingAgent::cache(CacheId id) {
     const auto found = caches_.find(id);
     if (found == caches_.end())
@@ -221,6 +215,7 @@ void CachingAgent::copy_within(const Get& wanted, CacheEntry& from, CacheState& 
     access.source = &from;
     access.waiters.push_back(wanted);
     const uint64_t skip = wanted.global.range.offset - from.global.range.offset;
+    access.moving = true;
     Transfer copy{access.id, Transfer::Direction::kWithinCache, {}, state.payload + own->place.offset};
     copy.parts.push_back({{}, self_, 0, state.payload + from.place.offset + skip, wanted.global.range.size});
     actions.transfers.push_back(std::move(copy));

@@ -80,8 +80,8 @@ class CachingAgent {
 
     /// What waits for that home, or will, fails.
     void lost(Rank rank, Actions& actions);
-    /// The allocation is gone, and all copies of it.
-    void forget(DataId data);
+    /// The allocation is gone, and all copies of it: what waits for it fails. Before it goes from the atlas.
+    void forget(DataId data, Actions& actions);
 
     /// Throws kUnknown.
     [[nodiscard]] CacheStatistics statistics(CacheId id);
@@ -133,7 +133,8 @@ class CachingAgent {
     void fail(Access& access, const MemoryError& error, Actions& actions);
     /// The access waits for a home that is gone.
     [[nodiscard]] bool is_stuck(const Access& access) const;
-    void fail_stuck(Access& access, Actions& actions);
+    /// One whose bytes are not being moved yet.
+    void fail_waiting(Access& access, const std::string& why, Actions& actions);
     [[nodiscard]] OperationResult hold(const Get& wanted, CacheState& state, CacheEntry& entry,
                                        const Range& range, Access* exclusive);
     void give_up_tags(Access& access, Actions& actions);

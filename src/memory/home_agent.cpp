@@ -22,6 +22,10 @@ bool same_access(const Message& a, const Message& b) {
 }  // namespace
 
 void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
+    // Of an allocation that is freed meanwhile only news may still come.
+    const bool asks = message.kind == MessageKind::kReadRequest ||
+                      message.kind == MessageKind::kWriteRequest || message.kind == MessageKind::kTagRequest;
+    if (!asks && !data_.contains(message.range.data)) return;
     Data& data = data_[message.range.data];
     switch (message.kind) {
         case MessageKind::kReadRequest:

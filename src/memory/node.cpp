@@ -62,9 +62,12 @@ void Node::remove_cache(CacheId id, Actions& actions) {
     settle(actions);
 }
 
-void Node::free(DataId data) {
-    caching_.forget(data);
-    home_.forget(data);
+void Node::free(DataId data, Actions& actions) {
+    if (atlas_.has_data(data)) {
+        caching_.forget(data, actions);
+        settle(actions);
+        home_.forget(data);
+    }
     atlas_.free(data);
 }
 

@@ -32,7 +32,7 @@ class Node {
     void lost(Rank rank, Actions& actions);
     void remove_cache(CacheId id, Actions& actions);
     /// The allocation and all copies of it.
-    void free(DataId data);
+    void free(DataId data, Actions& actions);
 
   private:
     /// Messages to this rank go round here until there are none.

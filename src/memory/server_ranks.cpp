@@ -236,7 +236,9 @@ std::string ServerState::change_tables(const Command& command) {
         }
         case Command::Kind::kFree: {
             const Lock lock(mutex_);
-            node_.free({command.id});
+            Actions actions;
+            node_.free({command.id}, actions);
+            leave_to_mover(actions);
             return {};
         }
     }

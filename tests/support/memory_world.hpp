@@ -51,7 +51,11 @@ class MemoryWorld {
         return id;
     }
     void free(memory::DataId data) {
-        for (auto& rank : ranks_) rank->node.free(data);
+        for (auto& rank : ranks_) {
+            memory::Actions actions;
+            rank->node.free(data, actions);
+            take(rank->node.rank(), actions);
+        }
     }
     memory::CacheId cache(memory::Rank rank, uint64_t size) {
         const memory::CacheId id{++ids_};

@@ -195,6 +195,27 @@ TEST_F(MemoryNodeTest, AFailedTransferIsToldAndLeavesNothing) {
     EXPECT_EQ(error(0, op::GetExclusive{at(0, 8), here_}), "");
 }
 
+/// Whoever frees what others use has made a mistake, and they are told.
+TEST_F(MemoryNodeTest, WhatIsFreedWhileItIsUsedFailsWhatWaitsForIt) {
+    const auto mine = world_.get<MutableLocalRange>(0, op::GetExclusive{at(40, 20), here_});
+    const auto seen = get(1, at(0, 5), there_);
+    const Ticket read = world_.start(1, op::GetConst{at(41, 1), there_});
+    const Ticket write = world_.start(0, op::Put{mine, at(40, 20)});
+    const Ticket tag = world_.start(1, op::GetConst{at(3, 1), there_, Tag{3}});
+    while (world_[0].transfers.empty()) world_.step(0);  // the put is under way
+    world_.free(data_);
+    world_.run();
+    for (const Ticket waited : {read, tag})
+        EXPECT_THAT(std::get<MemoryError>(world_.outcome(waited)).what(), HasSubstr("was freed meanwhile"));
+    EXPECT_TRUE(std::holds_alternative<OperationResult>(world_.outcome(write)));
+    EXPECT_THAT(error(0, op::GetConst{at(0, 1), here_}), HasSubstr("no allocation"));
+    EXPECT_EQ(seen.range.size, 5U);  // it stays as it is
+    release(1, seen);
+    release(0, mine);
+    EXPECT_TRUE(world_.idle());
+    EXPECT_EQ(counters(0, here_).free_bytes + counters(1, there_).free_bytes, 80U);
+}
+
 TEST_F(MemoryNodeTest, WhatCannotBeIsRefusedAtOnce) {
     const auto local = get(0, at(0, 8), here_);
     LocalRange part = local;
