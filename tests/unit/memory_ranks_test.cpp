@@ -211,7 +211,7 @@ TEST(MemoryMeshTest, ARankThatGoesIsTold) {
         (void)client.get_exclusive({data, {0, 30}}, client.create_cache(30));
         collective.barrier();
     });
-    std::atomic<int> lost{0}, got{0};
+    std::atomic<int> lost{0}, got{0}, told{0};
     const auto stay = [&](memory::Rank rank) {
         Server server({rank, 3, folder.path(), 30});
         Client client(server);
@@ -233,8 +233,9 @@ TEST(MemoryMeshTest, ARankThatGoesIsTold) {
         }
         ++lost;
         EXPECT_THAT([&] { collective.barrier(); }, ThrowsMessage<Error>(HasSubstr("rank 1 is gone")));
-        // Until the other one has seen it too.
-        while (lost < 2) std::this_thread::yield();
+        // Until the other one has been told, too: it needs rank 0 for that.
+        ++told;
+        while (told < 2) std::this_thread::yield();
     };
     std::thread first([&] { stay(0); });
     std::thread third([&] { stay(2); });
