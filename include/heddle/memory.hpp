@@ -31,6 +31,7 @@ namespace heddle::memory {
 
 class ServerState;
 class OperationState;
+class Connection;
 
 /// What a segment is made of, and how much of it each rank has.
 struct SegmentDescription {
@@ -165,8 +166,7 @@ class HEDDLE_API Client {
     [[nodiscard]] Rank rank() const noexcept;
 
   private:
-    ServerState& server_;
-    uint32_t id_;
+    std::shared_ptr<Connection> connection_;
 };
 
 /// Calls that all ranks make, each in the same order: one rank does it, and all get the result (seed 001

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/settings.hpp"
-#include "memory/server_state.hpp"
+#include "memory/local_connection.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -55,11 +55,10 @@ ServerOptions options_of_environment() {
 /// Operations that end together.
 class Bunch : public std::enable_shared_from_this<Bunch> {
   public:
-    Bunch(ServerState& server, ClientId client, const std::vector<Operation>& operations,
+    Bunch(std::shared_ptr<Connection> connection, const std::vector<Operation>& operations,
           std::function<void(std::vector<OperationResult>)> success,
           std::function<void(const BunchError&)> failure)
-        : server_(server),
-          client_(client),
+        : connection_(std::move(connection)),
           writes_(std::ranges::any_of(
               operations, [](const Operation& one) { return std::holds_alternative<op::Put>(one); })),
           success_(std::move(success)),
@@ -74,17 +73,17 @@ class Bunch : public std::enable_shared_from_this<Bunch> {
             states_[i]->when_done = [self, i](OperationState::Outcome outcome) {
                 self->ended(i, std::move(outcome));
             };
-        for (size_t i = 0; i < operations.size(); ++i) server_.execute(client_, operations[i], states_[i]);
+        for (size_t i = 0; i < operations.size(); ++i) connection_->execute(operations[i], states_[i]);
         // Those that failed before the last one was begun could not yet make the others give up.
-        if (failed_) server_.give_up(states_);
+        if (failed_) connection_->give_up(states_);
         leave();
     }
 
   private:
     void ended(size_t which, OperationState::Outcome outcome) {
-        const bool failed = std::holds_alternative<MemoryError>(outcome);
+        const bool failed = !std::holds_alternative<OperationResult>(outcome);
         outcomes_[which] = std::move(outcome);
-        if (failed && !failed_.exchange(true)) server_.give_up(states_);
+        if (failed && !failed_.exchange(true)) connection_->give_up(states_);
         leave();
     }
     /// The last of all operations and begin() finishes.
@@ -95,26 +94,18 @@ class Bunch : public std::enable_shared_from_this<Bunch> {
         for (size_t i = 0; i < outcomes_.size(); ++i) {
             if (const auto* error = std::get_if<MemoryError>(&*outcomes_[i]))
                 errors.emplace_back(i, std::make_exception_ptr(*error));
+            else if (const auto* other = std::get_if<std::exception_ptr>(&*outcomes_[i]))
+                errors.emplace_back(i, *other);
             else
                 results.push_back(std::get<OperationResult>(*outcomes_[i]));
         }
         if (errors.empty()) return success_(std::move(results));
-        for (const OperationResult& result : results) release(result);
+        for (const OperationResult& result : results)
+            if (const LocalRange* const local = local_of(result)) connection_->release_soon(*local);
         failure_(BunchError(std::move(errors), writes_));
     }
 
-    void release(const OperationResult& result) {
-        const LocalRange* const local = local_of(result);
-        if (local == nullptr) return;
-        try {
-            (void)server_.execute_sync(client_, op::Release{*local});
-        } catch (const MemoryError&) {
-            // The client has left, and nothing of it is held any more.
-        }
-    }
-
-    ServerState& server_;
-    ClientId client_;
+    std::shared_ptr<Connection> connection_;
     bool writes_;
     std::function<void(std::vector<OperationResult>)> success_;
     std::function<void(const BunchError&)> failure_;
@@ -141,51 +132,51 @@ BunchError::BunchError(std::vector<std::pair<size_t, std::exception_ptr>> errors
       errors_(std::move(errors)),
       may_have_written_(may_have_written) {}
 
-Client::Client(Server& server) : server_(*server.state_), id_(server_.add_client()) {}
+Client::Client(Server& server) : connection_(std::make_shared<LocalConnection>(*server.state_)) {}
 Client::~Client() {
-    server_.drop_client(id_);
+    connection_->leave();
 }
 Rank Client::rank() const noexcept {
-    return server_.rank();
+    return connection_->rank();
 }
 
 SegmentId Client::create_segment(uint64_t size, const SegmentDescription& description) {
-    return server_.create_segment(size, description);
+    return connection_->create_segment(size, description);
 }
 void Client::delete_segment(SegmentId segment) {
-    server_.delete_segment(segment);
+    connection_->delete_segment(segment);
 }
 DataId Client::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
-    return server_.allocate(size, segment, description);
+    return connection_->allocate(size, segment, description);
 }
 DataId Client::allocate_filled(std::span<const std::byte> content, SegmentId segment,
                                const DataDescription& description) {
-    const DataId data = server_.allocate(content.size(), segment, description);
+    const DataId data = connection_->allocate(content.size(), segment, description);
     try {
-        server_.put_memory(id_, content, data);
+        connection_->fill(data, content);
     } catch (...) {
-        server_.free(data);
+        connection_->free(data);
         throw;
     }
     return data;
 }
 void Client::free(DataId data) {
-    server_.free(data);
+    connection_->free(data);
 }
 CacheId Client::create_cache(uint64_t size) {
-    return server_.create_cache(size);
+    return connection_->create_cache(size);
 }
 void Client::delete_cache(CacheId cache) {
-    server_.delete_cache(cache);
+    connection_->delete_cache(cache);
 }
 CacheStatistics Client::statistics(CacheId cache) const {
-    return server_.statistics(cache);
+    return connection_->statistics(cache);
 }
 
 OperationFuture Client::execute(const Operation& operation) {
     auto state = std::make_shared<OperationState>();
-    state->server = &server_;
-    server_.execute(id_, operation, state);
+    state->connection = connection_;
+    connection_->execute(operation, state);
     return OperationFuture(std::move(state));
 }
 
@@ -196,7 +187,7 @@ std::vector<OperationFuture> Client::execute(const std::vector<Operation>& opera
 }
 
 OperationResult Client::execute_sync(const Operation& operation) {
-    return server_.execute_sync(id_, operation);
+    return connection_->execute_sync(operation);
 }
 
 std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& operations) {
@@ -204,16 +195,16 @@ std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& 
     std::vector<OperationFuture> futures;
     for (size_t i = 0; i < operations.size(); ++i) {
         states.push_back(std::make_shared<OperationState>());
-        states.back()->server = &server_;
+        states.back()->connection = connection_;
         futures.push_back(OperationFuture(states.back()));
     }
-    server_.execute_here(id_, operations, states);
+    connection_->execute_here(operations, states);
     std::vector<OperationResult> results;
     std::exception_ptr first;
     for (OperationFuture& future : futures) {
         try {
             results.push_back(future.get());
-        } catch (const MemoryError&) {
+        } catch (const Error&) {
             if (!first) first = std::current_exception();
         }
     }
@@ -226,7 +217,7 @@ std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& 
 void Client::execute_bunch(const std::vector<Operation>& operations,
                            std::function<void(std::vector<OperationResult>)> success,
                            std::function<void(const BunchError&)> failure) {
-    std::make_shared<Bunch>(server_, id_, operations, std::move(success), std::move(failure))
+    std::make_shared<Bunch>(connection_, operations, std::move(success), std::move(failure))
         ->begin(operations);
 }
 
@@ -253,12 +244,12 @@ void Client::put_and_release(const LocalRange& source, const GlobalRange& global
 }
 
 bool OperationFuture::is_ready() const {
-    return state_->server->is_done(*state_);
+    return state_->connection->is_done(*state_);
 }
 
 OperationResult OperationFuture::get() {
     const std::shared_ptr<OperationState> state = std::exchange(state_, nullptr);
-    state->server->wait(*state);
+    state->connection->wait(*state);
     return state->take();
 }
 

@@ -3,7 +3,9 @@
 // Written under the lock of its server until it is done; then read by whoever was told.
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -14,14 +16,15 @@
 
 namespace heddle::memory {
 
-class ServerState;
+class Connection;
 
 class OperationState {
   public:
-    using Outcome = std::variant<OperationResult, MemoryError>;
+    using Outcome = std::variant<OperationResult, MemoryError, std::exception_ptr>;
 
     Ticket ticket = 0;
-    ServerState* server = nullptr;
+    /// Of one that a future holds.
+    std::shared_ptr<Connection> connection;
     /// Called once, without the lock, instead of waking who waits. It may end the life of this object.
     std::function<void(Outcome)> when_done;
 
@@ -44,6 +47,7 @@ class OperationState {
     /// Throws what it ended with.
     [[nodiscard]] OperationResult take() {
         if (auto* error = std::get_if<MemoryError>(&*outcome_)) throw MemoryError(*error);
+        if (auto* error = std::get_if<std::exception_ptr>(&*outcome_)) std::rethrow_exception(*error);
         return std::get<OperationResult>(std::move(*outcome_));
     }
 

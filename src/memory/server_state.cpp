@@ -207,8 +207,10 @@ std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions
     std::vector<std::shared_ptr<OperationState>> told;
     for (Completion& completion : std::exchange(actions.completions, {})) {
         const auto ended = pending_.extract(completion.ticket);
-        if (!ended.empty() && ended.mapped()->end(std::move(completion.result)))
-            told.push_back(ended.mapped());
+        if (ended.empty()) continue;
+        auto outcome = std::visit([](auto& result) { return OperationState::Outcome(std::move(result)); },
+                                  completion.result);
+        if (ended.mapped()->end(std::move(outcome))) told.push_back(ended.mapped());
     }
     return told;
 }
