@@ -40,9 +40,30 @@ struct SegmentDescription {
     std::map<std::string, std::string> options = {};
 };
 
-/// How an allocation is spread over the ranks: "equally_distributed", "prefix_filled", or a registered one.
+/// So many bytes of an allocation, on that rank.
+struct Share {
+    Rank rank = 0;
+    uint64_t size = 0;
+};
+
+/// How an allocation of `size` bytes is spread, where so much of its segment is free on each rank: the shares
+/// in the order in which they make up the data. All together are `size` bytes, those of one rank no more than
+/// is free there; a rank may have several, or none. It is called by the thread that allocates, and again
+/// where other allocations took room meanwhile; what it throws ends the allocation.
+using Distribution = std::function<std::vector<Share>(uint64_t size, std::span<const uint64_t> free_bytes)>;
+
+/// For DataDescription::distribution, in this process; the other ranks need not know it. Throws Error
+/// kInvalidArgument for an empty function, an empty name, and one that is taken.
+HEDDLE_API void register_distribution(const std::string& name, Distribution distribution);
+/// What was allocated by it stays. Throws Error kInvalidArgument where nobody has registered it.
+HEDDLE_API void unregister_distribution(const std::string& name);
+
+/// How an allocation is spread over the ranks.
 struct DataDescription {
+    /// "equally_distributed", "prefix_filled", or a registered one.
     std::string distribution = "equally_distributed";
+    /// Where it is there it is called, and the name is for messages alone.
+    Distribution distribute = {};
 };
 
 /// Which rank of how many a server is.
@@ -125,7 +146,12 @@ class HEDDLE_API Client {
     /// Throws Error kInvalidArgument where there are allocations in it.
     void delete_segment(SegmentId segment);
 
-    /// The bytes are zero, or what an earlier allocation left there. Throws kSegmentFull.
+    /// How much of a segment is free on each rank.
+    [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment) const;
+
+    /// The bytes are zero, or what an earlier allocation left there. Throws kSegmentFull, also where the
+    /// distribution wants more of a rank than is free there; Error kInvalidArgument for an unknown
+    /// distribution, and for one whose shares are not the data.
     [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const DataDescription& description = {});
     /// An allocation that holds what is in `content`.
     [[nodiscard]] DataId allocate_filled(std::span<const std::byte> content, SegmentId segment,
@@ -182,6 +208,7 @@ class HEDDLE_API Collective {
 
     [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description = {});
     void delete_segment(SegmentId segment);
+    /// As rank 0 describes it.
     [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const DataDescription& description = {});
     void free(DataId data);
 

@@ -32,7 +32,7 @@ void Atlas::remove_segment(SegmentId id) {
     segments_.erase(id);
 }
 
-Atlas::Segment& Atlas::segment(SegmentId id) {
+const Atlas::Segment& Atlas::segment(SegmentId id) const {
     const auto found = segments_.find(id);
     if (found == segments_.end())
         throw MemoryError(MemoryErrorCode::kUnknown,
@@ -40,10 +40,15 @@ Atlas::Segment& Atlas::segment(SegmentId id) {
     return found->second;
 }
 
-void Atlas::allocate(DataId id, uint64_t size, SegmentId in, Distribution distribution) {
-    Segment& segment = this->segment(in);
+std::vector<uint64_t> Atlas::free_bytes(SegmentId id) const {
     std::vector<uint64_t> free_bytes;
-    for (const Space& part : segment.parts) free_bytes.push_back(part.free_bytes());
+    for (const Space& part : segment(id).parts) free_bytes.push_back(part.free_bytes());
+    return free_bytes;
+}
+
+void Atlas::allocate(DataId id, uint64_t size, SegmentId in, const Distribution& distribution,
+                     const std::string& name) {
+    const std::vector<uint64_t> free_bytes = this->free_bytes(in);
     const uint64_t all = std::accumulate(free_bytes.begin(), free_bytes.end(), uint64_t{0});
     if (size > all)
         throw MemoryError(
@@ -51,29 +56,35 @@ void Atlas::allocate(DataId id, uint64_t size, SegmentId in, Distribution distri
             fmt::format("segment {} has {} bytes left, and {} are asked for: free some, or create a "
                         "larger segment",
                         in.value, all, size));
+    if (allocations_.contains(id))
+        throw Error(ErrorCode::kInvalidArgument, fmt::format("there is an allocation {} already", id.value));
+    const std::vector<Share> shares = distribution(size, free_bytes);
+    check_shares(shares, size, free_bytes.size(), name);
+    std::vector<uint64_t> wanted(free_bytes.size());
+    for (const Share& share : shares) wanted[share.rank] += share.size;
+    for (Rank rank = 0; rank < wanted.size(); ++rank)
+        if (wanted[rank] > free_bytes[rank])
+            throw MemoryError(
+                MemoryErrorCode::kSegmentFull,
+                fmt::format("segment {} has {} bytes left on rank {}, and the distribution \"{}\" places {} "
+                            "there: spread the data otherwise, or create a larger segment",
+                            in.value, free_bytes[rank], rank, name, wanted[rank]));
+    Segment& segment = segments_.at(in);
     Allocation added{in, size, {}};
     uint64_t offset = 0;
-    for (const Share& share : distribution(size, free_bytes)) {
-        for (const Range& taken : segment.parts.at(share.rank).take_in_pieces(share.size)) {
+    for (const Share& share : shares) {
+        for (const Range& taken : segment.parts[share.rank].take_in_pieces(share.size)) {
             added.extents.push_back({{offset, taken.size}, share.rank, taken.offset});
             offset += taken.size;
         }
     }
-    const bool whole = offset == size;
-    if (whole && allocations_.emplace(id, added).second) {
-        ++segment.allocations;
-        return;
-    }
-    for (const Extent& extent : added.extents)
-        segment.parts[extent.home].give_back({extent.part_offset, extent.data.size});
-    throw Error(ErrorCode::kInvalidArgument,
-                whole ? fmt::format("there is an allocation {} already", id.value)
-                      : fmt::format("the distribution placed {} of {} bytes", offset, size));
+    allocations_.emplace(id, std::move(added));
+    ++segment.allocations;
 }
 
 void Atlas::free(DataId id) {
     const Allocation& freed = allocation(id);
-    Segment& segment = this->segment(freed.segment);
+    Segment& segment = segments_.at(freed.segment);
     for (const Extent& extent : freed.extents)
         segment.parts[extent.home].give_back({extent.part_offset, extent.data.size});
     --segment.allocations;

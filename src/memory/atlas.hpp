@@ -30,8 +30,13 @@ class Atlas {
     void remove_segment(SegmentId id);
     [[nodiscard]] bool has_segment(SegmentId id) const { return segments_.contains(id); }
 
-    /// Throws kSegmentFull; there is then nothing of it. Size 0 is an allocation, too.
-    void allocate(DataId id, uint64_t size, SegmentId segment, Distribution distribution);
+    /// On each rank. Throws kUnknown.
+    [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId id) const;
+
+    /// Throws kSegmentFull, and kInvalidArgument where the shares are not the data; there is then nothing of
+    /// it. Size 0 is an allocation, too. `name` of the distribution is for messages.
+    void allocate(DataId id, uint64_t size, SegmentId segment, const Distribution& distribution,
+                  const std::string& name = "unnamed");
     void free(DataId id);
 
     [[nodiscard]] bool has_data(DataId id) const { return allocations_.contains(id); }
@@ -58,7 +63,7 @@ class Atlas {
         std::vector<Extent> extents;
     };
 
-    [[nodiscard]] Segment& segment(SegmentId id);
+    [[nodiscard]] const Segment& segment(SegmentId id) const;
     [[nodiscard]] const Allocation& allocation(DataId id) const;
     /// Throws where the range is not in the allocation.
     [[nodiscard]] const Allocation& checked(const GlobalRange& global) const;

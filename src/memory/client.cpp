@@ -146,12 +146,15 @@ SegmentId Client::create_segment(uint64_t size, const SegmentDescription& descri
 void Client::delete_segment(SegmentId segment) {
     connection_->delete_segment(segment);
 }
+std::vector<uint64_t> Client::free_bytes(SegmentId segment) const {
+    return connection_->free_bytes(segment);
+}
 DataId Client::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
-    return connection_->allocate(size, segment, description);
+    return allocate_as_described(*connection_, size, segment, description);
 }
 DataId Client::allocate_filled(std::span<const std::byte> content, SegmentId segment,
                                const DataDescription& description) {
-    const DataId data = connection_->allocate(content.size(), segment, description);
+    const DataId data = allocate_as_described(*connection_, content.size(), segment, description);
     try {
         connection_->fill(data, content);
     } catch (...) {

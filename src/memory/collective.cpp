@@ -70,7 +70,7 @@ void Collective::delete_segment(SegmentId segment) {
 }
 
 DataId Collective::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
-    return {on_one([&] { return server_.allocate(size, segment, description).value; })};
+    return {on_one([&] { return allocate_as_described(server_, size, segment, description).value; })};
 }
 
 void Collective::free(DataId data) {

@@ -11,6 +11,7 @@
 
 #include "heddle/memory.hpp"
 #include "memory/operation_state.hpp"
+#include "memory/placement.hpp"
 
 namespace heddle::memory {
 
@@ -25,8 +26,8 @@ class Connection {
 
     [[nodiscard]] virtual SegmentId create_segment(uint64_t size, const SegmentDescription& description) = 0;
     virtual void delete_segment(SegmentId segment) = 0;
-    [[nodiscard]] virtual DataId allocate(uint64_t size, SegmentId segment,
-                                          const DataDescription& description) = 0;
+    [[nodiscard]] virtual std::vector<uint64_t> free_bytes(SegmentId segment) = 0;
+    [[nodiscard]] virtual DataId allocate(uint64_t size, SegmentId segment, const Placement& placement) = 0;
     virtual void free(DataId data) = 0;
     /// Writes all of a new allocation.
     virtual void fill(DataId data, std::span<const std::byte> content) = 0;

@@ -4,18 +4,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <ranges>
+#include <utility>
 
 namespace heddle::memory {
 namespace {
 
+using Shares = std::vector<Share>(uint64_t, std::span<const uint64_t>);
+constexpr std::pair<const char*, Shares*> kOwn[] = {{"equally_distributed", equally_distributed},
+                                                    {"prefix_filled", prefix_filled}};
+
 struct Registered {
     std::mutex mutex;
-    std::map<std::string, Distribution> by_name{{"equally_distributed", equally_distributed},
-                                                {"prefix_filled", prefix_filled}};
+    std::map<std::string, Distribution> by_name{std::begin(kOwn), std::end(kOwn)};
 };
 
 Registered& registered() {
@@ -50,13 +56,28 @@ std::vector<Share> prefix_filled(uint64_t size, std::span<const uint64_t> free_b
     return shares;
 }
 
+bool is_known_on_all_ranks(const std::string& distribution) {
+    return std::ranges::any_of(kOwn, [&](const auto& own) { return distribution == own.first; });
+}
+
 void register_distribution(const std::string& name, Distribution distribution) {
+    if (name.empty()) throw Error(ErrorCode::kInvalidArgument, "a distribution needs a name");
+    if (!distribution)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the distribution \"{}\" has no function to call", name));
     Registered& all = registered();
     const std::scoped_lock lock(all.mutex);
-    const auto [entry, added] = all.by_name.emplace(name, distribution);
-    if (!added && entry->second != distribution)
+    if (!all.by_name.emplace(name, std::move(distribution)).second)
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("there is another distribution \"{}\": choose another name", name));
+                    fmt::format("there is a distribution \"{}\" already: choose another name", name));
+}
+
+void unregister_distribution(const std::string& name) {
+    Registered& all = registered();
+    const std::scoped_lock lock(all.mutex);
+    if (is_known_on_all_ranks(name) || all.by_name.erase(name) == 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("nobody has registered a distribution \"{}\"", name));
 }
 
 Distribution find_distribution(const std::string& name) {
@@ -68,6 +89,31 @@ Distribution find_distribution(const std::string& name) {
     for (const auto& entry : all.by_name) names.push_back(entry.first);
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("no distribution \"{}\": there are {}", name, fmt::join(names, ", ")));
+}
+
+void check_shares(const std::vector<Share>& shares, uint64_t size, size_t ranks, const std::string& name) {
+    uint64_t placed = 0;
+    for (const Share& share : shares) {
+        if (share.rank >= ranks)
+            throw Error(ErrorCode::kInvalidArgument,
+                        fmt::format("the distribution \"{}\" places {} bytes on rank {}, and there are {} "
+                                    "ranks, from 0 on",
+                                    name, share.size, share.rank, ranks));
+        // A negative number arrives as one that is larger than all that is left.
+        if (share.size > size - placed)
+            throw Error(
+                ErrorCode::kInvalidArgument,
+                fmt::format("the distribution \"{}\" places {} bytes on rank {} where {} of {} are left"
+                            "{}",
+                            name, share.size, share.rank, size - placed, size,
+                            share.size > INT64_MAX ? ": was that a negative number?" : ""));
+        placed += share.size;
+    }
+    if (placed != size)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the distribution \"{}\" places {} of {} bytes: its shares are to make up all", name,
+                        placed, size));
 }
 
 }  // namespace heddle::memory

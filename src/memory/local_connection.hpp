@@ -15,8 +15,9 @@ class LocalConnection final : public Connection {
         return server_.create_segment(size, description);
     }
     void delete_segment(SegmentId segment) override { server_.delete_segment(segment); }
-    DataId allocate(uint64_t size, SegmentId segment, const DataDescription& description) override {
-        return server_.allocate(size, segment, description);
+    std::vector<uint64_t> free_bytes(SegmentId segment) override { return server_.free_bytes(segment); }
+    DataId allocate(uint64_t size, SegmentId segment, const Placement& placement) override {
+        return server_.allocate(size, segment, placement);
     }
     void free(DataId data) override { server_.free(data); }
     void fill(DataId data, std::span<const std::byte> content) override {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/memory_types.hpp"
+#include "memory/placement.hpp"
 
 namespace heddle::memory {
 
@@ -34,7 +34,7 @@ struct Command {
     /// Of an allocation.
     uint64_t segment = 0;
     uint64_t size = 0;
-    std::string distribution = {};
+    Placement placement = {};
 };
 
 /// How it ended: an empty text is well.

@@ -44,13 +44,18 @@ void ServerState::delete_segment(SegmentId segment) {
     change(std::move(command));
 }
 
-DataId ServerState::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
+DataId ServerState::allocate(uint64_t size, SegmentId segment, const Placement& placement) {
     Command command;
     command.kind = Command::Kind::kAllocate;
     command.segment = segment.value;
     command.size = size;
-    command.distribution = description.distribution;
+    command.placement = placement;
     return {change(std::move(command))};
+}
+
+std::vector<uint64_t> ServerState::free_bytes(SegmentId segment) {
+    const Lock lock(mutex_);
+    return node_.atlas().free_bytes(segment);
 }
 
 void ServerState::free(DataId data) {
@@ -229,9 +234,14 @@ std::string ServerState::change_tables(const Command& command) {
             return {};
         }
         case Command::Kind::kAllocate: {
-            const Distribution distribution = find_distribution(command.distribution);
+            const Placement& placement = command.placement;
+            const Distribution distribution =
+                placement.by_shares
+                    ? Distribution([&](uint64_t, std::span<const uint64_t>) { return placement.shares; })
+                    : find_distribution(placement.distribution);
             const Lock lock(mutex_);
-            node_.atlas().allocate({command.id}, command.size, {command.segment}, distribution);
+            node_.atlas().allocate({command.id}, command.size, {command.segment}, distribution,
+                                   placement.distribution);
             return {};
         }
         case Command::Kind::kFree: {

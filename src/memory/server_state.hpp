@@ -40,8 +40,9 @@ class ServerState : private Mesh::Listener {
 
     [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description);
     void delete_segment(SegmentId segment);
-    [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const DataDescription& description);
+    [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const Placement& placement);
     void free(DataId data);
+    [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment);
     [[nodiscard]] CacheId create_cache(uint64_t size);
     void delete_cache(CacheId cache);
     [[nodiscard]] CacheStatistics statistics(CacheId cache);

@@ -10,8 +10,10 @@ namespace heddle::memory {
 
 using Json = nlohmann::json;
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, rank, size)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Placement, distribution, by_shares, shares)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Command, kind, id, segment_kind, options, part_sizes, contacts, segment,
-                                   size, distribution)
+                                   size, placement)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, error, code, memory_code, contact)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeRequest, request, command)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeCommand, number, command)
@@ -60,7 +62,7 @@ Packet packet_of(const Parsed& content) {
             ErrorCode::kLimit,
             fmt::format(
                 "a change of {} bytes is longer than the {} that ranks can tell each other: use fewer "
-                "or shorter options",
+                "or shorter options, or a distribution of fewer shares",
                 packet.size(), Mesh::kMaxPacket));
     return packet;
 }

@@ -94,6 +94,38 @@ TEST(AtlasTest, DistributionsFillWhatIsThere) {
     EXPECT_TRUE(prefix_filled(0, free_bytes).empty());
 }
 
+TEST(AtlasTest, SharesThatAreNotTheDataAreRefused) {
+    Atlas atlas;
+    atlas.add_segment({1}, {8, 8});
+    const auto error = [&](std::vector<Share> shares) -> std::string {
+        try {
+            atlas.allocate(
+                {2}, 10, {1}, [&](uint64_t, std::span<const uint64_t>) { return shares; }, "own");
+            return "";
+        } catch (const Error& refused) {
+            return refused.what();
+        }
+    };
+    EXPECT_THAT(error({}), HasSubstr("\"own\" places 0 of 10 bytes"));
+    EXPECT_THAT(error({{0, 5}, {1, 4}}), HasSubstr("\"own\" places 9 of 10 bytes"));
+    EXPECT_THAT(error({{0, 5}, {1, 6}}), HasSubstr("places 6 bytes on rank 1 where 5 of 10 are left"));
+    EXPECT_THAT(error({{0, 5}, {1, uint64_t(-3)}, {0, 8}}), HasSubstr("was that a negative number?"));
+    EXPECT_THAT(error({{0, 5}, {2, 5}}), HasSubstr("5 bytes on rank 2, and there are 2 ranks, from 0 on"));
+    EXPECT_THAT(error({{0, 5}, {1, 1}, {0, 4}}),
+                HasSubstr("has 8 bytes left on rank 0, and the distribution"));
+    EXPECT_EQ(atlas.free_bytes({1}), (std::vector<uint64_t>{8, 8}));
+    // In many pieces, some of them empty, and in any order.
+    EXPECT_EQ(error({{1, 2}, {0, 3}, {1, 0}, {1, 4}, {0, 1}}), "");
+    EXPECT_EQ(atlas.free_bytes({1}), (std::vector<uint64_t>{4, 2}));
+    std::vector<std::pair<Rank, uint64_t>> homes;
+    for (const Piece& piece : atlas.pieces({{2}, {0, 10}}))
+        homes.emplace_back(piece.home, piece.global.range.size);
+    using Pair = std::pair<Rank, uint64_t>;
+    EXPECT_THAT(homes, ElementsAre(Pair(1, 2), Pair(0, 3), Pair(1, 4), Pair(0, 1)));
+    atlas.free({2});
+    EXPECT_EQ(atlas.free_bytes({1}), (std::vector<uint64_t>{8, 8}));
+}
+
 /// Allocations come and go in any order: what lies where never overlaps, and all is free again in the end.
 TEST(AtlasTest, RandomAllocationsNeverOverlap) {
     std::mt19937 random(7);
