@@ -86,6 +86,8 @@ void DataHandle::wait() const {
 
 void DataHandle::release() {
     wait();
+    DataState& state = DataState::of(*view_);
+    state.runtime.forget(state);
     let_go();
 }
 

@@ -23,6 +23,9 @@
 
 namespace heddle {
 
+class Engine;
+struct DataState;
+struct EngineOptions;
 struct TaskFrame;
 
 /// The runtime, as its engine sees it. Outlives the engine. Any thread.
@@ -50,6 +53,8 @@ class EngineHost {
     /// current_frame() and exchange_frame(), for plug-ins.
     [[nodiscard]] virtual TaskFrame* frame() noexcept = 0;
     virtual TaskFrame* swap_frame(TaskFrame* frame) noexcept = 0;
+    /// The native engine, for one that has a graph and nobody to run the tasks.
+    [[nodiscard]] virtual std::unique_ptr<Engine> make_native(const EngineOptions& options) = 0;
 
   protected:
     ~EngineHost() = default;
@@ -80,6 +85,9 @@ class Engine {
     /// do all tasks while somebody looks at the graph (heddle/dag.hpp).
     virtual void insert(Lane& lane, Task& task) { ready(lane, task); }
     [[nodiscard]] virtual bool own_graph() const { return false; }
+    /// With a graph of its own: these data are going, and no task uses them any more. Any thread, in tasks
+    /// too.
+    virtual void forget(const DataState&) noexcept {}
 
     /// Returns when `reached`, which is cheap and may be asked often, is true; helps meanwhile. The engine
     /// looks again whenever a task has ended here, and after notify().

@@ -26,9 +26,9 @@ constexpr std::array kPlugIns{
     PlugIn{"openmp", "build heddle with g++, and install libgomp1"},
     PlugIn{"openmp-libomp", "build heddle where clang and libomp-dev are installed, and install libomp5"},
     PlugIn{"tbb", "build heddle where libtbb-dev is installed, and install libtbb12"},
-    PlugIn{"starpu", "build heddle where libstarpu-dev is installed, and install libstarpu-1.3-9"},
-    PlugIn{"quark", "build QUARK, and then heddle's plug-in for it (docs/ENGINES.md)"},
-    PlugIn{"parsec", "build PaRSEC, and then heddle's plug-in for it (docs/ENGINES.md)"},
+    PlugIn{"starpu", "apt-get install libstarpu-dev, and build heddle there"},
+    PlugIn{"quark", "build QUARK (https://github.com/ecrc/quark), and heddle with QUARK_HOME"},
+    PlugIn{"parsec", "none is made yet (PaRSEC: https://github.com/ICLDisco/parsec)"},
 };
 
 /// The folder of this code: of libheddle.so, or of a program that it is linked into.

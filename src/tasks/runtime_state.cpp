@@ -107,6 +107,11 @@ void RuntimeState::confine(const CpuSet& among) {
     provider->confine(among);
 }
 
+void RuntimeState::forget(const DataState& data) {
+    const InEngine inside(*this, lane());
+    engine->forget(data);
+}
+
 void RuntimeState::stop_engine() {
     reactor.stop();  // it may still be about to wake the last task
     // A thread of the engine that has counted the last end may still be about to notify it: the pointer holds

@@ -81,6 +81,9 @@ struct RuntimeState final : EngineHost {
     }
     [[nodiscard]] TaskFrame* frame() noexcept override { return current_frame(); }
     TaskFrame* swap_frame(TaskFrame* frame) noexcept override { return exchange_frame(frame); }
+    [[nodiscard]] std::unique_ptr<Engine> make_native(const EngineOptions& its_options) override {
+        return find_engine("native").make(its_options);
+    }
 
     /// The calling thread is in a task of it.
     [[nodiscard]] bool is_in_task() const noexcept;
@@ -102,6 +105,8 @@ struct RuntimeState final : EngineHost {
     /// From now on tasks run on `among` alone, of which cpus has some. Not while the engine is switched.
     void confine(const CpuSet& among);
 
+    /// No task uses these data any more.
+    void forget(const DataState& data);
     void add_service(const std::string& name, PollingService service, void* data);
     void enter(const std::shared_ptr<SequenceState>& sequence);
 

@@ -50,6 +50,7 @@ enum Special : uint8_t {
     kLooksOn = 16,      ///< writes nothing, whatever its accesses say: it only follows
     kPlaced = 32,       ///< has a Placement
     kRecorded = 64,     ///< stays, and is run by each replay
+    kOutside = 128,     ///< for engines: in a graph that is not heddle's
 };
 /// When nothing is before it, Graph::admit() has something to do or to say.
 inline constexpr uint8_t kAsksFirst = kCommutes | kJoins;

@@ -38,7 +38,7 @@ class ARuntimeOnEachEngine : public OnEachEngine {
 };
 
 inline auto engines() {
-    return testing::Values("native", "openmp", "openmp-libomp", "tbb");
+    return testing::Values("native", "openmp", "openmp-libomp", "tbb", "starpu", "quark");
 }
 
 inline std::string engine_name(const testing::TestParamInfo<const char*>& engine) {

@@ -249,6 +249,48 @@ TEST_P(EngineTest, ManyMoreTasksThanItHoldsAtOnce) {
     EXPECT_EQ(ran, 20'000);
 }
 
+template <size_t... I>
+void insert_over(Sequence& sequence, std::vector<Scalar<int>>& data, std::index_sequence<I...>) {
+    sequence.insert([](decltype((void)I, std::declval<int&>())... each) { (++each, ...); },
+                    inout(data[I])...);
+}
+
+TEST_P(EngineTest, ATaskMayNameMoreDataThanItsTablesHold) {
+    Runtime runtime(options());
+    std::vector<Scalar<int>> data;
+    constexpr size_t kData = 70;
+    for (size_t i = 0; i < kData; ++i) data.emplace_back(runtime, 0);
+    Sequence sequence(runtime);
+    for (int round = 0; round < 20; ++round) {
+        insert_over(sequence, data, std::make_index_sequence<kData>());
+        sequence.insert([](const int& a, int& b) { b += a; }, in(data[0]), inout(data[kData - 1]));
+    }
+    sequence.wait();
+    EXPECT_EQ(data[1].get(), 20);
+    EXPECT_EQ(data[kData - 1].get(), 20 + 210);
+}
+
+TEST_P(EngineTest, DataComeAndGo) {
+    Runtime runtime(options());
+    std::atomic<int> wrong{0};
+    Sequence sequence(runtime);
+    for (int i = 0; i < 2'000; ++i) {
+        Scalar<int> x(runtime, i);
+        sequence.insert([](int& v) { ++v; }, inout(x));
+        if (x.get() != i + 1) ++wrong;
+    }
+    for (int i = 0; i < 100; ++i)
+        sequence.insert([&] {
+            Scalar<int> x(runtime, 1);
+            Sequence children(runtime);
+            children.insert([](int& v) { ++v; }, inout(x));
+            if (x.get() != 2) ++wrong;
+            x.release();
+        });
+    sequence.wait();
+    EXPECT_EQ(wrong, 0);
+}
+
 TEST_P(EngineTest, StartsAndStopsAThousandTimesWithoutATrace) {
     const auto once = [&] {
         Runtime runtime(options());

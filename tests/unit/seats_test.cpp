@@ -21,7 +21,12 @@ class FakeCpus final : public CpuProvider {
         return usable_;
     }
     void set_demand(int cpus) override { demand = cpus; }
-    void returned(const CpuSet& cpus) override { has_returned |= cpus; }
+    void returned(const CpuSet& cpus) override {
+        has_returned |= cpus;
+        owed -= cpus;
+        if (while_returning) std::exchange(while_returning, nullptr)();
+    }
+    CpuSet to_return() const override { return owed; }
     void give_back(const CpuSet& cpus) override {
         const std::lock_guard guard(mutex_);
         usable_ -= cpus;
@@ -38,7 +43,8 @@ class FakeCpus final : public CpuProvider {
     }
 
     std::atomic<int> demand{0};
-    CpuSet has_returned, given_back;
+    CpuSet has_returned, given_back, owed;
+    std::function<void()> while_returning;
     bool stopped = false;
 
   private:
@@ -59,6 +65,7 @@ class NobodysHost final : public EngineHost {
     int nearest(const CpuSet&, const CpuSet& free) const override { return free.first(); }
     TaskFrame* frame() noexcept override { return nullptr; }
     TaskFrame* swap_frame(TaskFrame*) noexcept override { return nullptr; }
+    std::unique_ptr<Engine> make_native(const EngineOptions&) override { throw std::logic_error("not used"); }
 };
 
 class SeatsTest : public testing::Test {
@@ -106,6 +113,32 @@ TEST_F(SeatsTest, ACpuThatIsAskedBackIsLeftAfterTheTask) {
     wait_for([&] { return cpus_.demand == 1; });
     cpus_.let(CpuSet{3});
     thread.join();
+}
+
+TEST_F(SeatsTest, WhatComesAndGoesWhileItIsReturnedIsReturnedAgain) {
+    std::thread giver([&] {
+        wait_for([&] { return cpus_.demand == 1; });
+        cpus_.let(CpuSet{3});
+    });
+    Seats::Seat& seat = seats_.enter();
+    EXPECT_TRUE(seats_.begin(seat));
+    giver.join();
+    cpus_.while_returning = [&] {
+        cpus_.let(CpuSet{3});
+        cpus_.owed = CpuSet{3};
+        cpus_.let(CpuSet());
+    };
+    cpus_.let(CpuSet());
+    EXPECT_FALSE(seats_.end(seat));
+    EXPECT_TRUE(cpus_.owed.empty());
+    seats_.leave(seat);
+}
+
+TEST_F(SeatsTest, WhoGivesUpWaitingHasNoDemand) {
+    Seats::Seat& seat = seats_.enter();
+    EXPECT_FALSE(seats_.begin(seat, [&] { return cpus_.demand == 1; }));
+    EXPECT_EQ(cpus_.demand, 0);
+    seats_.leave(seat);
 }
 
 TEST_F(SeatsTest, NoMoreSeatsThanWorkersAndIdleOnesAreTakenForTasks) {

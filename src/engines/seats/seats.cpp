@@ -56,7 +56,15 @@ void Seats::stand_up(Seat& seat) noexcept {
     tell_provider(lock);
 }
 
-bool Seats::sit_down(Seat& seat, bool hurry) {
+void Seats::part(Seat& seat) noexcept {
+    Lock lock(mutex_);
+    vacate(seat);
+    seat.bound_to_ = -1;
+    settle();
+    tell_provider(lock);
+}
+
+bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_up) {
     Lock lock(mutex_);
     if (seat.state_.load() == State::kNone) {
         if (stopped_) return false;
@@ -67,11 +75,14 @@ bool Seats::sit_down(Seat& seat, bool hurry) {
         while (seat.state_.load() == State::kNone && !stopped_) {
             if (!hurry)
                 seat.wake_.wait(lock);
-            else if (seat.wake_.wait_for(lock, kPatience) == std::cv_status::timeout)
+            else if (seat.wake_.wait_for(lock, kPatience) == std::cv_status::timeout) {
                 order_one();
+                if (seat.state_.load() == State::kNone && give_up && give_up()) break;
+            }
         }
         if (seat.state_.load() == State::kNone) {
             std::erase(waiting_, &seat);
+            if (!stopped_) tell_provider(lock);
             return false;
         }
     }
@@ -121,8 +132,12 @@ void Seats::provider_changed() {
 
 void Seats::read_usable() {
     // What is on its way back is not to be used until the provider knows.
-    const CpuSet usable = provider_.usable() - given_back_ - returned_ - parting_;
-    const CpuSet gone = granted_ - usable;
+    const CpuSet on_its_way = given_back_ | returned_ | parting_;
+    CpuSet usable = provider_.usable() - on_its_way;
+    // Some of these may have come and gone since the last look.
+    const CpuSet owed = provider_.to_return() - on_its_way;
+    usable -= owed;
+    const CpuSet gone = (granted_ - usable) | owed;
     granted_ = usable;
     lost_ -= usable;
     lost_ |= gone & occupied_;

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -49,7 +50,7 @@ class Seats {
 
     /// Starts the provider, which must outlive it.
     explicit Seats(const EngineOptions& options);
-    /// All threads have left.
+    /// All threads have left or parted.
     ~Seats();
     Seats(const Seats&) = delete;
     Seats& operator=(const Seats&) = delete;
@@ -60,14 +61,15 @@ class Seats {
     void leave(Seat& seat) noexcept;
 
     /// Waits for a CPU to look for tasks on. False: nothing is to be run any more.
-    [[nodiscard]] bool sit_down(Seat& seat) { return sit_down(seat, false); }
+    [[nodiscard]] bool sit_down(Seat& seat) { return sit_down(seat, false, nullptr); }
     /// Before a task that the thread has in hand: as sit_down(), but takes the seat of one who does nothing,
-    /// and after a millisecond asks somebody to make room.
-    [[nodiscard]] bool begin(Seat& seat) {
+    /// and after a millisecond asks somebody to make room. From then on `give_up`, if given, is asked every
+    /// millisecond, under the lock: true, the thread has better things to do than to wait, and gets no seat.
+    [[nodiscard]] bool begin(Seat& seat, const std::function<bool()>& give_up = nullptr) {
         seat.used_.store(true, std::memory_order_relaxed);
         auto idle = Seat::State::kIdle;
         return seat.state_.compare_exchange_strong(idle, Seat::State::kBusy, std::memory_order_seq_cst) ||
-               sit_down(seat, true);
+               sit_down(seat, true, give_up);
     }
     /// After a task. False: the seat is gone.
     bool end(Seat& seat) noexcept {
@@ -76,6 +78,8 @@ class Seats {
     }
     /// Gives the seat up: the thread is going to wait for something else than a CPU.
     void stand_up(Seat& seat) noexcept;
+    /// As stand_up(), for a thread that takes seats of others too: it is theirs to bind from now on.
+    void part(Seat& seat) noexcept;
     /// Takes the seats of those who have done nothing since the last call. True: some have one left.
     bool clear_idle() noexcept;
 
@@ -86,7 +90,7 @@ class Seats {
     using Lock = std::unique_lock<std::mutex>;
     using State = Seat::State;
 
-    [[nodiscard]] bool sit_down(Seat& seat, bool hurry);
+    [[nodiscard]] bool sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_up);
     [[nodiscard]] bool look(Seat& seat) noexcept;
     void provider_changed();
     void read_usable();

@@ -1,0 +1,160 @@
+#include "engines/graphs/graph_engine.hpp"
+
+#include <pthread.h>
+
+#include <exception>
+#include <future>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/signals_blocked.hpp"
+#include "heddle/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// Where a task that the foreign graph knows has what it has there: its first access has no edge, as heddle's
+/// graph does not know it.
+Edge*& in_graph_of(Task& task) {
+    return task.access(0)->out.next;
+}
+
+template <class Entry>
+void push(std::atomic<Entry*>& list, Entry& entry) noexcept {
+    Entry* first = list.load(std::memory_order_relaxed);
+    do entry.next = first;
+    // release: who takes the list sees the entry.
+    while (!list.compare_exchange_weak(first, &entry, std::memory_order_release, std::memory_order_relaxed));
+}
+
+template <class Entry>
+Entry* take_oldest_first(std::atomic<Entry*>& list) noexcept {
+    Entry* newest = list.exchange(nullptr, std::memory_order_acquire);
+    Entry* oldest = nullptr;
+    while (newest != nullptr) {
+        Entry* const before = std::exchange(newest->next, oldest);
+        oldest = std::exchange(newest, before);
+    }
+    return oldest;
+}
+
+}  // namespace
+
+GraphEngine::GraphEngine(const EngineOptions& options, MakeGraph make)
+    : host_(options.host), options_(options), make_(make) {
+    EngineOptions behind{*this,        options.machine, options.provider,
+                         options.cpus, options.workers, options.bind};
+    native_ = options.host.make_native(behind);
+}
+
+GraphEngine::~GraphEngine() {
+    // Its workers may still be on their way out of run().
+    native_.reset();
+    if (!feeder_.joinable()) return;
+    stop_.store(true);
+    bell_.notify();
+    feeder_.join();
+}
+
+/// With the first task that has data.
+void GraphEngine::start() {
+    const SignalsBlocked blocked;
+    std::promise<void> made;
+    std::future<void> outcome = made.get_future();
+    try {
+        feeder_ = std::thread([this, &made] {
+            bind_feeder();
+            std::unique_ptr<ForeignGraph> graph;
+            try {
+                graph = make_(*this);
+            } catch (...) {
+                return made.set_exception(std::current_exception());
+            }
+            bind_feeder();  // the runtime may have bound it elsewhere
+            made.set_value();
+            feed(*graph);
+        });
+    } catch (const std::system_error& error) {
+        throw Error(ErrorCode::kLimit,
+                    std::string("an engine with a feeder cannot create its thread: ") + error.what());
+    }
+    try {
+        outcome.get();
+    } catch (...) {
+        feeder_.join();
+        throw;
+    }
+}
+
+/// It needs little, on the CPUs of the runtime.
+void GraphEngine::bind_feeder() const {
+    if (!options_.bind) return;
+    const auto mask = options_.cpus.to_native();
+    pthread_setaffinity_np(pthread_self(), mask.size() * sizeof(unsigned long),
+                           reinterpret_cast<const cpu_set_t*>(mask.data()));
+}
+
+void GraphEngine::insert(Lane& lane, Task& task) {
+    if (task.accesses == 0) return native_->ready(lane, task);
+    std::call_once(started_, [this] { start(); });
+    task.special |= kOutside;
+    push(inserted_, task);
+    bell_.notify();
+}
+
+void GraphEngine::feed(ForeignGraph& graph) noexcept {
+    size_t inside = 0;  // tasks that the graph has
+    while (true) {
+        for (InGraph* one = take_oldest_first(ended_); one != nullptr; --inside)
+            graph.end(*std::exchange(one, one->next));
+        for (Task* one = take_oldest_first(inserted_); one != nullptr; ++inside)
+            graph.add(*std::exchange(one, one->next));
+        if (graph.step()) continue;
+        if (inside == 0 && stop_.load() && inserted_.load() == nullptr) break;
+        bell_.wait([&] {
+            return inserted_.load() != nullptr || ended_.load() != nullptr || (inside == 0 && stop_.load());
+        });
+    }
+}
+
+void GraphEngine::may_run(Task& task, InGraph& in_graph) noexcept {
+    task.next = nullptr;
+    in_graph_of(task) = reinterpret_cast<Edge*>(&in_graph);
+    Lane& lane = host_.lane();
+    try {
+        native_->ready(lane, task);
+    } catch (...) {
+        // No memory to keep it: it runs here and now.
+        for (Task* now = &task; now != nullptr;) now = run_here(lane, *now);
+        host_.flush(lane);
+    }
+}
+
+Task* GraphEngine::run(Lane*& lane, Task& task) noexcept {
+    InGraph* const in_graph = let_go(task);
+    Task* const continuation = host_.run(lane, task);
+    ended(in_graph);
+    return continuation;
+}
+
+Task* GraphEngine::run_here(Lane& lane, Task& task) noexcept {
+    InGraph* const in_graph = let_go(task);
+    Task* const continuation = host_.run_here(lane, task);
+    ended(in_graph);
+    return continuation;
+}
+
+InGraph* GraphEngine::let_go(Task& task) noexcept {
+    if ((task.special & kOutside) == 0) return nullptr;
+    task.special &= static_cast<uint8_t>(~kOutside);
+    return reinterpret_cast<InGraph*>(std::exchange(in_graph_of(task), nullptr));
+}
+
+void GraphEngine::ended(InGraph* in_graph) noexcept {
+    if (in_graph == nullptr) return;
+    push(ended_, *in_graph);
+    bell_.notify();
+}
+
+}  // namespace heddle

@@ -1,0 +1,254 @@
+#include "engines/starpu/starpu_engine.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "heddle/error.hpp"
+#include "tasks/data_state.hpp"
+
+namespace heddle {
+namespace {
+
+/// Tasks of one engine, before a worker looks at others.
+constexpr int kTurn = 64;
+/// A producer that is far ahead sleeps so long, and so often while no task ends.
+constexpr Nanoseconds kNap = std::chrono::microseconds(50);
+constexpr int kMostNaps = 20;
+
+// Who has left a task that paused, in its sched_data.
+char left_by_driver, left_by_task;
+
+starpu_codelet* codelet() {
+    static starpu_codelet ours = [] {
+        starpu_codelet made;
+        starpu_codelet_init(&made);
+        made.cpu_funcs[0] = [](void**, void*) {
+            starpu_task& job = *starpu_task_get_current();
+            StarPuEngine::of(job)->run(job);
+        };
+        made.nbuffers = STARPU_VARIABLE_NBUFFERS;
+        made.name = "heddle";
+        return made;
+    }();
+    return &ours;
+}
+
+starpu_data_access_mode mode_of(const DataUse& use) {
+    return !use.writes ? STARPU_R : use.reads ? STARPU_RW : STARPU_W;
+}
+
+}  // namespace
+
+StarPuEngine* StarPuEngine::of(const starpu_task& job) noexcept {
+    return job.cl == codelet() ? static_cast<StarPuEngine*>(job.callback_arg) : nullptr;
+}
+
+StarPuEngine::StarPuEngine(const EngineOptions& options)
+    : host_(options.host),
+      options_(options),
+      starpu_(StarPu::of_process()),
+      seats_(options),
+      flows_(options.host, [this] { starpu_.ring(); }) {
+    starpu_.join(*this);
+}
+
+StarPuEngine::~StarPuEngine() {
+    seats_.stop();
+    starpu_.leave(*this);
+    for (const auto& [data, handle] : handles_) starpu_data_unregister(handle);
+}
+
+void StarPuEngine::ready(Lane&, Task& task) {
+    submit(task, {});
+}
+
+void StarPuEngine::insert(Lane&, Task& task) {
+    if (task.accesses == 0) return submit(task, {});
+    const std::lock_guard guard(mutex_);
+    find_uses(task, uses_);
+    submit(task, uses_);
+}
+
+starpu_data_handle_t StarPuEngine::handle_of(const DataState& data) {
+    starpu_data_handle_t& handle = handles_[&data];
+    if (handle == nullptr) starpu_void_data_register(&handle);
+    return handle;
+}
+
+void StarPuEngine::submit(Task& task, const std::vector<DataUse>& uses) {
+    for (const DataUse& use : uses) (void)handle_of(*use.data);  // what may throw comes first
+    starpu_task* const job = starpu_task_create();
+    job->cl = codelet();
+    job->cl_arg = &task;
+    job->callback_arg = this;
+    if (task.named) job->name = task.notes().name;
+    job->nbuffers = static_cast<int>(uses.size());
+    starpu_data_handle_t* handles = job->handles;
+    starpu_data_access_mode* modes = job->modes;
+    if (uses.size() > STARPU_NMAXBUFS) {
+        // StarPU frees them with the task.
+        handles = job->dyn_handles =
+            static_cast<starpu_data_handle_t*>(std::calloc(uses.size(), sizeof(*handles)));
+        modes = job->dyn_modes =
+            static_cast<starpu_data_access_mode*>(std::calloc(uses.size(), sizeof(*modes)));
+        if (handles == nullptr || modes == nullptr) {
+            starpu_task_destroy(job);
+            throw std::bad_alloc();
+        }
+    }
+    for (size_t i = 0; i < uses.size(); ++i) {
+        handles[i] = handle_of(*uses[i].data);
+        modes[i] = mode_of(uses[i]);
+    }
+    if (const int error = starpu_task_submit(job); error != 0) {
+        starpu_task_destroy(job);
+        throw Error(ErrorCode::kUnavailable,
+                    std::string("StarPU does not take a task: ") + std::strerror(-error));
+    }
+}
+
+void StarPuEngine::forget(const DataState& data) noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto it = handles_.find(&data);
+    if (it == handles_.end()) return;
+    // Its last task has ended for us, and may not have for StarPU.
+    starpu_data_unregister_submit(it->second);
+    handles_.erase(it);
+}
+
+void StarPuEngine::became_ready(starpu_task& job) noexcept {
+    ready_.push(job);
+    if (has_room()) starpu_.ring();
+}
+
+void StarPuEngine::serve(StarPu::Worker& worker) {
+    Lane& lane = host_.lane();
+    Seats::Seat*& seat = seat_of_[static_cast<size_t>(worker.index)];
+    if (seat == nullptr) seat = &seats_.enter();
+    worker.serves = this;
+    const bool room = busy_.fetch_add(1) < options_.workers;
+    if (room && seats_.begin(*seat, [this] { return starpu_.others_have_work(*this); })) {
+        for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
+            if (flows_.any_woken())
+                after(flows_.resume());
+            else if (ready_.any())
+                run_next(worker);
+            else
+                break;
+        }
+        host_.flush(lane);
+        (void)seats_.end(*seat);
+    }
+    worker.serves = nullptr;
+    busy_.fetch_sub(1);
+}
+
+void StarPuEngine::run_next(StarPu::Worker& worker) {
+    worker.paused = nullptr;
+    // A driver runs what it took when it is called again.
+    do starpu_driver_run_once(&worker.driver);
+    while (worker.in_hand);
+    // Only now has StarPU left it.
+    if (worker.paused != nullptr) leave_paused(*worker.paused, &left_by_driver);
+}
+
+/// A task that paused ends for StarPU when it has ended and its driver has left it: whichever comes last says
+/// so. Sooner StarPU 1.3.10 would free it while its driver still has it.
+void StarPuEngine::leave_paused(starpu_task& job, void* by) noexcept {
+    void* const before = std::atomic_ref(job.sched_data).exchange(by, std::memory_order_acq_rel);
+    if (before != nullptr && before != by) starpu_task_end_dep_release(&job);
+}
+
+void StarPuEngine::rest(const StarPu::Worker& worker) noexcept {
+    if (Seats::Seat* seat = seat_of_[static_cast<size_t>(worker.index)]) seats_.part(*seat);
+}
+
+void StarPuEngine::rest_all() noexcept {
+    for (Seats::Seat* seat : seat_of_)
+        if (seat != nullptr) seats_.part(*seat);
+}
+
+void StarPuEngine::run(starpu_task& job) noexcept {
+    StarPu::here()->in_hand = false;
+    go_on(&StarPuReady::task_of(job), &job);
+}
+
+/// Runs the task, and children that can run after it.
+void StarPuEngine::go_on(Task* task, starpu_task* job) noexcept {
+    while (task != nullptr) {
+        TaskFlows::Outcome outcome;
+        try {
+            outcome = flows_.run(*task, job);
+        } catch (...) {
+            // No memory for a stack: on the thread's own, where it cannot pause.
+            outcome.continuation = host_.run_here(host_.lane(), *task);
+            outcome.ended = true;
+        }
+        if (!outcome.ended) return;
+        ended_.fetch_add(1, std::memory_order_relaxed);
+        job = nullptr;
+        task = outcome.continuation;
+        if (task != nullptr && ready_.any_ranked() && put_off(*task)) return;
+    }
+}
+
+/// Of a task that was resumed.
+void StarPuEngine::after(const TaskFlows::Outcome& outcome) noexcept {
+    if (!outcome.ended) return;
+    ended_.fetch_add(1, std::memory_order_relaxed);
+    if (outcome.token != nullptr) leave_paused(*static_cast<starpu_task*>(outcome.token), &left_by_task);
+    go_on(outcome.continuation, nullptr);
+}
+
+/// False: there is no memory to keep it, and it runs before its turn.
+bool StarPuEngine::put_off(Task& task) noexcept {
+    try {
+        submit(task, {});
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+void StarPuEngine::suspend(Publish publish) {
+    flows_.suspend(publish, [](void* job) {
+        if (job == nullptr) return;
+        starpu_task_end_dep_add(static_cast<starpu_task*>(job), 1);
+        StarPu::here()->paused = static_cast<starpu_task*>(job);
+    });
+}
+
+void StarPuEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
+    host_.flush(lane);
+    news_.wait(reached);
+}
+
+bool StarPuEngine::help(Lane&) {
+    // A thread that is not a worker of StarPU's cannot run a task; it gives those that are time.
+    const uint64_t before = ended_.load(std::memory_order_relaxed);
+    for (int i = 0; i < kMostNaps && ended_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);
+    return ended_.load(std::memory_order_relaxed) != before;
+}
+
+namespace {
+
+const EngineFactory kFactory{"starpu", StarPu::problem,
+                             [] {
+                                 int major, minor, release;
+                                 starpu_get_version(&major, &minor, &release);
+                                 return "StarPU " + std::to_string(major) + "." + std::to_string(minor) +
+                                        "." + std::to_string(release) + ", at most " +
+                                        std::to_string(StarPu::kMostWorkers) + " workers";
+                             },
+                             [](const EngineOptions& options) -> std::unique_ptr<Engine> {
+                                 return std::make_unique<StarPuEngine>(options);
+                             }};
+
+}  // namespace
+}  // namespace heddle
+
+extern "C" __attribute__((visibility("default"))) const heddle::EngineFactory* heddle_engine() {
+    return &heddle::kFactory;
+}
