@@ -120,8 +120,9 @@ int main(int argc, char** argv) {
                 least = cost;
                 base = n * std::log2(n);
             }
-            const std::string suffix = clients < 256 ? "_" + std::to_string(clients) : "";
-            bench::print({.name = "cores.scale" + suffix, .unit = "ms", .values = figures.milliseconds});
+            std::string name = "cores.scale";
+            if (clients < 256) name.append("_").append(std::to_string(clients));
+            bench::print({.name = name, .unit = "ms", .values = figures.milliseconds});
             if (clients > 32)
                 bench::print({.name = "cores.scale_growth_" + std::to_string(clients),
                               .unit = "x",

@@ -2,10 +2,6 @@
 function(heddle_guest target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
-  # It sees overlaps in strings that are added up where there are none (gcc's bug 105651).
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
-  endif()
   if(HEDDLE_DEVELOPER)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

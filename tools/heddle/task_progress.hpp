@@ -26,7 +26,7 @@ namespace heddle::tool {
 [[nodiscard]] inline std::string progress_text(size_t ended, size_t inserted, double elapsed_s) {
     const auto grouped = [](size_t number) {
         std::string text = std::to_string(number);
-        for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+        for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
         return text;
     };
     std::string text = fmt::format("{} of {} tasks", grouped(ended), grouped(inserted));
