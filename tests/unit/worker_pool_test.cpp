@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -389,43 +390,69 @@ TEST(WorkerPool, PoolsOnOneExchangeSurviveAStorm) {
     EXPECT_EQ(exchange.ask([](const Ledger& l) { return l.check(); }), "");
 }
 
-TEST(WorkerPool, WhatComesAndGoesWhileItIsReturnedIsReturnedAgain) {
-    /// Gives the CPU once more while it is returned, and takes it at once.
-    class Hasty final : public CpuProvider {
-      public:
-        void start(std::function<void()> changed) override { changed_ = std::move(changed); }
-        void stop() override {}
-        CpuSet usable() const override {
-            const std::lock_guard guard(mutex_);
-            return usable_;
-        }
-        void set_demand(int) override {}
-        void returned(const CpuSet&) override {
-            if (++returns > 1) return;
-            let(CpuSet{3});
-            let(CpuSet());
-        }
-        CpuSet to_return() const override { return returns == 1 ? CpuSet{3} : CpuSet(); }
-        void give_back(const CpuSet&) override {}
-        bool shares() const override { return false; }
-        void let(const CpuSet& cpus) {
-            {
-                const std::lock_guard guard(mutex_);
-                usable_ = cpus;
-            }
-            changed_();
-        }
-        std::atomic<int> returns = 0;
+namespace {
 
-      private:
-        mutable std::mutex mutex_;
-        CpuSet usable_;
-        std::function<void()> changed_;
-    };
+/// Gives CPU 3, takes it, and does something else while it is returned for the first time.
+class Hasty final : public CpuProvider {
+  public:
+    explicit Hasty(std::function<void()> at_first_return) : at_first_return_(std::move(at_first_return)) {}
+    void start(std::function<void()> changed) override { changed_ = std::move(changed); }
+    void stop() override {}
+    CpuSet usable() const override {
+        const std::lock_guard guard(mutex_);
+        return usable_;
+    }
+    void set_demand(int) override {}
+    void returned(const CpuSet&) override {
+        if (++returns == 1) at_first_return_();
+    }
+    CpuSet to_return() const override { return returns == 1 && usable().empty() ? CpuSet{3} : CpuSet(); }
+    void give_back(const CpuSet&) override {}
+    bool shares() const override { return false; }
+    void let(const CpuSet& cpus) {
+        {
+            const std::lock_guard guard(mutex_);
+            usable_ = cpus;
+        }
+        changed_();
+    }
+    std::atomic<int> returns = 0;
+
+  private:
+    const std::function<void()> at_first_return_;
+    mutable std::mutex mutex_;
+    CpuSet usable_;
+    std::function<void()> changed_;
+};
+
+}  // namespace
+
+TEST(WorkerPool, WhatComesAndGoesWhileItIsReturnedIsReturnedAgain) {
     Queue queue;
-    Hasty cpus;
+    Hasty cpus([&] {
+        cpus.let(CpuSet{3});
+        cpus.let(CpuSet());
+    });
     WorkerPool pool(kEight, cpus, queue, quick(2ms));
     cpus.let(CpuSet{3});
     cpus.let(CpuSet());
     EXPECT_TRUE(eventually([&] { return cpus.returns == 2; }));
+}
+
+TEST(WorkerPool, WhatComesBackWhileItIsReturnedIsUsedAfterwards) {
+    Queue queue;
+    std::optional<WorkerPool> pool;
+    CpuSet early{0};
+    Hasty cpus([&] {
+        cpus.let(CpuSet{3});
+        early = pool->occupied();
+    });
+    pool.emplace(kEight, cpus, queue, quick(2ms));
+    cpus.let(CpuSet{3});
+    queue.push([&](Worker&) { cpus.let(CpuSet()); });
+    queue.push([](Worker&) {});
+    pool->work_arrived();
+    EXPECT_TRUE(eventually([&] { return queue.done == 2; }));
+    pool.reset();
+    EXPECT_EQ(early, CpuSet()) << "the provider had not been told yet that the pool had left";
 }
