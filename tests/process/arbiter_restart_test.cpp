@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include <atomic>
-#include <filesystem>
 #include <future>
 #include <optional>
 
 #include "cores/arbiter_client.hpp"
 #include "support/scripted_arbiter.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
 namespace heddle {
@@ -24,15 +24,8 @@ constexpr uint32_t kMe = 7, kLender = 9;
 
 class ArbiterRestart : public testing::Test {
   protected:
-    ArbiterRestart() {
-        char folder[] = "/tmp/heddle-restart-XXXXXX";
-        folder_ = ::mkdtemp(folder);
-        path_ = folder_ + "/socket";
-    }
-    ~ArbiterRestart() override {
-        client_.reset();
-        std::filesystem::remove_all(folder_);
-    }
+    ArbiterRestart() { path_ = folder_.path() + "/socket"; }
+    ~ArbiterRestart() override { client_.reset(); }
     /// The client registers with an arbiter that grants it CPU 0.
     void start(std::optional<ScriptedArbiter>& arbiter) {
         arbiter.emplace(path_);
@@ -54,7 +47,8 @@ class ArbiterRestart : public testing::Test {
         ASSERT_TRUE(client_->holds(0));
     }
 
-    std::string folder_, path_;
+    test::TemporaryFolder folder_;
+    std::string path_;
     std::atomic<bool> asked_back_{false};
     std::optional<ArbiterClient> client_;
 };

@@ -66,7 +66,7 @@ TEST(Peers, DlbSaysWhatItLacks) {
     const ScratchFolder folder;
     Host host = host_with({0, 1});
     Command bare = kBare;
-    bare.argv[0] = (folder.path() / "barriers").string();
+    bare.argv[0] = folder.path() + "/barriers";
     EXPECT_THAT(why_not("dlb", bare, host), HasSubstr("DLB_HOME"));
     host.dlb = "/opt/dlb";
     EXPECT_THAT(why_not("dlb", bare, host), HasSubstr("there is none of barriers"));

@@ -5,21 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <random>
+
+#include "support/temporary_folder.hpp"
 
 namespace heddle {
 namespace {
 
 class SavedClientsTest : public testing::Test {
   protected:
-    SavedClientsTest() {
-        char pattern[] = "/tmp/heddle-test-XXXXXX";
-        folder_ = ::mkdtemp(pattern);
-        path_ = folder_ + "/state";
-    }
-    ~SavedClientsTest() override { std::filesystem::remove_all(folder_); }
+    SavedClientsTest() { path_ = folder_.path() + "/state"; }
 
     std::vector<SavedClient> left_behind() { return SavedClients(path_, os_).take(); }
     /// Overwrites bytes of the file.
@@ -30,7 +26,8 @@ class SavedClientsTest : public testing::Test {
     }
 
     Os os_;
-    std::string folder_, path_;
+    test::TemporaryFolder folder_;
+    std::string path_;
 };
 
 TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
@@ -97,7 +94,7 @@ TEST_F(SavedClientsTest, WhatIsNoFileOfOursIsNotTouched) {
     EXPECT_EQ(linked.add({17, 1000, 4711, "first", {}}), -1);
     linked.update(-1, CpuSet{1});
     EXPECT_TRUE(linked.take().empty());
-    SavedClients nowhere(folder_ + "/none/state", os_);
+    SavedClients nowhere(folder_.path() + "/none/state", os_);
     EXPECT_NE(nowhere.problem(), "");
     SavedClients unwanted("", os_);
     EXPECT_EQ(unwanted.problem(), "");

@@ -9,38 +9,21 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "base/temporary_folder.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle::tool {
 namespace {
 
-/// The folder where the ranks meet; gone with its owner.
-class MeetingPlace {
-  public:
-    MeetingPlace() {
-        const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-        path_ =
-            std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/heddle-mesh-XXXXXX";
-        if (::mkdtemp(path_.data()) == nullptr)
-            throw Error(ErrorCode::kSystem,
-                        fmt::format("cannot make the folder {}: {}", path_, std::strerror(errno)));
-    }
-    ~MeetingPlace() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    MeetingPlace(const MeetingPlace&) = delete;
-    MeetingPlace& operator=(const MeetingPlace&) = delete;
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
+/// Begins the name of the folder where the ranks meet.
+std::string meeting_place() {
+    const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+    return std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/heddle-mesh-";
+}
 
 std::vector<pid_t>* running = nullptr;
 
@@ -68,8 +51,10 @@ int code_of(int status) {
 
 /// The first code that is not 0, if any. When a rank fails, the others are asked to end.
 int launch(const std::vector<std::string>& program, size_t ranks) {
-    const MeetingPlace place;
+    const TemporaryFolder place(meeting_place());
     std::vector<pid_t> pids;
+    pids.reserve(ranks);  // a signal handler reads it
+    running = &pids;
     struct sigaction action {};
     action.sa_handler = pass_on;
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
@@ -84,7 +69,6 @@ int launch(const std::vector<std::string>& program, size_t ranks) {
         }
         pids.push_back(pid);
     }
-    running = &pids;
     int result = 0;
     for (size_t left = ranks; left > 0;) {
         int status = 0;

@@ -40,18 +40,7 @@ fs::path find_dlb() {
 
 }  // namespace
 
-ScratchFolder::ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "heddle-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-        throw Error(ErrorCode::kSystem,
-                    fmt::format("cannot make the scratch folder {}: {}", name, std::strerror(errno)));
-    path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-    std::error_code ignored;  // a leftover in the folder for temporary files is no reason to fail
-    fs::remove_all(path_, ignored);
-}
+ScratchFolder::ScratchFolder() : TemporaryFolder(fs::temp_directory_path() / "heddle-bench-") {}
 
 OneAtATime::OneAtATime(const std::function<void()>& told) {
     const fs::path path = fs::temp_directory_path() / "heddle-bench.lock";

@@ -8,21 +8,15 @@
 #include <functional>
 #include <string>
 
+#include "base/temporary_folder.hpp"
 #include "heddle/cpu_set.hpp"
 
 namespace heddle::bench {
 
-/// A folder of its own that goes when the object goes.
-class ScratchFolder {
+/// Where the benchmarks write; in the folder for temporary files.
+class ScratchFolder : public TemporaryFolder {
   public:
     ScratchFolder();
-    ScratchFolder(const ScratchFolder&) = delete;
-    ScratchFolder& operator=(const ScratchFolder&) = delete;
-    ~ScratchFolder();
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-  private:
-    std::filesystem::path path_;
 };
 
 /// Held while benchmarks run: two drivers at once would measure each other. Goes with the process.

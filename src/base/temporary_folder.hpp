@@ -1,0 +1,25 @@
+// TemporaryFolder: a new, empty folder that nobody else has, with all that is in it gone with its owner.
+//
+// For one thread. A process that is killed leaves the folder behind.
+#pragma once
+
+#include <string>
+
+namespace heddle {
+
+class TemporaryFolder {
+  public:
+    /// A path that begins with `stem`, to which six characters are added. Throws kSystem where none can be
+    /// made.
+    explicit TemporaryFolder(const std::string& stem);
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+}  // namespace heddle
