@@ -183,11 +183,16 @@ class HEDDLE_API Client {
     // The single operations, and waiting for them: see namespace op.
     [[nodiscard]] MutableLocalRange allocate_local(uint64_t size, CacheId cache);
     void release(const LocalRange& local);
-    [[nodiscard]] ConstLocalRange get_const(const GlobalRange& global, CacheId cache);
-    [[nodiscard]] MutableLocalRange get_mutable(const GlobalRange& global, CacheId cache);
+    [[nodiscard]] ConstLocalRange get_const(const GlobalRange& global, CacheId cache,
+                                            std::optional<Tag> tag = {});
+    [[nodiscard]] MutableLocalRange get_mutable(const GlobalRange& global, CacheId cache,
+                                                std::optional<Tag> tag = {});
     [[nodiscard]] MutableLocalRange get_exclusive(const GlobalRange& global, CacheId cache);
     void put(const LocalRange& source, const GlobalRange& global);
     void put_and_release(const LocalRange& source, const GlobalRange& global);
+    void put_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag, uint32_t readers = 0);
+    void put_and_release_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag,
+                                     uint32_t readers = 0, uint32_t retain = 0);
 
     [[nodiscard]] Rank rank() const noexcept;
 

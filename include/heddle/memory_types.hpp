@@ -120,6 +120,14 @@ struct Put {
     std::optional<Tag> tag = {};
     /// The source is released with it; where it was all of a mutable one it stays in its cache as a copy.
     bool release = false;
+    /// The next write to these bytes, whose ever it is, waits until so many gets with the tag have read each
+    /// of them; see docs/COHERENCE.md. Needs a tag.
+    uint32_t readers = 0;
+    /// Where this put has to wait for readers it ends for its caller all the same, as long as no more than so
+    /// many puts of this rank to the same bytes wait: their bytes stay in the cache until then, and are put
+    /// in order. What such a put fails with later is thrown by the client's next put. Needs `release`, and a
+    /// source in a cache.
+    uint32_t retain = 0;
 };
 
 }  // namespace op

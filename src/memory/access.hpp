@@ -22,6 +22,10 @@ struct Access {
     size_t granted = 0;
     /// How many homes have still to tell that the tag is there. While there are any nothing is granted.
     size_t awaited_tags = 0;
+    /// How many homes have still to tell that nobody is to read there any more. Nothing is granted, either.
+    size_t awaited_readers = 0;
+    /// A put that waits for an earlier one of this rank, so that puts with readers stay in order.
+    bool behind = false;
     /// The tag that is waited for, or the one that is put.
     std::optional<Tag> tag;
 
@@ -36,7 +40,13 @@ struct Access {
 
     /// Its bytes are being moved: it ends when they are.
     bool moving = false;
+    /// Its homes want to know of each get.
+    bool counted = false;
     /// Of a put.
+    ClientId client = 0;
+    uint32_t readers = 0;
+    uint32_t retain = 0;
+    bool retained = false;  ///< it has ended for its caller
     bool release = false;
     bool whole_entry = false;
     /// Of a put from a direct range to itself: there is nothing to move.
@@ -49,6 +59,8 @@ struct Access {
     [[nodiscard]] bool is_write() const noexcept {
         return purpose == Purpose::kPut || purpose == Purpose::kExclusive;
     }
+    /// It waits, with nothing granted, for readers.
+    [[nodiscard]] bool is_held_back() const noexcept { return behind || awaited_readers > 0; }
     [[nodiscard]] bool is_read() const noexcept {
         return purpose == Purpose::kCopy || purpose == Purpose::kOwnCopy;
     }

@@ -32,6 +32,8 @@ struct CacheEntry : boost::intrusive::list_base_hook<> {
     GlobalRange global;
     /// Of a copy of which all was put with it.
     std::optional<Tag> tag;
+    /// Its homes want to know of each get with that tag.
+    bool counted = false;
     /// Who uses it: clients, and operations under way.
     uint32_t pins = 0;
     /// Of a copy under way.

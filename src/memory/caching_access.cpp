@@ -39,7 +39,7 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
         CacheState& state = cache(access.cache);
         std::vector<Get> left;
         for (const Get& wanted : std::exchange(access.waiters, {})) {
-            Result result = wanted.prefer_direct ? get_direct(wanted) : Result{};
+            Result result = wanted.prefer_direct ? get_direct(wanted, access.counted) : Result{};
             if (!result && !get_here(wanted, state, result, actions))
                 left.push_back(wanted);
             else if (result)
@@ -47,7 +47,7 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
         }
         access.waiters = std::move(left);
         if (access.waiters.empty())
-            accesses_.erase(access.id);
+            end(access.id, actions);
         else
             fetch(access, state, actions);
     } catch (const MemoryError& error) {
@@ -67,34 +67,44 @@ void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
 
 bool CachingAgent::is_stuck(const Access& access) const {
     const auto gone = [&](const Piece& piece) { return lost_.contains(piece.home); };
-    if (access.awaited_tags > 0) return std::ranges::any_of(access.pieces, gone);
+    if (access.awaited_tags > 0 || access.awaited_readers > 0)
+        return std::ranges::any_of(access.pieces, gone);
     return access.granted < access.pieces.size() && gone(access.pieces[access.granted]);
 }
 
 void CachingAgent::fail_waiting(Access& access, const std::string& why, Actions& actions) {
     if (access.awaited_tags > 0) {
-        for (const Piece& piece : access.pieces) send(MessageKind::kTagGivenUp, access, piece, actions);
+        for (const Piece& piece : access.pieces) send(MessageKind::kWaitGivenUp, access, piece, actions);
         return fail(access,
                     {MemoryErrorCode::kTransfer, fmt::format("the tag cannot be waited for: {}", why)},
                     actions);
     }
+    if (access.awaited_readers > 0)
+        for (const Piece& piece : access.pieces) send(MessageKind::kWaitGivenUp, access, piece, actions);
     if (access.purpose == Access::Purpose::kPut) return end_put(access, why, actions);
+    if (access.awaited_readers > 0)
+        return fail(
+            access,
+            {MemoryErrorCode::kTransfer, fmt::format("the range cannot be had for its owner alone: {}", why)},
+            actions);
     end_get(access, why, actions);
 }
 
 void CachingAgent::lost(Rank rank, Actions& actions) {
     lost_.insert(rank);
-    for (auto one = accesses_.begin(); one != accesses_.end();) {
-        Access& access = *(one++)->second;
-        if (is_stuck(access)) fail_waiting(access, kRankIsGone, actions);
+    for (const uint64_t id : access_ids()) {
+        const auto found = accesses_.find(id);
+        if (found != accesses_.end() && is_stuck(*found->second))
+            fail_waiting(*found->second, kRankIsGone, actions);
     }
 }
 
 void CachingAgent::forget(DataId data, Actions& actions) {
-    for (auto one = accesses_.begin(); one != accesses_.end();) {
-        Access& access = *(one++)->second;
-        const bool waits = !access.moving && !access.waiters.empty();
-        if (access.global.data == data && waits)
+    for (const uint64_t id : access_ids()) {
+        const auto found = accesses_.find(id);
+        if (found == accesses_.end() || found->second->global.data != data) continue;
+        Access& access = *found->second;
+        if (!access.moving && (!access.waiters.empty() || access.retained))
             fail_waiting(access, "its allocation was freed meanwhile", actions);
     }
     const GlobalRange all{data, {0, UINT64_MAX}};
@@ -132,8 +142,18 @@ void CachingAgent::handle(const Message& message, Actions& actions) {
     Access& access = *found->second;
     switch (message.kind) {
         case MessageKind::kTagReached:
+            access.counted |= message.readers > 0;
             return tag_reached(access, actions);
+        case MessageKind::kReadersGone:
+            return readers_gone(access, actions);
+        case MessageKind::kReadersLost:
+            return fail_waiting(access, "a rank is gone, and perhaps with it those who are to read it first",
+                                actions);
+        case MessageKind::kWriteRefused:
+            return wait_for_readers(access, actions);
         case MessageKind::kReadGrant:
+            access.counted |= message.readers > 0;
+            [[fallthrough]];
         case MessageKind::kWriteGrant:
             ++access.granted;
             return go_on(access, actions);
@@ -153,7 +173,7 @@ void CachingAgent::refused(Access& access, Actions& actions) {
     let_go(access, actions);
     unshare(access.global, actions);
     if (!access.waiters.empty()) return ask_for_tags(access, actions);
-    accesses_.erase(access.id);
+    end(access.id, actions);
 }
 
 void CachingAgent::transferred(uint64_t id, const std::string& error, Actions& actions) {
@@ -170,7 +190,7 @@ void CachingAgent::transferred(uint64_t id, const std::string& error, Actions& a
 
 void CachingAgent::fail(Access& access, const MemoryError& error, Actions& actions) {
     for (const Get& waiter : access.waiters) actions.completions.push_back({waiter.ticket, error});
-    accesses_.erase(access.id);
+    end(access.id, actions);
 }
 
 void CachingAgent::end_copy_within(Access& access, Actions& actions) {
@@ -204,6 +224,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
         entry.state = CacheEntry::State::kValid;
         entry.access = nullptr;
         entry.tag = access.tag;
+        entry.counted = access.counted;
     }
     const bool exclusive = access.purpose == Access::Purpose::kExclusive;
     const bool held = exclusive && !access.waiters.empty();
@@ -212,6 +233,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
         const Range range{entry.place.offset + skip, waiter.global.range.size};
         actions.completions.push_back(
             {waiter.ticket, hold(waiter, state, entry, range, exclusive ? &access : nullptr)});
+        if (waiter.tag && access.counted) tell_read(waiter.global, *waiter.tag, actions);
     }
     access.waiters.clear();
     state.cache.unpin(entry);
@@ -220,7 +242,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     if (held) return;  // until it is put or released
     if (exclusive) end_writing(access, false, false, actions);
     const GlobalRange global = access.global;
-    accesses_.erase(access.id);
+    end(access.id, actions);
     if (!stays) unshare(global, actions);
 }
 
@@ -235,28 +257,30 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
     if (keeps_copy) {
         cache(access.cache).cache.publish(*access.entry, access.global, CacheEntry::State::kValid);
         access.entry->tag = access.tag;
+        access.entry->counted = access.readers > 0;
     }
     // What failed may have been written in part: an earlier tag is not true any more.
     if (!error.empty()) access.tag.reset();
     writing.tag = access.tag;
+    writing.readers = access.tag ? access.readers : 0;
     const bool begun = access.granted == access.pieces.size();
     end_writing(writing, begun, keeps_copy, actions);
     if (access.entry != nullptr) cache(access.cache).cache.unpin(*access.entry);
-    for (const Get& waiter : access.waiters) {
-        if (error.empty())
+    if (error.empty()) {
+        for (const Get& waiter : access.waiters)
             actions.completions.push_back({waiter.ticket, OperationResult{}});
-        else
-            actions.completions.push_back(
-                {waiter.ticket,
-                 MemoryError(
-                     MemoryErrorCode::kTransfer,
-                     fmt::format("{} bytes from offset {} of allocation {} could not be written, or not "
-                                 "all: {}",
-                                 access.global.range.size, access.global.range.offset,
-                                 access.global.data.value, error))});
+    } else {
+        const MemoryError failed(
+            MemoryErrorCode::kTransfer,
+            fmt::format("{} bytes from offset {} of allocation {} could not be written, or not all: {}",
+                        access.global.range.size, access.global.range.offset, access.global.data.value,
+                        error));
+        for (const Get& waiter : access.waiters) actions.completions.push_back({waiter.ticket, failed});
+        if (access.retained) late_errors_.emplace(access.client, failed);
     }
-    if (access.under != nullptr) accesses_.erase(access.under->id);
-    accesses_.erase(access.id);
+    const uint64_t id = access.id;
+    if (access.under != nullptr) end(access.under->id, actions);
+    end(id, actions);
 }
 
 void CachingAgent::end_writing(Access& access, bool written, bool keeps_copy, Actions& actions) const {
@@ -264,6 +288,7 @@ void CachingAgent::end_writing(Access& access, bool written, bool keeps_copy, Ac
         send(written ? MessageKind::kWriteDone : MessageKind::kWriteGivenUp, access, access.pieces[i],
              actions);
         actions.messages.back().keeps_copy = keeps_copy;
+        actions.messages.back().readers = access.readers;
     }
     access.granted = 0;
 }

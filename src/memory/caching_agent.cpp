@@ -120,11 +120,12 @@ CachingAgent::Result CachingAgent::release(ClientId client, const op::Release& w
 void CachingAgent::release_held(const LocalRange& local, const HeldRange& held, Actions& actions) {
     CacheEntry* const entry = held.entry;
     Access* const exclusive = held.exclusive;
+    if (held.reads) tell_read(*held.global, *held.reads, actions);
     if (entry != nullptr) cache(held.cache).cache.unpin(*entry);
     held_.remove(local);
     if (exclusive == nullptr) return;
     end_writing(*exclusive, false, false, actions);
-    accesses_.erase(exclusive->id);
+    end(exclusive->id, actions);
 }
 
 OperationResult CachingAgent::hold(const Get& wanted, CacheState& state, CacheEntry& entry,
@@ -137,7 +138,7 @@ OperationResult CachingAgent::hold(const Get& wanted, CacheState& state, CacheEn
 
 CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
     if (wanted.prefer_direct && !wanted.tag)
-        if (Result direct = get_direct(wanted)) return direct;
+        if (Result direct = get_direct(wanted, false)) return direct;
     CacheState& state = cache(wanted.cache);
     Result result;
     if (get_here(wanted, state, result, actions)) return result;
@@ -162,7 +163,7 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
     return {};
 }
 
-CachingAgent::Result CachingAgent::get_direct(const Get& wanted) {
+CachingAgent::Result CachingAgent::get_direct(const Get& wanted, bool reads) {
     const std::optional<Piece> piece = atlas_.only_piece(wanted.global);
     if (!piece || piece->home != self_) return {};
     const auto part = parts_.find(atlas_.segment_of(wanted.global.data));
@@ -174,7 +175,8 @@ CachingAgent::Result CachingAgent::get_direct(const Get& wanted) {
                                         {piece->part_offset, wanted.global.range.size},
                                         wanted.writable,
                                         wanted.global,
-                                        nullptr});
+                                        nullptr,
+                                        reads ? wanted.tag : std::nullopt});
     return as_result(local, wanted.writable);
 }
 
@@ -184,6 +186,7 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
     if (copy->state == CacheEntry::State::kValid) {
         if (wanted.tag && copy->tag != wanted.tag) return false;
         ++state.counters.hits;
+        if (wanted.tag && copy->counted) tell_read(wanted.global, *wanted.tag, actions);
         if (wanted.writable) {
             copy_within(wanted, *copy, state, actions);
         } else {
@@ -240,6 +243,15 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
             ErrorCode::kInvalidArgument,
             "what was got exclusively can be put to the range that it was got from, or a part of it, alone: "
             "copy it to an allocated local range first");
+    if (wanted.readers > 0 && !wanted.tag)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a put that is to be read by so many readers needs a tag, by which they are counted");
+    if (wanted.retain > 0 && (!wanted.release || held.entry == nullptr))
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a put can be retained only where its source is in a cache and is released with it: the "
+                    "bytes stay there until they are put");
+    throw_late_error(client);
+    if (held.reads) tell_read(*held.global, *std::exchange(held.reads, std::nullopt), actions);
     Access& access = new_access(wanted.global);
     access.purpose = Access::Purpose::kPut;
     access.cache = held.cache;
@@ -247,6 +259,9 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     access.memory = held.base + part.offset;
     access.tag = wanted.tag;
     access.release = wanted.release;
+    access.client = client;
+    access.readers = wanted.readers;
+    access.retain = wanted.retain;
     access.waiters.push_back({client, ticket, wanted.global, held.cache});
     access.whole_entry = wanted.release && held.entry != nullptr && part == held.entry->place;
     access.in_place =
@@ -263,21 +278,20 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
         if (wanted.release) cache.unpin(*held.entry);
     }
     if (wanted.release) held_.remove(wanted.source);
-    go_on(access, actions);
+    access.behind = access.under == nullptr && is_behind_another(access);
+    if (access.behind)
+        retain(access, actions);
+    else
+        go_on(access, actions);
     return {};
-}
-
-void CachingAgent::give_up_tags(Access& access, Actions& actions) {
-    for (const Piece& piece : access.pieces) send(MessageKind::kTagGivenUp, access, piece, actions);
-    accesses_.erase(access.id);
 }
 
 bool CachingAgent::give_up(Ticket ticket, Actions& actions) {
     for (auto& [id, access] : accesses_) {
-        if (access->awaited_tags == 0) continue;
+        if (access->awaited_tags == 0 && !access->is_held_back()) continue;
         if (std::erase_if(access->waiters, [&](const Get& waiter) { return waiter.ticket == ticket; }) == 0)
             continue;
-        if (access->waiters.empty()) give_up_tags(*access, actions);
+        if (access->waiters.empty()) give_up_waiting(*access, actions);
         return true;
     }
     return false;
@@ -289,16 +303,19 @@ LocalRange CachingAgent::hold_memory(ClientId client, const std::byte* memory, u
 }
 
 void CachingAgent::drop_client(ClientId client, Actions& actions) {
-    for (auto one = accesses_.begin(); one != accesses_.end();) {
-        Access& access = *(one++)->second;
-        if (access.waiters.empty()) continue;
+    late_errors_.erase(client);
+    for (const uint64_t id : access_ids()) {
+        const auto found = accesses_.find(id);
+        if (found == accesses_.end() || found->second->waiters.empty()) continue;
+        Access& access = *found->second;
         std::erase_if(access.waiters, [&](const Get& waiter) {
             if (waiter.client != client) return false;
             actions.completions.push_back(
                 {waiter.ticket, MemoryError(MemoryErrorCode::kCancelled, "its client has left")});
             return true;
         });
-        if (access.waiters.empty() && access.awaited_tags > 0) give_up_tags(access, actions);
+        if (access.waiters.empty() && (access.awaited_tags > 0 || access.is_held_back()))
+            give_up_waiting(access, actions);
     }
     while (const std::optional<LocalRange> local = held_.any_of(client))
         release_held(*local, held_.find(*local, client), actions);

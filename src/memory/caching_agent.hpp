@@ -73,7 +73,7 @@ class CachingAgent {
     void transferred(uint64_t access, const std::string& error, Actions& actions);
     /// Memory of a client, from which it can put.
     [[nodiscard]] LocalRange hold_memory(ClientId client, const std::byte* memory, uint64_t size);
-    /// Gives up an operation that waits for a tag. False: it does not.
+    /// Gives up an operation that waits for a tag, or for readers. False: it does not.
     bool give_up(Ticket ticket, Actions& actions);
     /// The client is gone: what it holds is released, what it waits for is given up; its puts go on.
     void drop_client(ClientId client, Actions& actions);
@@ -100,7 +100,8 @@ class CachingAgent {
     [[nodiscard]] Result get(const Get& wanted, Actions& actions);
     [[nodiscard]] Result put(ClientId client, Ticket ticket, const op::Put& wanted, Actions& actions);
 
-    [[nodiscard]] Result get_direct(const Get& wanted);
+    /// `reads`: its homes want to know when it has been read.
+    [[nodiscard]] Result get_direct(const Get& wanted, bool reads);
     /// Without asking anybody: at once, or when what is under way here has ended. False: it has to be
     /// fetched.
     [[nodiscard]] bool get_here(const Get& wanted, CacheState& state, Result& result, Actions& actions);
@@ -115,6 +116,21 @@ class CachingAgent {
     void tag_reached(Access& access, Actions& actions);
     /// Its tag was there, and is gone: what was granted is given back, and it waits again.
     void refused(Access& access, Actions& actions);
+    // Puts that wait for readers: flow_control.cpp.
+    /// Some are still to read what it would write: what was granted is given back, and it waits.
+    void wait_for_readers(Access& access, Actions& actions);
+    void readers_gone(Access& access, Actions& actions);
+    [[nodiscard]] bool is_behind_another(const Access& access) const;
+    /// A put that waits ends for its caller where it may.
+    void retain(Access& access, Actions& actions) const;
+    /// The access is over: what was behind it goes on.
+    void end(uint64_t access, Actions& actions);
+    /// Throws what a retained put of the client has failed with.
+    void throw_late_error(ClientId client);
+    void tell_read(const GlobalRange& global, Tag tag, Actions& actions) const;
+    /// Of all accesses, so that each may end while others are looked at.
+    [[nodiscard]] std::vector<uint64_t> access_ids() const;
+
     /// Asks the next home, or moves the bytes.
     void go_on(Access& access, Actions& actions);
     void end_copy_within(Access& access, Actions& actions);
@@ -137,7 +153,7 @@ class CachingAgent {
     void fail_waiting(Access& access, const std::string& why, Actions& actions);
     [[nodiscard]] OperationResult hold(const Get& wanted, CacheState& state, CacheEntry& entry,
                                        const Range& range, Access* exclusive);
-    void give_up_tags(Access& access, Actions& actions);
+    void give_up_waiting(Access& access, Actions& actions);
     void release_held(const LocalRange& local, const HeldRange& held, Actions& actions);
     void send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const;
 
@@ -148,6 +164,8 @@ class CachingAgent {
     LocalRanges held_;
     std::map<uint64_t, std::unique_ptr<Access>> accesses_;
     uint64_t last_access_ = 0;
+    /// What retained puts have failed with.
+    std::map<ClientId, MemoryError> late_errors_;
     std::set<Rank> lost_;
 };
 

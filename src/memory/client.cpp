@@ -230,11 +230,11 @@ MutableLocalRange Client::allocate_local(uint64_t size, CacheId cache) {
 void Client::release(const LocalRange& local) {
     (void)execute_sync(op::Release{local});
 }
-ConstLocalRange Client::get_const(const GlobalRange& global, CacheId cache) {
-    return std::get<ConstLocalRange>(execute_sync(op::GetConst{global, cache}));
+ConstLocalRange Client::get_const(const GlobalRange& global, CacheId cache, std::optional<Tag> tag) {
+    return std::get<ConstLocalRange>(execute_sync(op::GetConst{global, cache, tag}));
 }
-MutableLocalRange Client::get_mutable(const GlobalRange& global, CacheId cache) {
-    return std::get<MutableLocalRange>(execute_sync(op::GetMutable{global, cache}));
+MutableLocalRange Client::get_mutable(const GlobalRange& global, CacheId cache, std::optional<Tag> tag) {
+    return std::get<MutableLocalRange>(execute_sync(op::GetMutable{global, cache, tag}));
 }
 MutableLocalRange Client::get_exclusive(const GlobalRange& global, CacheId cache) {
     return std::get<MutableLocalRange>(execute_sync(op::GetExclusive{global, cache}));
@@ -244,6 +244,14 @@ void Client::put(const LocalRange& source, const GlobalRange& global) {
 }
 void Client::put_and_release(const LocalRange& source, const GlobalRange& global) {
     (void)execute_sync(op::Put{source, global, {}, true});
+}
+
+void Client::put_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag, uint32_t readers) {
+    (void)execute_sync(op::Put{source, global, tag, false, readers});
+}
+void Client::put_and_release_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag,
+                                         uint32_t readers, uint32_t retain) {
+    (void)execute_sync(op::Put{source, global, tag, true, readers, retain});
 }
 
 bool OperationFuture::is_ready() const {

@@ -23,8 +23,9 @@ bool same_access(const Message& a, const Message& b) {
 
 void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
     // Of an allocation that is freed meanwhile only news may still come.
-    const bool asks = message.kind == MessageKind::kReadRequest ||
-                      message.kind == MessageKind::kWriteRequest || message.kind == MessageKind::kTagRequest;
+    const bool asks =
+        message.kind == MessageKind::kReadRequest || message.kind == MessageKind::kWriteRequest ||
+        message.kind == MessageKind::kTagRequest || message.kind == MessageKind::kReadersRequest;
     if (!asks && !data_.contains(message.range.data)) return;
     Data& data = data_[message.range.data];
     switch (message.kind) {
@@ -38,9 +39,16 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
         case MessageKind::kTagRequest:
             data.tag_requests.push_back(message);
             return answer_tags(data, out);
-        case MessageKind::kTagGivenUp:
-            data.tag_requests.remove_if([&](const Message& one) { return same_access(one, message); });
+        case MessageKind::kReadersRequest:
+            data.readers_requests.push_back(message);
+            return answer_readers(data, out);
+        case MessageKind::kWaitGivenUp:
+            for (auto* waiting : {&data.tag_requests, &data.readers_requests})
+                waiting->remove_if([&](const Message& one) { return same_access(one, message); });
             return;
+        case MessageKind::kHasRead:
+            if (message.tag) note_read(data, message.range.range, *message.tag);
+            return answer_readers(data, out);
         case MessageKind::kInvalidated:
             return invalidated(data, message, out);
         case MessageKind::kUnshare:
@@ -65,7 +73,10 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
     for (auto access = data.queue.begin(); access != data.queue.end();) {
         const auto here = access++;
         if (here->started || !may_start(data, *here)) continue;
-        if (is_write(here->request)) {
+        if (is_write(here->request) && has_readers(data, here->request.range.range)) {
+            out.push_back(answer(MessageKind::kWriteRefused, here->request));
+            data.queue.erase(here);
+        } else if (is_write(here->request)) {
             start_write(data, *here, out);
         } else {
             grant_read(data, here->request, out);
@@ -79,6 +90,7 @@ void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Messa
         return out.push_back(answer(MessageKind::kReadRefused, request));
     data.sharers += std::make_pair(interval(request.range.range), std::set<Rank>{request.from});
     out.push_back(answer(MessageKind::kReadGrant, request));
+    if (request.tag) out.back().readers = has_readers(data, request.range.range) ? 1 : 0;
 }
 
 void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& out) {
@@ -103,9 +115,12 @@ void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Mess
 }
 
 void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
+    rank_is_gone_ = true;
     for (auto& [id, data] : data_) {
         data.sharers -= std::make_pair(Interval(0, UINT64_MAX), std::set<Rank>{rank});
-        data.tag_requests.remove_if([&](const Message& request) { return request.from == rank; });
+        for (auto* waiting : {&data.tag_requests, &data.readers_requests})
+            waiting->remove_if([&](const Message& request) { return request.from == rank; });
+        answer_readers(data, out);
         data.queue.remove_if([&](const Access& access) {
             if (access.request.from != rank) return false;
             if (access.started) data.tags -= interval(access.request.range.range);
@@ -126,7 +141,7 @@ void HomeAgent::end_write(Data& data, const Message& message, std::vector<Messag
     data.queue.erase(written);
     if (message.kind == MessageKind::kWriteDone) {
         data.tags -= interval(message.range.range);
-        if (message.tag) data.tags.set({interval(message.range.range), message.tag});
+        if (message.tag) data.tags.set({interval(message.range.range), Mark{*message.tag, message.readers}});
         if (message.keeps_copy)
             data.sharers += std::make_pair(interval(message.range.range), std::set<Rank>{message.from});
     }
@@ -137,16 +152,41 @@ void HomeAgent::end_write(Data& data, const Message& message, std::vector<Messag
 void HomeAgent::answer_tags(Data& data, std::vector<Message>& out) const {
     data.tag_requests.remove_if([&](const Message& request) {
         const bool reached = has_tag(data, request.range.range, *request.tag);
-        if (reached) out.push_back(answer(MessageKind::kTagReached, request));
-        return reached;
+        if (!reached) return false;
+        out.push_back(answer(MessageKind::kTagReached, request));
+        out.back().readers = has_readers(data, request.range.range) ? 1 : 0;
+        return true;
     });
+}
+
+void HomeAgent::answer_readers(Data& data, std::vector<Message>& out) const {
+    data.readers_requests.remove_if([&](const Message& request) {
+        const bool left = has_readers(data, request.range.range);
+        if (left && !rank_is_gone_) return false;
+        out.push_back(answer(left ? MessageKind::kReadersLost : MessageKind::kReadersGone, request));
+        return true;
+    });
+}
+
+void HomeAgent::note_read(Data& data, const Range& range, Tag tag) {
+    std::vector<std::pair<Interval, Mark>> read;
+    const auto [first, last] = data.tags.equal_range(interval(range));
+    for (auto one = first; one != last; ++one)
+        if (one->second->tag == tag && one->second->readers > 0)
+            read.emplace_back(one->first & interval(range), Mark{tag, one->second->readers - 1});
+    for (const auto& [part, mark] : read) data.tags.set({part, mark});
+}
+
+bool HomeAgent::has_readers(const Data& data, const Range& range) {
+    const auto [first, last] = data.tags.equal_range(interval(range));
+    return std::any_of(first, last, [](const auto& one) { return one.second->readers > 0; });
 }
 
 bool HomeAgent::has_tag(const Data& data, const Range& range, Tag tag) {
     uint64_t reached = range.offset;
     const auto [first, last] = data.tags.equal_range(interval(range));
     for (auto one = first; one != last; ++one) {
-        if (one->first.lower() > reached || one->second != tag) return false;
+        if (one->first.lower() > reached || one->second->tag != tag) return false;
         reached = one->first.upper();
     }
     return reached >= range.end();
@@ -166,8 +206,10 @@ std::set<Rank> HomeAgent::sharers(const GlobalRange& range) const {
 }
 
 bool HomeAgent::idle() const {
-    return std::ranges::all_of(
-        data_, [](const auto& one) { return one.second.queue.empty() && one.second.tag_requests.empty(); });
+    return std::ranges::all_of(data_, [](const auto& one) {
+        return one.second.queue.empty() && one.second.tag_requests.empty() &&
+               one.second.readers_requests.empty();
+    });
 }
 
 }  // namespace heddle::memory

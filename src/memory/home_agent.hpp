@@ -21,7 +21,7 @@ class HomeAgent {
     /// Appends the answers to `out`.
     void handle(const Message& message, std::vector<Message>& out);
     /// The rank has no copies any more, and writes nothing. What it may have written in part has no tag any
-    /// more.
+    /// more. Nobody waits for readers any more, since they may have been there.
     void lost(Rank rank, std::vector<Message>& out);
     /// The allocation is gone.
     void forget(DataId data) { data_.erase(data); }
@@ -42,11 +42,18 @@ class HomeAgent {
         std::set<Rank> invalidating = {};
         bool started = false;
     };
+    /// What a put leaves on its bytes.
+    struct Mark {
+        Tag tag = 0;
+        uint32_t readers = 0;  ///< who are still to read it before it is written again
+        friend auto operator<=>(const Mark&, const Mark&) = default;
+    };
     struct Data {
         IntervalMap<std::set<Rank>, boost::icl::inplace_plus> sharers;
-        IntervalMap<std::optional<Tag>, boost::icl::inplace_max> tags;
+        IntervalMap<std::optional<Mark>, boost::icl::inplace_max> tags;
         std::list<Access> queue;
         std::list<Message> tag_requests;
+        std::list<Message> readers_requests;
     };
 
     void admit(Data& data, std::vector<Message>& out);
@@ -56,11 +63,15 @@ class HomeAgent {
     void end_write(Data& data, const Message& message, std::vector<Message>& out);
     void invalidated(Data& data, const Message& message, std::vector<Message>& out);
     void answer_tags(Data& data, std::vector<Message>& out) const;
+    void answer_readers(Data& data, std::vector<Message>& out) const;
+    static void note_read(Data& data, const Range& range, Tag tag);
     [[nodiscard]] static bool has_tag(const Data& data, const Range& range, Tag tag);
+    [[nodiscard]] static bool has_readers(const Data& data, const Range& range);
     [[nodiscard]] Message answer(MessageKind kind, const Message& request) const;
 
     Rank self_;
     std::map<DataId, Data> data_;
+    bool rank_is_gone_ = false;
 };
 
 }  // namespace heddle::memory

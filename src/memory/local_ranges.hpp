@@ -24,6 +24,8 @@ struct HeldRange {
     std::optional<GlobalRange> global = {};
     /// The access that holds the range for its owner alone.
     Access* exclusive = nullptr;
+    /// A direct range that was got with this tag: it has been read when it is released, or put.
+    std::optional<Tag> reads = {};
 };
 
 class LocalRanges {

@@ -10,7 +10,10 @@ bool for_home(MessageKind kind) {
         case MessageKind::kReadGrant:
         case MessageKind::kReadRefused:
         case MessageKind::kWriteGrant:
+        case MessageKind::kWriteRefused:
         case MessageKind::kTagReached:
+        case MessageKind::kReadersGone:
+        case MessageKind::kReadersLost:
         case MessageKind::kInvalidate:
             return false;
         default:

@@ -28,6 +28,7 @@ struct Play {
             for (int i = 0; i < 2; ++i)
                 caches.push_back({rank, world.cache(rank, (8 + below(kCells)) * kCell)});
         history.push_back(Cells(kCells, 0));
+        readers = seed % 5 == 4;
     }
 
     uint64_t below(uint64_t limit) { return std::uniform_int_distribution<uint64_t>(0, limit - 1)(random); }
@@ -90,6 +91,7 @@ struct Play {
             source ? *source : GlobalRange{data, {below(kCells - cells + 1) * kCell, local.range.size}};
         op::Put put{local, global, {}, source || below(2) == 0};
         if (below(2) == 0) put.tag = below(3);
+        if (readers && put.tag && below(4) == 0) put.readers = 1;
         if (source) exclusive = false;
         // It is not looked at again before it has ended.
         held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
@@ -196,6 +198,9 @@ struct Play {
     std::vector<Cells> history;
     uint32_t last_value = 0;
     bool exclusive = false;
+    /// Some puts are to be read before the next one; who waits for readers that do not come leaves in the
+    /// end.
+    bool readers = false;
 };
 
 TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {

@@ -83,6 +83,16 @@ class MemoryWorld {
         ranks_[rank]->node.drop_client(client, actions);
         take(rank, actions);
     }
+    /// All others hear that the rank is gone.
+    void lose(memory::Rank gone) {
+        for (auto& rank : ranks_) {
+            if (rank->node.rank() == gone) continue;
+            memory::Actions actions;
+            rank->node.lost(gone, actions);
+            take(rank->node.rank(), actions);
+        }
+        run();
+    }
     void remove_cache(memory::Rank rank, memory::CacheId id) {
         memory::Actions actions;
         ranks_[rank]->node.remove_cache(id, actions);

@@ -1,0 +1,271 @@
+// Puts that are to be read by so many before the next one: docs/COHERENCE.md, Readers.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "heddle/memory.hpp"
+#include "support/memory_world.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace heddle::test {
+namespace {
+
+using namespace memory;  // NOLINT: each name here is of it
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class MemoryReadersTest : public testing::Test {
+  protected:
+    /// Bytes 0 to 49 lie on rank 0, the others on rank 1.
+    MemoryReadersTest() : segment_(world_.segment({64, 64})), data_(world_.allocate(100, segment_)) {}
+
+    GlobalRange at(uint64_t offset, uint64_t size) const { return {data_, {offset, size}}; }
+    Ticket put(memory::Rank rank, const GlobalRange& global, char value, std::optional<Tag> tag,
+               uint32_t readers = 0, uint32_t retain = 0, ClientId client = 1) {
+        const CacheId cache = rank == 0 ? here_ : there_;
+        const auto local =
+            world_.get<MutableLocalRange>(rank, op::Allocate{global.range.size, cache}, client);
+        std::memset(local.pointer(), value, global.range.size);
+        const Ticket ticket = world_.start(rank, op::Put{local, global, tag, true, readers, retain}, client);
+        world_.run();
+        return ticket;
+    }
+    Ticket get(memory::Rank rank, const GlobalRange& global, std::optional<Tag> tag, ClientId client = 1) {
+        const CacheId cache = rank == 0 ? here_ : there_;
+        const Ticket ticket = world_.start(rank, op::GetConst{global, cache, tag}, client);
+        world_.run();
+        return ticket;
+    }
+    char seen(Ticket ticket) {
+        if (!world_.ended(ticket)) return '-';
+        const auto* result = std::get_if<OperationResult>(&world_.outcome(ticket));
+        return result == nullptr ? '!' : static_cast<char>(*std::get<ConstLocalRange>(*result).pointer());
+    }
+    std::string error(Ticket ticket) {
+        const auto* error = std::get_if<MemoryError>(&world_.outcome(ticket));
+        return error == nullptr ? "" : error->what();
+    }
+
+    MemoryWorld world_{2};
+    SegmentId segment_;
+    DataId data_;
+    CacheId here_ = world_.cache(0, 400);
+    CacheId there_ = world_.cache(1, 400);
+};
+
+TEST_F(MemoryReadersTest, TheNextPutWaitsForAllReadersOfEachByte) {
+    put(0, at(40, 20), 'a', 1, 2);  // on both ranks
+    const Ticket next = put(0, at(40, 20), 'b', 2);
+    EXPECT_FALSE(world_.ended(next));
+    EXPECT_EQ(seen(get(1, at(40, 20), 1)), 'a');
+    EXPECT_FALSE(world_.ended(next));
+    EXPECT_EQ(seen(get(1, at(40, 10), 1)), 'a');  // only what is on rank 0
+    EXPECT_FALSE(world_.ended(next));
+    EXPECT_EQ(seen(get(0, at(50, 10), 1)), 'a');
+    EXPECT_TRUE(world_.ended(next));
+    EXPECT_EQ(seen(get(0, at(40, 20), 2)), 'b');
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, HitsCountAndThoseWithoutTheTagDoNot) {
+    put(1, at(0, 4), 'a', 1, 4);
+    EXPECT_EQ(seen(get(0, at(0, 4), {})), 'a');
+    EXPECT_EQ(seen(get(1, at(0, 4), 1)), 'a');  // put_and_release left a copy: no transfer
+    const Ticket next = put(1, at(1, 1), 'b', {});
+    EXPECT_EQ(seen(get(0, at(0, 4), {})), 'a');  // reads go on
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(seen(get(0, at(0, 4), 1)), 'a');
+        EXPECT_FALSE(world_.ended(next)) << i;
+    }
+    // Two at once, of which one waits for the other's transfer.
+    EXPECT_EQ(seen(get(0, at(0, 4), 1)), 'a');
+    EXPECT_TRUE(world_.ended(next));
+}
+
+TEST_F(MemoryReadersTest, TwoWhoShareATransferAreTwo) {
+    put(1, at(0, 4), 'a', 1, 2);
+    world_.start(0, op::GetConst{at(0, 4), here_, Tag{1}}, 1);
+    world_.start(0, op::GetConst{at(0, 4), here_, Tag{1}}, 2);
+    world_.run();
+    EXPECT_TRUE(world_.ended(put(1, at(0, 4), 'b', 2)));
+}
+
+TEST_F(MemoryReadersTest, MoreReadersThanWereSaidAreNoHarm) {
+    put(0, at(0, 4), 'a', 1, 1);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(seen(get(1, at(0, 4), 1)), 'a');
+    EXPECT_TRUE(world_.ended(put(0, at(0, 4), 'b', 2, 1)));
+    EXPECT_FALSE(world_.ended(put(0, at(0, 4), 'c', 3)));
+}
+
+TEST_F(MemoryReadersTest, ExclusiveRangesWaitWithoutRoom) {
+    put(0, at(40, 20), 'a', 1, 1);
+    const Ticket alone = world_.start(1, op::GetExclusive{at(45, 10), there_});
+    world_.run();
+    EXPECT_FALSE(world_.ended(alone));
+    EXPECT_EQ(world_[1].node.caching().statistics(there_).free_bytes, 400U);
+    get(0, at(40, 20), 1);
+    ASSERT_TRUE(world_.ended(alone));
+    const auto local = std::get<MutableLocalRange>(std::get<OperationResult>(world_.outcome(alone)));
+    EXPECT_EQ(static_cast<char>(*local.pointer()), 'a');
+    world_.finish(1, op::Put{local, at(45, 10), Tag{2}, true, 1});
+    EXPECT_FALSE(world_.ended(put(0, at(45, 1), 'c', 3)));
+}
+
+/// A direct range is no snapshot, so it has been read when it is not looked at any more.
+TEST_F(MemoryReadersTest, DirectRangesCountWhenTheyAreReleasedOrPut) {
+    put(1, at(0, 4), 'a', 1, 2);  // so that rank 0 has no copy, which it would prefer
+    const auto local = world_.get<ConstLocalRange>(0, op::GetConst{at(0, 4), here_, Tag{1}, true});
+    const auto own = world_.get<MutableLocalRange>(0, op::GetMutable{at(0, 4), here_, Tag{1}, true});
+    EXPECT_EQ(local.cache, CacheId{});
+    const Ticket next = put(1, at(2, 1), 'b', 2);
+    EXPECT_FALSE(world_.ended(next));
+    world_.finish(0, op::Release{local});
+    EXPECT_FALSE(world_.ended(next));
+    world_.finish(0, op::Put{own, at(0, 4), {}, true});
+    EXPECT_TRUE(world_.ended(next));
+}
+
+TEST_F(MemoryReadersTest, RetainedPutsEndAndAppearInOrder) {
+    std::vector<Ticket> puts;
+    for (char value = 'a'; value < 'f'; ++value)
+        puts.push_back(put(0, at(40, 20), value, static_cast<Tag>(value), 1, 2));
+    const auto ended = [&] {
+        std::string all;
+        for (const Ticket one : puts) all += world_.ended(one) ? 'x' : '-';
+        return all;
+    };
+    EXPECT_EQ(ended(), "xxx--");  // the first is there, two wait in the cache
+    EXPECT_EQ(seen(get(1, at(40, 20), 'a')), 'a');
+    EXPECT_EQ(ended(), "xxxx-");
+    const Ticket early = get(1, at(40, 20), 'd');
+    EXPECT_EQ(seen(early), '-');
+    EXPECT_EQ(seen(get(1, at(40, 20), 'b')), 'b');
+    EXPECT_EQ(ended(), "xxxxx");
+    EXPECT_EQ(seen(get(1, at(40, 20), 'c')), 'c');
+    EXPECT_EQ(seen(early), 'd');
+    EXPECT_EQ(seen(get(1, at(40, 20), 'e')), 'e');
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, RetainedPutsOutliveTheirClientAndOthersDoNot) {
+    put(0, at(0, 4), 'a', 1, 1);
+    put(0, at(0, 4), 'b', 2, 1, 1, 7);
+    const Ticket waits = put(0, at(0, 4), 'c', 3, 1, 1, 7);
+    world_.drop_client(0, 7);
+    EXPECT_THAT(error(waits), HasSubstr("its client has left"));
+    EXPECT_EQ(seen(get(1, at(0, 4), 1)), 'a');
+    EXPECT_EQ(seen(get(1, at(0, 4), 2)), 'b');
+    EXPECT_EQ(seen(get(1, at(0, 4), {})), 'b');
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, FreeingEndsWhoWaitsAndTheNextPutTellsOfRetainedOnes) {
+    const DataId other = world_.allocate(8, segment_);
+    put(0, at(0, 4), 'a', 1, 1);
+    EXPECT_TRUE(world_.ended(put(0, at(0, 4), 'b', 2, 1, 1)));
+    const Ticket waits = put(0, at(0, 4), 'c', 3);
+    world_.free(data_);
+    world_.run();
+    EXPECT_THAT(error(waits), HasSubstr("its allocation was freed meanwhile"));
+    EXPECT_THAT(error(put(0, {other, {0, 4}}, 'x', {})), HasSubstr("4 bytes from offset 0"));
+    EXPECT_EQ(error(put(0, {other, {0, 4}}, 'y', {})), "");  // once
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, ARankThatGoesMayHaveBeenAReader) {
+    put(0, at(0, 4), 'a', 1, 1);
+    const Ticket waits = put(0, at(0, 4), 'b', 2);
+    EXPECT_FALSE(world_.ended(waits));
+    world_.lose(1);
+    EXPECT_THAT(error(waits), HasSubstr("a rank is gone, and perhaps with it"));
+    EXPECT_THAT(error(put(0, at(0, 4), 'c', 2)), HasSubstr("a rank is gone"));
+    EXPECT_EQ(seen(get(0, at(0, 4), 1)), 'a');
+    EXPECT_EQ(error(put(0, at(0, 4), 'd', 2)), "");
+}
+
+TEST_F(MemoryReadersTest, APutThatFailsIsReadByNobody) {
+    world_.fail_transfers = true;
+    EXPECT_THAT(error(put(0, at(0, 4), 'a', 1, 3)), HasSubstr("the cable is out"));
+    world_.fail_transfers = false;
+    EXPECT_TRUE(world_.ended(put(0, at(0, 4), 'b', 1)));
+}
+
+class MemoryReadersMisuseTest : public testing::Test {
+  protected:
+    Server server_;
+    Client client_{server_};
+    DataId data_ = client_.allocate(8, client_.create_segment(8));
+    CacheId cache_ = client_.create_cache(64);
+    GlobalRange all_{data_, {0, 8}};
+};
+
+TEST_F(MemoryReadersMisuseTest, IsRefusedAndChangesNothing) {
+    const MutableLocalRange own = client_.allocate_local(8, cache_);
+    const auto refused = [&](const op::Put& put, const char* why) {
+        EXPECT_THAT([&] { (void)client_.execute_sync(put); }, ThrowsMessage<Error>(HasSubstr(why)));
+    };
+    refused({own, all_, {}, false, 1}, "needs a tag, by which they are counted");
+    refused({own, all_, Tag{1}, false, 1, 1}, "released with it");
+    const auto direct =
+        std::get<MutableLocalRange>(client_.execute_sync(op::GetMutable{all_, cache_, {}, true}));
+    refused({direct, all_, Tag{1}, true, 1, 1}, "only where its source is in a cache");
+    client_.release(direct);
+    client_.put_and_set_tag(own, all_, 1, 1);
+    client_.release(client_.get_const(all_, cache_, 1));
+    client_.put_and_release_and_set_tag(own, all_, 2, 1, 1);
+    EXPECT_THAT([&] { client_.release(own); }, ThrowsMessage<MemoryError>(HasSubstr("released")));
+}
+
+/// A bunch in which another operation fails does not wait for readers.
+TEST_F(MemoryReadersMisuseTest, ABunchGivesUp) {
+    client_.put_and_release_and_set_tag(client_.allocate_local(8, cache_), all_, 1, 1);
+    const MutableLocalRange own = client_.allocate_local(8, cache_);
+    std::string error;
+    client_.execute_bunch(
+        {op::Put{own, all_, Tag{2}}, op::Allocate{65, cache_}}, [](const auto&) { ADD_FAILURE(); },
+        [&](const BunchError& failed) { error = failed.what(); });
+    EXPECT_THAT(error, HasSubstr("never fit"));
+    EXPECT_THAT(error, HasSubstr("another operation of its bunch has failed"));
+    client_.release(client_.get_const(all_, cache_, 1));
+    client_.put(own, all_);
+}
+
+/// A pipeline without a barrier: a writer, and readers that are each as slow as they are.
+TEST(MemoryReadersRanksTest, AWriterIsNeverTooFastForItsReaders) {
+    constexpr memory::Rank kRanks = 3;
+    constexpr uint64_t kVersions = 60;
+    for (const uint32_t retain : {0u, 1u, 5u}) {
+        TemporaryFolder folder;
+        std::atomic<int> wrong{0};
+        std::vector<std::thread> threads;
+        for (memory::Rank rank = 0; rank < kRanks; ++rank)
+            threads.emplace_back([&, rank] {
+                Server server({rank, kRanks, folder.path(), 30});
+                Client client(server);
+                Collective collective(server);
+                const DataId data = collective.allocate(1000, collective.create_segment(1000));
+                const CacheId cache = client.create_cache(8000);
+                const GlobalRange all{data, {0, 1000}};
+                for (uint64_t version = 1; version <= kVersions; ++version) {
+                    if (rank == 0) {
+                        const MutableLocalRange own = client.allocate_local(1000, cache);
+                        std::memset(own.pointer(), static_cast<int>(version), 1000);
+                        client.put_and_release_and_set_tag(own, all, version, kRanks - 1, retain);
+                    } else {
+                        const ConstLocalRange seen = client.get_const(all, cache, version);
+                        for (uint64_t i = 0; i < 1000; ++i)
+                            wrong += seen.pointer()[i] == static_cast<std::byte>(version) ? 0 : 1;
+                        client.release(seen);
+                    }
+                }
+                collective.barrier();
+            });
+        for (std::thread& thread : threads) thread.join();
+        EXPECT_EQ(wrong, 0) << retain;
+    }
+}
+
+}  // namespace
+}  // namespace heddle::test
