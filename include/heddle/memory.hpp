@@ -92,12 +92,21 @@ class HEDDLE_API Server {
 
     [[nodiscard]] Rank rank() const noexcept;
     [[nodiscard]] Rank ranks() const noexcept;
+    /// Of the caches that there are, and of all transfers so far that ended well. Direct accesses move
+    /// nothing.
+    [[nodiscard]] Counters counters() const;
 
   private:
     friend class Client;
     friend class Collective;
     std::unique_ptr<ServerState> state_;
 };
+
+/// {"rank", "caches":
+/// [{"id","size","free_bytes","hits","hits_pending","misses","evictions","invalidations"}], "segments":
+/// [{"id","kind","reads","bytes_read","writes","bytes_written"}], "links": [{"kind","rank","reads",
+/// "bytes_read","writes","bytes_written"}], "bytes_copied_within_caches"}, in one line.
+[[nodiscard]] HEDDLE_API std::string to_json(const Counters& counters);
 
 /// The result of an operation that was begun by Client::execute. It may be dropped: the operation goes on,
 /// and what it gets is released with the client.

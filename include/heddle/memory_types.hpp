@@ -147,6 +147,39 @@ struct CacheStatistics {
     uint64_t invalidations = 0;
 };
 
+/// What one rank has moved between itself and segments, since it began.
+struct TransferCounters {
+    uint64_t reads = 0;
+    uint64_t bytes_read = 0;
+    uint64_t writes = 0;
+    uint64_t bytes_written = 0;
+};
+
+/// What one rank has done, for people and for programs that show it; see to_json in heddle/memory.hpp.
+struct Counters {
+    struct OfCache {
+        CacheId cache;
+        CacheStatistics counters;
+    };
+    struct OfSegment {
+        SegmentId segment;
+        std::string kind;
+        TransferCounters moved;
+    };
+    /// Between this rank and the parts that `rank` has of all segments of one kind, deleted ones too.
+    struct OfLink {
+        std::string kind;
+        Rank rank = 0;
+        TransferCounters moved;
+    };
+    Rank rank = 0;
+    std::vector<OfCache> caches;
+    std::vector<OfSegment> segments;
+    std::vector<OfLink> links;
+    /// For private copies of what was in the cache already.
+    uint64_t bytes_copied_within_caches = 0;
+};
+
 /// What ends an operation. See Error for those that any part of heddle throws.
 enum class MemoryErrorCode {
     kUnknown,          ///< no such segment, allocation, cache or local range

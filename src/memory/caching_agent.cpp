@@ -58,6 +58,12 @@ CacheStatistics CachingAgent::statistics(CacheId id) {
     return all;
 }
 
+std::vector<Counters::OfCache> CachingAgent::statistics() {
+    std::vector<Counters::OfCache> all;
+    for (const auto& [id, state] : caches_) all.push_back({id, statistics(id)});
+    return all;
+}
+
 std::optional<OperationResult> CachingAgent::start(ClientId client, Ticket ticket, const Operation& operation,
                                                    Actions& actions) {
     struct Starter {

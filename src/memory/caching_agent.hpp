@@ -85,6 +85,8 @@ class CachingAgent {
 
     /// Throws kUnknown.
     [[nodiscard]] CacheStatistics statistics(CacheId id);
+    /// Of all.
+    [[nodiscard]] std::vector<Counters::OfCache> statistics();
     [[nodiscard]] size_t held_ranges() const noexcept { return held_.count(); }
     [[nodiscard]] bool idle() const noexcept { return accesses_.empty(); }
 

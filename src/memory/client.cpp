@@ -127,6 +127,10 @@ Rank Server::ranks() const noexcept {
     return state_->ranks();
 }
 
+Counters Server::counters() const {
+    return state_->counters();
+}
+
 BunchError::BunchError(std::vector<std::pair<size_t, std::exception_ptr>> errors, bool may_have_written)
     : Error(ErrorCode::kSystem, describe(errors)),
       errors_(std::move(errors)),

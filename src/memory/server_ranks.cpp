@@ -212,6 +212,7 @@ std::string ServerState::change_tables(const Command& command) {
                        .create({segment, rank(), command.part_sizes, command.options});
             const Lock lock(mutex_);
             segments_.emplace(segment, made);
+            traffic_.add_segment(segment, command.segment_kind);
             return made->contact();
         }
         case Command::Kind::kAttachSegment: {
@@ -230,6 +231,7 @@ std::string ServerState::change_tables(const Command& command) {
             const bool whole = node_.atlas().has_segment(segment);
             if (whole || !segments_.contains(segment)) node_.atlas().remove_segment(segment);
             node_.caching().remove_part(segment);
+            traffic_.remove_segment(segment);
             made = std::move(segments_.extract(segment).mapped());  // it goes without the lock
             return {};
         }

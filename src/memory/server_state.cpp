@@ -99,6 +99,15 @@ CacheStatistics ServerState::statistics(CacheId cache) {
     return node_.caching().statistics(cache);
 }
 
+Counters ServerState::counters() {
+    const Lock lock(mutex_);
+    Counters all;
+    all.rank = rank();
+    all.caches = node_.caching().statistics();
+    traffic_.report(all);
+    return all;
+}
+
 OperationResult ServerState::execute_sync(ClientId client, const Operation& operation) {
     Lock lock(mutex_);
     Actions actions;
@@ -200,7 +209,10 @@ void ServerState::carry_out(std::vector<Transfer> transfers, Actions& actions, L
     std::vector<std::string> errors;
     for (const Transfer& transfer : transfers) errors.push_back(move_bytes(transfer, used));
     lock.lock();
-    for (size_t i = 0; i < transfers.size(); ++i) node_.transferred(transfers[i].access, errors[i], actions);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+        if (errors[i].empty()) traffic_.count(transfers[i]);
+        node_.transferred(transfers[i].access, errors[i], actions);
+    }
 }
 
 std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions& actions) {

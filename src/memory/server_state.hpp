@@ -23,6 +23,7 @@
 #include "memory/operation_state.hpp"
 #include "memory/segment.hpp"
 #include "memory/sequencer.hpp"
+#include "memory/traffic.hpp"
 #include "memory/wire.hpp"
 
 namespace heddle::memory {
@@ -46,6 +47,7 @@ class ServerState : private Mesh::Listener {
     [[nodiscard]] CacheId create_cache(uint64_t size);
     void delete_cache(CacheId cache);
     [[nodiscard]] CacheStatistics statistics(CacheId cache);
+    [[nodiscard]] Counters counters();
 
     [[nodiscard]] OperationResult execute_sync(ClientId client, const Operation& operation);
     /// When it has ended, `state` says so. A thread of the server moves its bytes.
@@ -109,6 +111,7 @@ class ServerState : private Mesh::Listener {
     std::mutex mutex_;
     Node node_;
     std::map<SegmentId, std::shared_ptr<Segment>> segments_;
+    Traffic traffic_;
     std::map<CacheId, std::unique_ptr<MemoryRegion>> payloads_;
     std::unordered_map<Ticket, std::shared_ptr<OperationState>> pending_;
     Ticket last_ticket_ = 0;

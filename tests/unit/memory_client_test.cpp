@@ -60,6 +60,42 @@ TEST_P(MemoryClientTest, WhatWasPutIsGot) {
     EXPECT_EQ(cache.misses, 0U);
 }
 
+TEST_P(MemoryClientTest, CountersTellWhatWasMovedAndWhatWasNot) {
+    const DataId data = client_.allocate_filled(bytes_of("0123456789"), segment_);
+    EXPECT_EQ(get({data, {0, 8}}), "01234567");
+    EXPECT_EQ(get({data, {2, 3}}), "234");
+    client_.release(client_.get_mutable({data, {1, 4}}, cache_));
+    Counters all = server_.counters();
+    EXPECT_EQ(all.rank, 0U);
+    ASSERT_EQ(all.segments.size(), 1U);
+    ASSERT_EQ(all.links.size(), 1U);
+    EXPECT_EQ(all.segments[0].segment, segment_);
+    EXPECT_EQ(all.segments[0].kind, GetParam());
+    EXPECT_EQ(all.segments[0].moved.bytes_written, 10U);
+    EXPECT_EQ(all.segments[0].moved.reads, 1U);
+    EXPECT_EQ(all.segments[0].moved.bytes_read, 8U);
+    EXPECT_EQ(all.bytes_copied_within_caches, 4U);
+    ASSERT_EQ(all.caches.size(), 1U);
+    EXPECT_EQ(all.caches[0].counters.hits, 2U);
+    EXPECT_EQ(to_json(all),
+              "{\"bytes_copied_within_caches\":4,\"caches\":[{\"evictions\":0,\"free_bytes\":56,\"hits\":2,"
+              "\"hits_pending\":0,\"id\":" +
+                  std::to_string(cache_.value) +
+                  ",\"invalidations\":0,\"misses\":1,\"size\":64}],\"links\":[{\"bytes_read\":8,"
+                  "\"bytes_written\":10,\"kind\":\"" +
+                  GetParam() +
+                  "\",\"rank\":0,\"reads\":1,\"writes\":1}],\"rank\":0,\"segments\":[{\"bytes_read\":8,"
+                  "\"bytes_written\":10,\"id\":" +
+                  std::to_string(segment_.value) + ",\"kind\":\"" + GetParam() +
+                  "\",\"reads\":1,\"writes\":1}]}");
+    client_.free(data);
+    client_.delete_segment(segment_);
+    client_.delete_cache(cache_);
+    all = server_.counters();
+    EXPECT_TRUE(all.segments.empty() && all.caches.empty());
+    EXPECT_EQ(all.links[0].moved.bytes_read, 8U);  // its link has moved it all the same
+}
+
 TEST_P(MemoryClientTest, APartOfALocalRangeIsPut) {
     const DataId data = client_.allocate_filled(bytes_of("0123456789"), segment_);
     MutableLocalRange own = client_.get_mutable({data, {2, 6}}, cache_);
