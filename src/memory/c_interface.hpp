@@ -1,0 +1,106 @@
+// What stands behind the handles of heddle/memory.h, and how its calls end.
+//
+// No exception leaves a C call: guarded() turns it into a code and keeps its message for the calling thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/memory.h"
+#include "heddle/memory.hpp"
+#include "tasks/c_handles.hpp"
+
+namespace heddle::memory::c {
+
+struct ServerObject {
+    explicit ServerObject(const ServerOptions& options) : server(options) {}
+    ServerObject() = default;
+    Server server;
+    std::atomic<int> clients{0};
+};
+
+struct ClientObject {
+    explicit ClientObject(ServerObject& of) : server(of), client(of.server) { ++server.clients; }
+    ~ClientObject() { --server.clients; }
+    ClientObject(const ClientObject&) = delete;
+    ClientObject& operator=(const ClientObject&) = delete;
+    ServerObject& server;
+    Client client;
+    std::atomic<int> futures{0};
+};
+
+struct FutureObject {
+    FutureObject(ClientObject& of, const Operation& operation)
+        : client(of), future(of.client.execute(operation)) {
+        ++client.futures;
+    }
+    ~FutureObject() { --client.futures; }
+    FutureObject(const FutureObject&) = delete;
+    FutureObject& operator=(const FutureObject&) = delete;
+    ClientObject& client;
+    OperationFuture future;
+};
+
+[[nodiscard]] heddle_memory_ret_t code_of(const Error& error) noexcept;
+/// Called where an exception is being handled: keeps what it says for the calling thread.
+heddle_memory_ret_t note_error() noexcept;
+/// Throws kInvalidArgument.
+[[noreturn]] void refuse(const std::string& message);
+
+template <class Call>
+heddle_memory_ret_t guarded(Call&& call) noexcept {
+    try {
+        call();
+        return HEDDLE_MEMORY_SUCCESS;
+    } catch (...) {
+        return note_error();
+    }
+}
+
+/// Of calls that give a handle: null where `make` throws.
+template <class Handle, class Make>
+Handle* made(Make&& make) noexcept {
+    try {
+        auto object = make();
+        using Object = typename decltype(object)::element_type;
+        return reinterpret_cast<Handle*>(HandleTable<Object>::process().add(std::move(object)));
+    } catch (...) {
+        (void)note_error();
+        return nullptr;
+    }
+}
+
+template <class Object>
+Object& object_of(const void* handle, const char* kind) {
+    Object* object = HandleTable<Object>::process().find(reinterpret_cast<uintptr_t>(handle));
+    if (object == nullptr) refuse(std::string("this is no ") + kind + ", or it was destroyed");
+    return *object;
+}
+inline ServerObject& object(heddle_memory_server_t* server) {
+    return object_of<ServerObject>(server, "server");
+}
+inline ClientObject& object(heddle_memory_client_t* client) {
+    return object_of<ClientObject>(client, "client");
+}
+inline FutureObject& object(heddle_memory_future_t* future) {
+    return object_of<FutureObject>(future, "future");
+}
+template <class Object>
+std::unique_ptr<Object> taken(const void* handle) {
+    return HandleTable<Object>::process().remove(reinterpret_cast<uintptr_t>(handle));
+}
+
+/// Refuses null.
+template <class T>
+T& given(T* pointer, const char* what) {
+    if (pointer == nullptr) refuse(std::string("there is nowhere to put ") + what + ": its pointer is null");
+    return *pointer;
+}
+
+[[nodiscard]] SegmentDescription segment_description(const char* kind, const heddle_memory_option_t* options,
+                                                     size_t count);
+[[nodiscard]] DataDescription data_description(const char* distribution);
+
+}  // namespace heddle::memory::c
