@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ namespace heddle::memory {
 class ServerState;
 class OperationState;
 class Connection;
+class IpcService;
 
 /// What a segment is made of, and how much of it each rank has.
 struct SegmentDescription {
@@ -64,6 +66,14 @@ struct DataDescription {
     std::string distribution = "equally_distributed";
     /// Where it is there it is called, and the name is for messages alone.
     Distribution distribute = {};
+};
+
+struct CacheOptions {
+    /// Clients in other processes can use it, too, by its id: what one has got the others find. What they
+    /// write lies apart until they put it.
+    bool shareable = false;
+    /// Where its memory is to be.
+    std::optional<unsigned> numa_node = {};
 };
 
 /// Which rank of how many a server is.
@@ -99,6 +109,7 @@ class HEDDLE_API Server {
   private:
     friend class Client;
     friend class Collective;
+    friend class IpcServer;
     std::unique_ptr<ServerState> state_;
 };
 
@@ -140,11 +151,34 @@ class HEDDLE_API BunchError : public Error {
     bool may_have_written_;
 };
 
+/// Lets programs of this machine be clients of a server, by a Unix socket: those of this user and of root.
+/// A client may be stopped or killed at any moment: nobody waits for it, what it held is released, and what
+/// it had begun to put is put. Docs: MEMORY_CLIENTS.md.
+class HEDDLE_API IpcServer {
+  public:
+    /// Listens until it goes, which is before the server does. An empty path: HEDDLE_MEMORY, or else the
+    /// user's usual place. Throws Error: kUnavailable where another server listens there, kSystem,
+    /// kInvalidArgument where the path is too long.
+    explicit IpcServer(Server& server, const std::string& path = {});
+    ~IpcServer();
+    IpcServer(const IpcServer&) = delete;
+    IpcServer& operator=(const IpcServer&) = delete;
+
+    [[nodiscard]] const std::string& path() const noexcept;
+
+  private:
+    std::unique_ptr<IpcService> state_;
+};
+
 /// Somebody who uses the memory. What it holds is released when it goes.
 class HEDDLE_API Client {
   public:
     /// In the server's own process.
     explicit Client(Server& server);
+    /// In another process than the server, which has an IpcServer at this path; an empty one as there. Direct
+    /// access is a copy in the cache here. When the server goes each call throws kUnavailable. Throws Error:
+    /// kUnavailable, kPermission, kVersionMismatch, kLimit.
+    explicit Client(const std::string& path);
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
@@ -168,8 +202,10 @@ class HEDDLE_API Client {
     /// Nobody may be using it; copies that are held stay as they are.
     void free(DataId data);
 
-    /// On this rank. Throws Error kSystem where the machine has not so much memory.
-    [[nodiscard]] CacheId create_cache(uint64_t size);
+    /// On this rank; a shareable one that a client in another process created goes when the last such client
+    /// that used it has gone. Throws Error kSystem where the machine has not so much memory,
+    /// kInvalidArgument where it has no such NUMA node.
+    [[nodiscard]] CacheId create_cache(uint64_t size, const CacheOptions& options = {});
     /// Throws Error kInvalidArgument where local ranges in it are held.
     void delete_cache(CacheId cache);
     [[nodiscard]] CacheStatistics statistics(CacheId cache) const;

@@ -114,6 +114,15 @@
     POINT(follow_obeys)                 \
     POINT(follow_has_bound)
 
+/* In a program that is a client of a memory server: */
+#define HEDDLE_MEMORY_FAILPOINTS(POINT) \
+    POINT(memory_connected)             \
+    POINT(memory_is_welcomed)           \
+    POINT(memory_has_asked)             \
+    POINT(memory_has_mapped)            \
+    POINT(memory_has_begun)             \
+    POINT(memory_was_answered)
+
 #ifdef HEDDLE_WITH_FAILPOINTS
 
 #include <signal.h>
@@ -125,7 +134,8 @@ enum heddle_failpoint {
     HEDDLE_START_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_ARBITER_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
         HEDDLE_FENCE_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) HEDDLE_END_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
             HEDDLE_CLIENT_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
-                HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) heddle_failpoint_count
+                HEDDLE_LAUNCH_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER)
+                    HEDDLE_MEMORY_FAILPOINTS(HEDDLE_FAILPOINT_NUMBER) heddle_failpoint_count
 };
 
 /* Which passage of `name` is the last; 0: none. */

@@ -20,6 +20,8 @@
     SETTING("HEDDLE_RANK", "RANK/RANKS",                                                                    \
             "which of how many ranks of the directory/cache a process is, as 1/4")                          \
     SETTING("HEDDLE_MESH", "FOLDER", "where the ranks of the directory/cache find each other")              \
+    SETTING("HEDDLE_MEMORY", "PATH",                                                                        \
+            "the socket of a memory server, for it and for its clients in other processes")                 \
     SETTING("HEDDLE_DAG", "FILE.dot",                                                                       \
             "where a program writes the graph of its tasks, up to 10,000, for Graphviz")                    \
     SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")

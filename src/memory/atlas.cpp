@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace heddle::memory {
 
@@ -38,6 +39,24 @@ const Atlas::Segment& Atlas::segment(SegmentId id) const {
         throw MemoryError(MemoryErrorCode::kUnknown,
                           fmt::format("there is no segment {}: it was deleted, or never created", id.value));
     return found->second;
+}
+
+std::vector<SegmentId> Atlas::segments() const {
+    std::vector<SegmentId> all;
+    for (const auto& [id, segment] : segments_) all.push_back(id);
+    return all;
+}
+
+std::vector<DataId> Atlas::allocations() const {
+    std::vector<DataId> all;
+    for (const auto& [id, allocation] : allocations_) all.push_back(id);
+    return all;
+}
+
+uint64_t Atlas::size_of(SegmentId id) const {
+    uint64_t all = 0;
+    for (const Space& part : segment(id).parts) all += part.size();
+    return all;
 }
 
 std::vector<uint64_t> Atlas::free_bytes(SegmentId id) const {

@@ -42,6 +42,10 @@ class Atlas {
     [[nodiscard]] bool has_data(DataId id) const { return allocations_.contains(id); }
     [[nodiscard]] SegmentId segment_of(DataId id) const { return allocation(id).segment; }
     [[nodiscard]] uint64_t size_of(DataId id) const { return allocation(id).size; }
+    [[nodiscard]] std::vector<SegmentId> segments() const;
+    [[nodiscard]] std::vector<DataId> allocations() const;
+    /// Of all ranks' parts together.
+    [[nodiscard]] uint64_t size_of(SegmentId id) const;
     /// In ascending order; none for a range without a byte.
     [[nodiscard]] std::vector<Piece> pieces(const GlobalRange& global) const;
     /// As pieces(), but nothing where it is not exactly one.

@@ -323,8 +323,10 @@ void CachingAgent::drop_client(ClientId client, Actions& actions) {
         if (access.waiters.empty() && (access.awaited_tags > 0 || access.is_held_back()))
             give_up_waiting(access, actions);
     }
-    while (const std::optional<LocalRange> local = held_.any_of(client))
-        release_held(*local, held_.find(*local, client), actions);
+    for (const LocalRange& local : held_.all_of(client)) {
+        const HeldRange held = held_.find(local, client);
+        release_held(local, held, actions);
+    }
 }
 
 }  // namespace heddle::memory

@@ -88,6 +88,14 @@ class CachingAgent {
     /// Of all.
     [[nodiscard]] std::vector<Counters::OfCache> statistics();
     [[nodiscard]] size_t held_ranges() const noexcept { return held_.count(); }
+    /// How many pieces of the cache are in use. Throws kUnknown.
+    [[nodiscard]] size_t in_use(CacheId id) { return cache(id).cache.pinned(); }
+    /// As LocalRanges::find().
+    [[nodiscard]] const HeldRange& held(ClientId client, const LocalRange& local) {
+        return held_.find(local, client);
+    }
+    /// Under way; an exclusive range is one until it is put or released.
+    [[nodiscard]] size_t operations() const noexcept { return accesses_.size(); }
     [[nodiscard]] bool idle() const noexcept { return accesses_.empty(); }
 
   private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/settings.hpp"
+#include "memory/ipc_connection.hpp"
 #include "memory/local_connection.hpp"
 
 namespace heddle::memory {
@@ -137,6 +138,7 @@ BunchError::BunchError(std::vector<std::pair<size_t, std::exception_ptr>> errors
       may_have_written_(may_have_written) {}
 
 Client::Client(Server& server) : connection_(std::make_shared<LocalConnection>(*server.state_)) {}
+Client::Client(const std::string& path) : connection_(std::make_shared<IpcConnection>(path)) {}
 Client::~Client() {
     connection_->leave();
 }
@@ -170,8 +172,8 @@ DataId Client::allocate_filled(std::span<const std::byte> content, SegmentId seg
 void Client::free(DataId data) {
     connection_->free(data);
 }
-CacheId Client::create_cache(uint64_t size) {
-    return connection_->create_cache(size);
+CacheId Client::create_cache(uint64_t size, const CacheOptions& options) {
+    return connection_->create_cache(size, options);
 }
 void Client::delete_cache(CacheId cache) {
     connection_->delete_cache(cache);

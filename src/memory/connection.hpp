@@ -31,7 +31,7 @@ class Connection {
     virtual void free(DataId data) = 0;
     /// Writes all of a new allocation.
     virtual void fill(DataId data, std::span<const std::byte> content) = 0;
-    [[nodiscard]] virtual CacheId create_cache(uint64_t size) = 0;
+    [[nodiscard]] virtual CacheId create_cache(uint64_t size, const CacheOptions& options) = 0;
     virtual void delete_cache(CacheId cache) = 0;
     [[nodiscard]] virtual CacheStatistics statistics(CacheId cache) = 0;
 

@@ -23,7 +23,9 @@ class LocalConnection final : public Connection {
     void fill(DataId data, std::span<const std::byte> content) override {
         server_.put_memory(id_, content, data);
     }
-    CacheId create_cache(uint64_t size) override { return server_.create_cache(size); }
+    CacheId create_cache(uint64_t size, const CacheOptions& options) override {
+        return server_.create_cache(size, options);
+    }
     void delete_cache(CacheId cache) override { server_.delete_cache(cache); }
     CacheStatistics statistics(CacheId cache) override { return server_.statistics(cache); }
 

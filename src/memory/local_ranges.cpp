@@ -71,11 +71,12 @@ void LocalRanges::remove(const LocalRange& local) {
     if (++slots_[slot].generation != 0) free_.push_back(slot);
 }
 
-std::optional<LocalRange> LocalRanges::any_of(ClientId client) const {
+std::vector<LocalRange> LocalRanges::all_of(ClientId client) const {
+    std::vector<LocalRange> all;
     for (size_t slot = 0; slot < slots_.size(); ++slot)
         if (slots_[slot].used && slots_[slot].held.client == client)
-            return named(static_cast<uint32_t>(slot), slots_[slot].generation, slots_[slot].held);
-    return {};
+            all.push_back(named(static_cast<uint32_t>(slot), slots_[slot].generation, slots_[slot].held));
+    return all;
 }
 
 }  // namespace heddle::memory

@@ -35,8 +35,8 @@ class LocalRanges {
     /// another client's, kOutside.
     [[nodiscard]] HeldRange& find(const LocalRange& local, ClientId client);
     void remove(const LocalRange& local);
-    /// One of those that a client holds; nothing: it holds none.
-    [[nodiscard]] std::optional<LocalRange> any_of(ClientId client) const;
+    /// Those that a client holds.
+    [[nodiscard]] std::vector<LocalRange> all_of(ClientId client) const;
     [[nodiscard]] size_t count() const noexcept { return count_; }
 
   private:

@@ -76,29 +76,6 @@ void ServerState::drop_client(ClientId client) {
     hand_over(actions, lock);
 }
 
-CacheId ServerState::create_cache(uint64_t size) {
-    auto payload = std::make_unique<MemoryRegion>(size);
-    const Lock lock(mutex_);
-    // Caches of all ranks have different names.
-    const CacheId id{uint64_t{rank()} << 40u | ++last_cache_};
-    node_.caching().add_cache(id, size, payload->data());
-    payloads_.emplace(id, std::move(payload));
-    return id;
-}
-
-void ServerState::delete_cache(CacheId cache) {
-    Lock lock(mutex_);
-    Actions actions;
-    node_.remove_cache(cache, actions);
-    const std::unique_ptr<MemoryRegion> last = std::move(payloads_.extract(cache).mapped());
-    hand_over(actions, lock);
-}
-
-CacheStatistics ServerState::statistics(CacheId cache) {
-    const Lock lock(mutex_);
-    return node_.caching().statistics(cache);
-}
-
 Counters ServerState::counters() {
     const Lock lock(mutex_);
     Counters all;
@@ -228,6 +205,7 @@ std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions
 }
 
 void ServerState::leave_to_mover(Actions& actions) {
+    if (!going_.empty()) remove_unused_caches(actions);
     for (const Message& message : std::exchange(actions.messages, {})) send(message.to, message);
     std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));
     std::ranges::move(end_operations(actions), std::back_inserter(to_tell_));
@@ -235,6 +213,7 @@ void ServerState::leave_to_mover(Actions& actions) {
 }
 
 void ServerState::hand_over(Actions& actions, Lock& lock) {
+    if (!going_.empty()) remove_unused_caches(actions);
     for (const Message& message : std::exchange(actions.messages, {})) send(message.to, message);
     if (!actions.transfers.empty()) {
         std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));

@@ -23,6 +23,7 @@
 #include "memory/operation_state.hpp"
 #include "memory/segment.hpp"
 #include "memory/sequencer.hpp"
+#include "memory/server_status.hpp"
 #include "memory/traffic.hpp"
 #include "memory/wire.hpp"
 
@@ -44,8 +45,23 @@ class ServerState : private Mesh::Listener {
     [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const Placement& placement);
     void free(DataId data);
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment);
-    [[nodiscard]] CacheId create_cache(uint64_t size);
+    [[nodiscard]] CacheId create_cache(uint64_t size, const CacheOptions& options);
     void delete_cache(CacheId cache);
+    /// As create_cache(), in memory that can be mapped by the one client in another process whose it is.
+    [[nodiscard]] CacheId create_client_cache(uint64_t size, const CacheOptions& options);
+    /// The payload, for one more client in another process. Throws kUnknown where it is none that can be
+    /// shared.
+    struct AttachedCache {
+        std::shared_ptr<MemoryRegion> payload;
+        bool shareable = false;
+    };
+    [[nodiscard]] AttachedCache attach_cache(CacheId cache);
+    /// A client of another process goes: with the last one goes a cache that was made by one, as soon as
+    /// nothing in it is in use.
+    void detach_cache(CacheId cache);
+    /// What a client holds, and is to be within `local`. Throws kUnknown, kOutside.
+    [[nodiscard]] HeldRange held(ClientId client, const LocalRange& local);
+    [[nodiscard]] ServerStatus status();
     [[nodiscard]] CacheStatistics statistics(CacheId cache);
     [[nodiscard]] Counters counters();
 
@@ -71,6 +87,14 @@ class ServerState : private Mesh::Listener {
   private:
     using Lock = std::unique_lock<std::mutex>;
 
+    struct Payload {
+        std::shared_ptr<MemoryRegion> memory;
+        bool shareable = false;
+        /// How many clients of other processes use it, and whether it goes with the last.
+        size_t attached = 0;
+        bool goes = false;
+    };
+
     /// Somebody who waits for an answer of rank 0.
     struct Question {
         BlockCondition answered;
@@ -92,6 +116,8 @@ class ServerState : private Mesh::Listener {
     /// Moves what is to be moved now, and waits for the end of the operation. Opens the lock.
     [[nodiscard]] OperationResult wait_for(Ticket ticket, Actions& actions, Lock& lock);
     void run_mover();
+    CacheId add_cache(uint64_t size, Payload payload);
+    void remove_unused_caches(Actions& actions);
 
     void received(Rank from, std::span<const std::byte> packet) override;
     void lost(Rank rank) override;
@@ -112,7 +138,8 @@ class ServerState : private Mesh::Listener {
     Node node_;
     std::map<SegmentId, std::shared_ptr<Segment>> segments_;
     Traffic traffic_;
-    std::map<CacheId, std::unique_ptr<MemoryRegion>> payloads_;
+    std::map<CacheId, Payload> payloads_;
+    std::set<CacheId> going_;  // caches whose last client is gone
     std::unordered_map<Ticket, std::shared_ptr<OperationState>> pending_;
     Ticket last_ticket_ = 0;
     ClientId last_client_ = 0;

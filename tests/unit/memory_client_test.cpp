@@ -1,4 +1,5 @@
-// Server and Client as programs use them, on each kind of segment that needs nothing but this machine.
+// Server and Client as programs use them, on each kind of segment that needs nothing but this machine, in the
+// server's own process and by its socket.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -27,8 +28,9 @@ std::string text_of(const ConstLocalRange& local) {
 
 class MemoryClientTest : public testing::TestWithParam<const char*> {
   protected:
+    static bool by_socket() { return std::string(GetParam()) == "by_socket"; }
     SegmentDescription kind() const {
-        SegmentDescription description{GetParam(), {}};
+        SegmentDescription description{by_socket() ? "shm" : GetParam(), {}};
         if (description.kind == "file") description.options["path"] = folder_.path();
         return description;
     }
@@ -39,13 +41,19 @@ class MemoryClientTest : public testing::TestWithParam<const char*> {
         return text;
     }
 
-    TemporaryFolder folder_;
+    Client new_client() { return by_socket() ? Client(socket_.path()) : Client(server_); }
+    CacheId new_cache(Client& client, uint64_t size) {
+        return client.create_cache(size, {.shareable = by_socket()});
+    }
+
+    TemporaryFolder folder_, meeting_;
     Server server_;
-    Client client_{server_};
+    IpcServer socket_{server_, meeting_.path() + "/memory"};
+    Client client_ = new_client();
     SegmentId segment_ = client_.create_segment(100, kind());
-    CacheId cache_ = client_.create_cache(64);
+    CacheId cache_ = new_cache(client_, 64);
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, MemoryClientTest, testing::Values("shm", "file"),
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryClientTest, testing::Values("shm", "file", "by_socket"),
                          [](const auto& which) { return std::string(which.param); });
 
 TEST_P(MemoryClientTest, WhatWasPutIsGot) {
@@ -65,12 +73,13 @@ TEST_P(MemoryClientTest, CountersTellWhatWasMovedAndWhatWasNot) {
     EXPECT_EQ(get({data, {0, 8}}), "01234567");
     EXPECT_EQ(get({data, {2, 3}}), "234");
     client_.release(client_.get_mutable({data, {1, 4}}, cache_));
+    (void)client_.statistics(cache_);  // so that by a socket, too, all releases have been heard
     Counters all = server_.counters();
     EXPECT_EQ(all.rank, 0U);
     ASSERT_EQ(all.segments.size(), 1U);
     ASSERT_EQ(all.links.size(), 1U);
     EXPECT_EQ(all.segments[0].segment, segment_);
-    EXPECT_EQ(all.segments[0].kind, GetParam());
+    EXPECT_EQ(all.segments[0].kind, kind().kind);
     EXPECT_EQ(all.segments[0].moved.bytes_written, 10U);
     EXPECT_EQ(all.segments[0].moved.reads, 1U);
     EXPECT_EQ(all.segments[0].moved.bytes_read, 8U);
@@ -83,10 +92,10 @@ TEST_P(MemoryClientTest, CountersTellWhatWasMovedAndWhatWasNot) {
                   std::to_string(cache_.value) +
                   ",\"invalidations\":0,\"misses\":1,\"size\":64}],\"links\":[{\"bytes_read\":8,"
                   "\"bytes_written\":10,\"kind\":\"" +
-                  GetParam() +
+                  kind().kind +
                   "\",\"rank\":0,\"reads\":1,\"writes\":1}],\"rank\":0,\"segments\":[{\"bytes_read\":8,"
                   "\"bytes_written\":10,\"id\":" +
-                  std::to_string(segment_.value) + ",\"kind\":\"" + GetParam() +
+                  std::to_string(segment_.value) + ",\"kind\":\"" + kind().kind +
                   "\",\"reads\":1,\"writes\":1}]}");
     client_.free(data);
     client_.delete_segment(segment_);
@@ -200,7 +209,7 @@ TEST_P(MemoryClientTest, AWaitInATaskPausesTheTask) {
 TEST_P(MemoryClientTest, WhatAClientHeldIsReleasedWithIt) {
     const DataId data = client_.allocate(50, segment_);
     {
-        Client other(server_);
+        Client other = new_client();
         (void)other.get_exclusive({data, {0, 50}}, cache_);
         OperationFuture never = other.execute(op::GetConst{{data, {0, 5}}, cache_, Tag{4}});
     }
@@ -233,12 +242,12 @@ TEST_P(MemoryClientTest, ThreadsNeverSeeATornValue) {
     constexpr size_t kCells = 12;
     const DataId data =
         client_.allocate(kCells * sizeof(uint64_t), client_.create_segment(kCells * 8, kind()));
-    const CacheId shared = client_.create_cache(1000);
+    const CacheId shared = new_cache(client_, 1000);
     std::vector<std::thread> threads;
     std::atomic<int> torn{0}, old{0};
     for (unsigned seed = 0; seed < 4; ++seed) {
         threads.emplace_back([&, seed] {
-            Client client(server_);
+            Client client = new_client();
             const CacheId own = client.create_cache(500);
             std::mt19937 random(seed);
             uint64_t newest = 0;

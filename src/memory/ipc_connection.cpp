@@ -1,0 +1,441 @@
+#include "memory/ipc_connection.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/signals_blocked.hpp"
+
+namespace heddle::memory {
+namespace {
+
+constexpr int kWelcomedWithinMs = 5000;
+/// Of the cache by which allocations are filled.
+constexpr uint64_t kFillPiece = 4 << 20;
+
+struct Incoming {
+    std::byte bytes[ipc::kMaxPacket];
+    size_t size = 0;
+    std::vector<Descriptor> descriptors;
+};
+
+/// False: the peer is gone. Blocks.
+bool receive_packet(int fd, Incoming& incoming) {
+    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+    iovec part{incoming.bytes, sizeof incoming.bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t got;
+    do {
+        got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) return false;
+    for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
+        if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+        const size_t count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; ++i) {
+            int received;
+            std::memcpy(&received, CMSG_DATA(one) + i * sizeof(int), sizeof received);
+            incoming.descriptors.emplace_back(received);
+        }
+    }
+    incoming.size = static_cast<size_t>(got);
+    return true;
+}
+
+Descriptor connect_to(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path)
+        throw Error(ErrorCode::kLimit, fmt::format("the socket's path is longer than {}: {}",
+                                                   sizeof address.sun_path - 1, path));
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!socket.valid() ||
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("no memory server listens at {} ({}): start one by heddle memory serve, or "
+                                "name its socket in HEDDLE_MEMORY",
+                                path, std::strerror(errno)));
+    return socket;
+}
+
+OperationResult result_of(const LocalRange& local, bool writable) {
+    if (!writable) {
+        ConstLocalRange constant;
+        static_cast<LocalRange&>(constant) = local;
+        return constant;
+    }
+    MutableLocalRange own;
+    static_cast<LocalRange&>(own) = local;
+    return own;
+}
+
+MemoryError unknown_range(const LocalRange& local) {
+    return {MemoryErrorCode::kUnknown,
+            fmt::format("local range {:#x} is not held by this client: it was released, or is not one that "
+                        "an operation returned",
+                        local.id)};
+}
+
+CacheId wanted_cache(const Operation& operation) {
+    return std::visit(
+        [](const auto& one) {
+            if constexpr (requires { one.cache; })
+                return one.cache;
+            else
+                return CacheId{};
+        },
+        operation);
+}
+
+}  // namespace
+
+IpcConnection::IpcConnection(const std::string& path)
+    : path_(path.empty() ? ipc::usual_path() : path),
+      socket_(connect_to(path_)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    HEDDLE_FAILPOINT(memory_connected);
+    if (!wake_.valid())
+        throw Error(ErrorCode::kSystem, fmt::format("cannot watch a socket: {}", std::strerror(errno)));
+    say_hello();
+    HEDDLE_FAILPOINT(memory_is_welcomed);
+    const SignalsBlocked blocked;
+    thread_ = std::thread([this] { run(); });
+}
+
+IpcConnection::~IpcConnection() {
+    leave();
+}
+
+void IpcConnection::say_hello() {
+    const Packet hello = ipc::packet_of(1, ipc::Hello{::program_invocation_short_name});
+    last_number_ = 1;
+    // A server that refuses has said so and closed: what it said is still there to be read.
+    (void)!::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+    pollfd ready{socket_.get(), POLLIN, 0};
+    Incoming incoming;
+    if (::poll(&ready, 1, kWelcomedWithinMs) <= 0 || !receive_packet(socket_.get(), incoming))
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("what listens at {} does not answer as a memory server", path_));
+    const std::span<const std::byte> packet(incoming.bytes, incoming.size);
+    const auto version = ipc::version_of(packet);
+    if (version && *version != ipc::kVersion)
+        throw Error(ErrorCode::kVersionMismatch,
+                    fmt::format("the memory server at {} speaks version {} of the protocol, this program {}: "
+                                "use one heddle for both",
+                                path_, *version, ipc::kVersion));
+    const auto reply = ipc::parse_reply(packet);
+    if (reply && std::holds_alternative<ipc::Failure>(reply->content))
+        ipc::raise(std::get<ipc::Failure>(reply->content));
+    if (!reply || !std::holds_alternative<ipc::Welcome>(reply->content))
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("what listens at {} does not answer as a memory server", path_));
+    rank_ = std::get<ipc::Welcome>(reply->content).rank;
+}
+
+void IpcConnection::leave() noexcept {
+    {
+        const Lock lock(mutex_);
+        if (std::exchange(left_, true)) return;
+    }
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+}
+
+void IpcConnection::check_there() const {
+    if (left_) throw MemoryError(MemoryErrorCode::kCancelled, "its client has left");
+    if (gone_)
+        throw Error(
+            ErrorCode::kUnavailable,
+            fmt::format("the memory server at {} is gone: make a new client when there is one again", path_));
+}
+
+// Sending. The caller has the lock.
+void IpcConnection::send(Packet packet) {
+    if (outgoing_.empty()) {
+        const ssize_t sent = ::send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        // One that is gone the thread will see.
+        if (sent >= 0 || !is_passing(-errno)) return;
+    }
+    outgoing_.push_back(std::move(packet));
+    const uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void IpcConnection::flush(Lock&) {
+    while (!outgoing_.empty()) {
+        const Packet& packet = outgoing_.front();
+        const ssize_t sent = ::send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && is_passing(-errno)) return;
+        outgoing_.pop_front();
+    }
+}
+
+void IpcConnection::run() {
+    while (true) {
+        bool waits_for_room = false;
+        {
+            Lock lock(mutex_);
+            flush(lock);
+            waits_for_room = !outgoing_.empty();
+        }
+        pollfd ready[2] = {{socket_.get(), static_cast<short>(POLLIN | (waits_for_room ? POLLOUT : 0)), 0},
+                           {wake_.get(), POLLIN, 0}};
+        if (::poll(ready, 2, -1) < 0) continue;
+        uint64_t count;
+        if (ready[1].revents != 0) (void)!::read(wake_.get(), &count, sizeof count);
+        if ((ready[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !receive()) return end_all();
+    }
+}
+
+bool IpcConnection::receive() {
+    Incoming incoming;
+    if (!receive_packet(socket_.get(), incoming)) return false;
+    auto reply = ipc::parse_reply({incoming.bytes, incoming.size});
+    if (!reply) return false;
+    HEDDLE_FAILPOINT(memory_was_answered);
+    take(reply->number, {std::move(reply->content), std::move(incoming.descriptors)});
+    return true;
+}
+
+void IpcConnection::take(uint64_t number, Answer answer) {
+    Lock lock(mutex_);
+    if (auto asked = questions_.extract(number)) {
+        asked.mapped()->answer = std::move(answer);
+        lock.unlock();
+        return asked.mapped()->answered.signal();
+    }
+    auto found = running_.extract(number);
+    if (found.empty()) return;
+    const std::shared_ptr<OperationState> state = found.mapped().state;
+    const bool tells = state->end(outcome_of(answer.content, found.mapped()));
+    lock.unlock();
+    if (tells) state->tell();
+}
+
+OperationState::Outcome IpcConnection::outcome_of(const ipc::Reply& reply, const Running& running) {
+    if (const auto* failure = std::get_if<ipc::Failure>(&reply)) {
+        if (failure->memory_code) return MemoryError(*failure->memory_code, failure->text);
+        return std::make_exception_ptr(Error(failure->code, failure->text));
+    }
+    if (running.released) held_.erase(*running.released);
+    const auto* const got = std::get_if<ipc::Got>(&reply);
+    if (got == nullptr) return OperationResult{};
+    LocalRange local = got->local;
+    const auto cache = caches_.find(local.cache);
+    // It was deleted meanwhile, by another thread.
+    if (cache == caches_.end()) return MemoryError(MemoryErrorCode::kUnknown, "its cache was deleted");
+    const bool apart = got->writable && cache->second.staging != nullptr;
+    local.base = (apart ? cache->second.staging : cache->second.payload)->data();
+    held_.insert(local.id);
+    return result_of(local, got->writable);
+}
+
+void IpcConnection::end_all() {
+    Lock lock(mutex_);
+    gone_ = true;
+    const auto questions = std::exchange(questions_, {});
+    const auto running = std::exchange(running_, {});
+    held_.clear();
+    std::exception_ptr why;
+    try {
+        check_there();
+    } catch (...) {
+        why = std::current_exception();
+    }
+    std::vector<std::shared_ptr<OperationState>> told;
+    for (const auto& [number, one] : running)
+        if (one.state->end(why)) told.push_back(one.state);
+    lock.unlock();
+    for (const auto& [number, question] : questions) question->answered.signal();
+    for (const auto& state : told) state->tell();
+}
+
+// Asking.
+IpcConnection::Answer IpcConnection::ask(ipc::Request request) {
+    const auto question = std::make_shared<Question>();
+    {
+        const Lock lock(mutex_);
+        check_there();
+        Packet packet = ipc::packet_of(last_number_ + 1, request);
+        questions_.emplace(++last_number_, question);
+        send(std::move(packet));
+    }
+    HEDDLE_FAILPOINT(memory_has_asked);
+    question->answered.block();
+    if (!question->answer) {
+        const Lock lock(mutex_);
+        check_there();
+    }
+    if (const auto* failure = std::get_if<ipc::Failure>(&question->answer->content)) ipc::raise(*failure);
+    return std::move(*question->answer);
+}
+
+template <class Content>
+Content IpcConnection::ask_for(ipc::Request request) {
+    const Answer answer = ask(std::move(request));
+    if (const auto* content = std::get_if<Content>(&answer.content)) return *content;
+    throw Error(ErrorCode::kSystem, fmt::format("the memory server at {} answers another question", path_));
+}
+
+SegmentId IpcConnection::create_segment(uint64_t size, const SegmentDescription& description) {
+    return {ask_for<ipc::Created>(ipc::CreateSegment{size, description}).id};
+}
+void IpcConnection::delete_segment(SegmentId segment) {
+    (void)ask(ipc::DeleteSegment{segment});
+}
+std::vector<uint64_t> IpcConnection::free_bytes(SegmentId segment) {
+    return ask_for<ipc::FreeBytes>(ipc::AskFreeBytes{segment}).ranks;
+}
+DataId IpcConnection::allocate(uint64_t size, SegmentId segment, const Placement& placement) {
+    return {ask_for<ipc::Created>(ipc::AllocateData{size, segment, placement}).id};
+}
+void IpcConnection::free(DataId data) {
+    (void)ask(ipc::FreeData{data});
+}
+
+void IpcConnection::fill(DataId data, std::span<const std::byte> content) {
+    if (content.empty()) return;
+    const CacheId cache = create_cache(std::min<uint64_t>(content.size(), kFillPiece), {});
+    // Where it fails the cache goes with the client.
+    for (uint64_t offset = 0; offset < content.size(); offset += kFillPiece) {
+        const uint64_t size = std::min(content.size() - offset, kFillPiece);
+        const auto own = std::get<MutableLocalRange>(execute_sync(op::Allocate{size, cache}));
+        std::memcpy(own.pointer(), content.data() + offset, size);
+        (void)execute_sync(op::Put{own, {data, {offset, size}}, {}, true});
+    }
+    delete_cache(cache);
+}
+
+void IpcConnection::map_answer(Answer& answer) {
+    const auto* const is = std::get_if<ipc::CacheIs>(&answer.content);
+    if (is == nullptr || answer.regions.size() != (is->writable ? 1u : 2u))
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("the memory server at {} shows no cache when asked for one", path_));
+    Mapped mapped;
+    mapped.payload = std::make_unique<MemoryRegion>(std::move(answer.regions[0]), is->size, is->writable);
+    if (!is->writable)
+        mapped.staging = std::make_unique<MemoryRegion>(std::move(answer.regions[1]), is->size, true);
+    HEDDLE_FAILPOINT(memory_has_mapped);
+    const Lock lock(mutex_);
+    caches_.emplace(is->cache, std::move(mapped));  // another thread may have been first
+}
+
+CacheId IpcConnection::create_cache(uint64_t size, const CacheOptions& options) {
+    Answer answer = ask(ipc::CreateCache{size, options});
+    map_answer(answer);
+    return std::get<ipc::CacheIs>(answer.content).cache;
+}
+
+void IpcConnection::map_cache(CacheId cache) {
+    if (cache == CacheId{}) return;
+    {
+        const Lock lock(mutex_);
+        if (caches_.contains(cache)) return;
+    }
+    Answer answer = ask(ipc::AttachCache{cache});
+    map_answer(answer);
+}
+
+void IpcConnection::delete_cache(CacheId cache) {
+    map_cache(cache);
+    (void)ask(ipc::DeleteCache{cache});
+    const Lock lock(mutex_);
+    caches_.erase(cache);
+}
+
+CacheStatistics IpcConnection::statistics(CacheId cache) {
+    map_cache(cache);
+    return ask_for<CacheStatistics>(ipc::AskStatistics{cache});
+}
+
+std::string IpcConnection::status() {
+    Answer answer = ask(ipc::AskStatus{});
+    const auto* const is = std::get_if<ipc::StatusIs>(&answer.content);
+    if (is == nullptr || answer.regions.size() != 1)
+        throw Error(ErrorCode::kSystem, fmt::format("the memory server at {} has no status", path_));
+    MemoryRegion region(std::move(answer.regions[0]), is->size, false);
+    return {reinterpret_cast<const char*>(region.data()), static_cast<size_t>(region.size())};
+}
+
+// Operations.
+void IpcConnection::execute(const Operation& operation, const std::shared_ptr<OperationState>& state) {
+    map_cache(wanted_cache(operation));
+    const auto* const release = std::get_if<op::Release>(&operation);
+    const auto* const put = std::get_if<op::Put>(&operation);
+    bool tells = false;
+    {
+        const Lock lock(mutex_);
+        check_there();
+        if (put != nullptr && !held_.contains(put->source.id)) {
+            tells = state->end(unknown_range(put->source));
+        } else if (release != nullptr) {
+            // Nobody waits for it: what may be wrong with it is known here.
+            const bool known = held_.erase(release->local.id) > 0;
+            if (known) send(ipc::packet_of(0, ipc::Request(*release)));
+            tells = known ? state->end(OperationResult{}) : state->end(unknown_range(release->local));
+        } else {
+            Running running{state, {}};
+            if (put != nullptr && put->release) running.released = put->source.id;
+            state->ticket = ++last_number_;
+            running_.emplace(last_number_, std::move(running));
+            send(std::visit([&](const auto& one) { return ipc::packet_of(last_number_, ipc::Request(one)); },
+                            operation));
+        }
+    }
+    HEDDLE_FAILPOINT(memory_has_begun);
+    if (tells) state->tell();
+}
+
+OperationResult IpcConnection::execute_sync(const Operation& operation) {
+    const auto state = std::make_shared<OperationState>();
+    execute(operation, state);
+    wait(*state);
+    return state->take();
+}
+
+void IpcConnection::execute_here(const Operations& operations, const States& states) {
+    for (size_t i = 0; i < operations.size(); ++i) execute(operations[i], states[i]);
+}
+
+bool IpcConnection::is_done(const OperationState& state) {
+    const Lock lock(mutex_);
+    return state.done();
+}
+
+void IpcConnection::wait(OperationState& state) {
+    {
+        const Lock lock(mutex_);
+        if (state.done()) return;
+        state.announce_wait();
+    }
+    state.block();
+}
+
+void IpcConnection::give_up(const States& states) {
+    const Lock lock(mutex_);
+    for (const auto& state : states)
+        if (!state->done() && running_.contains(state->ticket))
+            send(ipc::packet_of(0, ipc::Request(ipc::GiveUp{state->ticket})));
+}
+
+void IpcConnection::release_soon(const LocalRange& local) noexcept {
+    const Lock lock(mutex_);
+    if (held_.erase(local.id) > 0 && !left_ && !gone_)
+        send(ipc::packet_of(0, ipc::Request(op::Release{local})));
+}
+
+}  // namespace heddle::memory

@@ -1,0 +1,115 @@
+// IpcConnection: a client of a server in another process (docs/MEMORY_CLIENTS.md).
+//
+// Requests go out by the thread that makes them, and never block; one thread of the connection receives the
+// replies and wakes who waits for them. When the server goes, all that is under way fails and all that is
+// asked later, too.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/os.hpp"
+#include "memory/connection.hpp"
+#include "memory/ipc_wire.hpp"
+#include "memory/memory_region.hpp"
+
+namespace heddle::memory {
+
+class IpcConnection final : public Connection {
+  public:
+    /// As Client's constructor of a path.
+    explicit IpcConnection(const std::string& path);
+    /// It has left.
+    ~IpcConnection() override;
+    IpcConnection(const IpcConnection&) = delete;
+    IpcConnection& operator=(const IpcConnection&) = delete;
+
+    void leave() noexcept override;
+
+    SegmentId create_segment(uint64_t size, const SegmentDescription& description) override;
+    void delete_segment(SegmentId segment) override;
+    std::vector<uint64_t> free_bytes(SegmentId segment) override;
+    DataId allocate(uint64_t size, SegmentId segment, const Placement& placement) override;
+    void free(DataId data) override;
+    void fill(DataId data, std::span<const std::byte> content) override;
+    CacheId create_cache(uint64_t size, const CacheOptions& options) override;
+    void delete_cache(CacheId cache) override;
+    CacheStatistics statistics(CacheId cache) override;
+
+    OperationResult execute_sync(const Operation& operation) override;
+    void execute(const Operation& operation, const std::shared_ptr<OperationState>& state) override;
+    void execute_here(const Operations& operations, const States& states) override;
+    bool is_done(const OperationState& state) override;
+    void wait(OperationState& state) override;
+    void give_up(const States& states) override;
+    void release_soon(const LocalRange& local) noexcept override;
+    Rank rank() const noexcept override { return rank_; }
+
+    /// What `heddle memory status --json` prints.
+    [[nodiscard]] std::string status();
+
+  private:
+    using Lock = std::unique_lock<std::mutex>;
+    /// A reply, and what came with it.
+    struct Answer {
+        ipc::Reply content;
+        std::vector<Descriptor> regions;
+    };
+    /// Somebody who waits for one.
+    struct Question {
+        BlockCondition answered;
+        std::optional<Answer> answer;  // nothing: the server is gone
+    };
+    /// An operation under way.
+    struct Running {
+        std::shared_ptr<OperationState> state;
+        /// A put's, which is released with it.
+        std::optional<uint64_t> released;
+    };
+    struct Mapped {
+        std::unique_ptr<MemoryRegion> payload;
+        /// Of a shareable one: what this client may write.
+        std::unique_ptr<MemoryRegion> staging;
+    };
+
+    void say_hello();
+    [[nodiscard]] Answer ask(ipc::Request request);
+    template <class Content>
+    [[nodiscard]] Content ask_for(ipc::Request request);
+    void send(Packet packet);
+    void flush(Lock& lock);
+    void run();
+    /// False: the server is gone, or speaks something else.
+    [[nodiscard]] bool receive();
+    void take(uint64_t number, Answer answer);
+    [[nodiscard]] OperationState::Outcome outcome_of(const ipc::Reply& reply, const Running& running);
+    void end_all();
+    void check_there() const;
+    /// Where the cache lies here; asks for it where others made it.
+    void map_cache(CacheId cache);
+    void map_answer(Answer& answer);
+
+    std::string path_;
+    Descriptor socket_, wake_;
+    Rank rank_ = 0;
+
+    mutable std::mutex mutex_;
+    bool gone_ = false;
+    bool left_ = false;
+    uint64_t last_number_ = 0;
+    std::unordered_map<uint64_t, std::shared_ptr<Question>> questions_;
+    std::unordered_map<uint64_t, Running> running_;
+    std::unordered_set<uint64_t> held_;
+    std::map<CacheId, Mapped> caches_;
+    std::deque<Packet> outgoing_;  // what waits for room in the socket
+
+    std::thread thread_;
+};
+
+}  // namespace heddle::memory

@@ -1,0 +1,296 @@
+#include "memory/ipc_service.hpp"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/signals_blocked.hpp"
+
+namespace heddle::memory {
+namespace {
+
+constexpr size_t kMostPeers = 512;
+constexpr int kBacklog = 64;
+/// Of one client, before the others have their turn.
+constexpr int kPacketsPerTurn = 64;
+
+// What an event is of: the two descriptors that are there once, and two of each peer.
+constexpr uint64_t kStop = 0, kListening = 1;
+constexpr uint64_t socket_event(uint64_t peer) {
+    return 2 * peer;
+}
+constexpr uint64_t pidfd_event(uint64_t peer) {
+    return 2 * peer + 1;
+}
+
+[[noreturn]] void fail(const std::string& what, int reason) {
+    throw Error(ErrorCode::kSystem, fmt::format("{}: {}", what, std::strerror(reason)));
+}
+
+using Json = nlohmann::json;
+
+/// The row of that id, made where there is none yet.
+Json& row_of(Json& rows, uint64_t id) {
+    for (Json& row : rows)
+        if (row["id"] == id) return row;
+    return rows.emplace_back(Json{{"id", id}});
+}
+
+/// Somebody listens there.
+bool is_served(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+           errno == EAGAIN;
+}
+
+}  // namespace
+
+IpcService::IpcService(ServerState& server, std::string path)
+    : server_(server),
+      path_(path.empty() ? ipc::usual_path() : std::move(path)),
+      epoll_(os_.epoll_create()),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!epoll_.valid() || !stop_.valid()) fail("cannot watch sockets", errno);
+    listen();
+    last_peer_ = kListening;
+    for (const auto& [fd, event] : {std::pair{listening_.get(), kListening}, {stop_.get(), kStop}}) {
+        epoll_event wanted{EPOLLIN, {.u64 = event}};
+        if (const int result = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted); result < 0)
+            fail("cannot watch sockets", -result);
+    }
+    const SignalsBlocked blocked;
+    clerk_ = std::thread([this] { run_clerk(); });
+    thread_ = std::thread([this] { run(); });
+}
+
+void IpcService::listen() {
+    if (path_.size() >= sizeof(sockaddr_un::sun_path))
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("{} is too long for a socket's name, which may have {} characters: choose a "
+                                "shorter path",
+                                path_, sizeof(sockaddr_un::sun_path) - 1));
+    listening_ = Descriptor(os_.socket_seqpacket());
+    if (!listening_.valid()) fail("cannot make a socket", errno);
+    int result = os_.bind_listen(listening_.get(), path_, kBacklog);
+    struct stat there {};
+    if (result == -EADDRINUSE && ::lstat(path_.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
+        if (is_served(path_))
+            throw Error(ErrorCode::kUnavailable,
+                        fmt::format("another memory server listens at {}: choose another path", path_));
+        // One that was killed left it.
+        ::unlink(path_.c_str());
+        result = os_.bind_listen(listening_.get(), path_, kBacklog);
+    }
+    if (result < 0) fail(fmt::format("cannot listen at {}", path_), -result);
+}
+
+IpcService::~IpcService() {
+    const uint64_t one = 1;
+    (void)!::write(stop_.get(), &one, sizeof one);
+    thread_.join();
+    ::unlink(path_.c_str());
+    while (!peers_.empty()) close(peers_.begin()->first);
+    {
+        const std::scoped_lock lock(clerk_mutex_);
+        stopping_ = true;
+    }
+    for_clerk_.notify_one();
+    clerk_.join();
+}
+
+void IpcService::run() {
+    epoll_event events[32];
+    while (true) {
+        const int count = os_.epoll_wait(epoll_.get(), events, std::size(events), {});
+        for (int i = 0; i < count; ++i) {
+            const uint64_t event = events[i].data.u64;
+            if (event == kStop) return;
+            if (event == kListening) {
+                accept_one();
+                continue;
+            }
+            const std::shared_ptr<Peer> peer = peer_of(event / 2);
+            if (!peer) continue;
+            if (event == pidfd_event(event / 2)) {
+                // What it had sent before it ended is still done.
+                receive(peer);
+                close(event / 2);
+                continue;
+            }
+            if ((events[i].events & EPOLLOUT) != 0) flush(*peer);
+            if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive(peer);
+        }
+    }
+}
+
+void IpcService::accept_one() {
+    Descriptor socket(os_.accept(listening_.get()));
+    if (!socket.valid()) return;
+    auto peer = std::make_shared<Peer>();
+    const uint64_t id = ++last_peer_;
+    IpcSession::Host& host = *this;
+    peer->session = std::make_shared<IpcSession>(server_, host, id);
+    peer->socket = std::move(socket);
+    const auto refuse = [&](ErrorCode code, const std::string& why) {
+        (void)send(*peer, {ipc::packet_of(1, ipc::Failure{code, {}, why}), {}});
+    };
+    if (os_.peer_credentials(peer->socket.get(), peer->who) < 0) return;
+    if (peer->who.uid != ::getuid() && peer->who.uid != 0)
+        return refuse(ErrorCode::kPermission,
+                      fmt::format("this memory server serves user {} only; start your own", ::getuid()));
+    if (peers_.size() >= kMostPeers)
+        return refuse(ErrorCode::kLimit, fmt::format("there are {} clients already", kMostPeers));
+    peer->pidfd = Descriptor(os_.peer_pidfd(peer->socket.get(), peer->who.pid));
+    if (!peer->pidfd.valid()) return refuse(ErrorCode::kSystem, "the kernel does not tell who the client is");
+    epoll_event of_pid{EPOLLIN, {.u64 = pidfd_event(id)}}, of_socket{EPOLLIN, {.u64 = socket_event(id)}};
+    if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, peer->pidfd.get(), &of_pid) < 0 ||
+        os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, peer->socket.get(), &of_socket) < 0)
+        return refuse(ErrorCode::kSystem, "the server cannot watch one more client");
+    const std::scoped_lock lock(peers_mutex_);
+    peers_.emplace(id, std::move(peer));
+}
+
+std::shared_ptr<IpcService::Peer> IpcService::peer_of(uint64_t id) {
+    const std::scoped_lock lock(peers_mutex_);
+    const auto found = peers_.find(id);
+    return found == peers_.end() ? nullptr : found->second;
+}
+
+void IpcService::receive(const std::shared_ptr<Peer>& peer) {
+    std::byte buffer[ipc::kMaxPacket];
+    for (int i = 0; i < kPacketsPerTurn; ++i) {
+        {
+            const std::scoped_lock lock(peer->mutex);
+            if (!peer->waiting.empty()) return;  // it is to read first
+        }
+        const ssize_t size = os_.receive(peer->socket.get(), buffer, sizeof buffer);
+        if (is_passing(size)) return;
+        if (size <= 0 || static_cast<size_t>(size) > sizeof buffer ||
+            !peer->session->handle({buffer, static_cast<size_t>(size)}))
+            return close(peer->session->id());
+    }
+}
+
+void IpcService::close(uint64_t id) {
+    std::shared_ptr<Peer> peer;
+    {
+        const std::scoped_lock lock(peers_mutex_);
+        const auto found = peers_.extract(id);
+        if (found.empty()) return;
+        peer = found.mapped();
+    }
+    // An answer may still be on its way to it: the sockets go with the last of these.
+    (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, peer->socket.get(), nullptr);
+    (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, peer->pidfd.get(), nullptr);
+    ::shutdown(peer->socket.get(), SHUT_RDWR);
+    peer->session->close();
+}
+
+ssize_t IpcService::send(Peer& peer, const Outgoing& outgoing) {
+    std::vector<int> descriptors;
+    for (const auto& region : outgoing.regions) descriptors.push_back(region->descriptor());
+    return os_.send(peer.socket.get(), outgoing.packet.data(), outgoing.packet.size(), descriptors);
+}
+
+void IpcService::watch(const Peer& peer, bool for_writing) {
+    epoll_event wanted{for_writing ? EPOLLOUT : EPOLLIN, {.u64 = socket_event(peer.session->id())}};
+    (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, peer.socket.get(), &wanted);
+}
+
+void IpcService::reply(uint64_t session, Packet packet, IpcSession::Regions regions) {
+    const std::shared_ptr<Peer> peer = peer_of(session);
+    if (!peer) return;
+    Outgoing outgoing{std::move(packet), std::move(regions)};
+    const std::scoped_lock lock(peer->mutex);
+    if (peer->waiting.empty()) {
+        const ssize_t sent = send(*peer, outgoing);
+        if (sent >= 0 || !is_passing(sent)) return;  // the thread will see that it is gone
+    }
+    peer->waiting.push_back(std::move(outgoing));
+    watch(*peer, true);
+}
+
+void IpcService::flush(Peer& peer) {
+    const std::scoped_lock lock(peer.mutex);
+    while (!peer.waiting.empty()) {
+        const ssize_t sent = send(peer, peer.waiting.front());
+        if (is_passing(sent)) return;
+        peer.waiting.pop_front();
+    }
+    watch(peer, false);
+}
+
+void IpcService::do_later(std::function<void()> work) {
+    {
+        const std::scoped_lock lock(clerk_mutex_);
+        to_do_.push_back(std::move(work));
+    }
+    for_clerk_.notify_one();
+}
+
+void IpcService::run_clerk() {
+    std::unique_lock lock(clerk_mutex_);
+    while (true) {
+        for_clerk_.wait(lock, [&] { return stopping_ || !to_do_.empty(); });
+        if (to_do_.empty()) return;
+        const auto work = std::move(to_do_.front());
+        to_do_.pop_front();
+        lock.unlock();
+        work();
+        lock.lock();
+    }
+}
+
+std::string IpcService::status() {
+    const ServerStatus all = server_.status();
+    Json status = Json::parse(to_json(all.counters));
+    Json allocations = Json::array(), clients = Json::array();
+    for (const auto& one : all.segments) {
+        Json& shown = row_of(status["segments"], one.id.value);
+        shown["size"] = one.size;
+        shown["free_bytes"] = one.free_bytes;
+    }
+    for (const auto& one : all.caches) {
+        Json& shown = row_of(status["caches"], one.id.value);
+        shown["shareable"] = one.shareable;
+        shown["clients"] = one.clients;
+        shown["in_use"] = one.in_use;
+    }
+    for (const auto& one : all.allocations)
+        allocations.push_back({{"id", one.id.value}, {"segment", one.segment.value}, {"size", one.size}});
+    {
+        const std::scoped_lock lock(peers_mutex_);
+        for (const auto& [id, peer] : peers_)
+            clients.push_back(
+                {{"pid", peer->who.pid}, {"uid", peer->who.uid}, {"name", peer->session->name()}});
+    }
+    status["ranks"] = all.ranks;
+    status["pid"] = ::getpid();
+    status["allocations"] = std::move(allocations);
+    status["clients"] = std::move(clients);
+    status["local_ranges"] = all.local_ranges;
+    status["operations"] = all.operations;
+    // A name is whatever its client says.
+    return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+IpcServer::IpcServer(Server& server, const std::string& path)
+    : state_(std::make_unique<IpcService>(*server.state_, path)) {}
+IpcServer::~IpcServer() = default;
+const std::string& IpcServer::path() const noexcept {
+    return state_->path();
+}
+
+}  // namespace heddle::memory

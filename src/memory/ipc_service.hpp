@@ -1,0 +1,78 @@
+// IpcService: the socket on which a server takes clients of other processes, and a session for each.
+//
+// One thread waits for all of them and never blocks: a client that does not read what it is told is not
+// listened to, until it does. Another one makes what takes long (segments and allocations, which all ranks
+// have to agree on). Who a client is the kernel tells (SO_PEERCRED, a pidfd): when its process ends it is
+// gone, also where a child of it still has the socket.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/os.hpp"
+#include "memory/ipc_session.hpp"
+
+namespace heddle::memory {
+
+class IpcService : private IpcSession::Host {
+  public:
+    /// Throws as IpcServer.
+    IpcService(ServerState& server, std::string path);
+    ~IpcService() override;
+    IpcService(const IpcService&) = delete;
+    IpcService& operator=(const IpcService&) = delete;
+
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  private:
+    struct Outgoing {
+        Packet packet;
+        IpcSession::Regions regions;
+    };
+    struct Peer {
+        Descriptor socket, pidfd;
+        PeerCredentials who;
+        std::shared_ptr<IpcSession> session;
+        std::mutex mutex;
+        std::deque<Outgoing> waiting;  // for room in the socket
+    };
+
+    void listen();
+    void run();
+    void accept_one();
+    void receive(const std::shared_ptr<Peer>& peer);
+    void flush(Peer& peer);
+    void close(uint64_t id);
+    [[nodiscard]] ssize_t send(Peer& peer, const Outgoing& outgoing);
+    void watch(const Peer& peer, bool for_writing);
+    [[nodiscard]] std::shared_ptr<Peer> peer_of(uint64_t id);
+
+    void reply(uint64_t session, Packet packet, IpcSession::Regions regions) override;
+    void do_later(std::function<void()> work) override;
+    [[nodiscard]] std::string status() override;
+    void run_clerk();
+
+    ServerState& server_;
+    std::string path_;
+    Os os_;
+    Descriptor listening_, epoll_, stop_;
+
+    std::mutex peers_mutex_;
+    std::map<uint64_t, std::shared_ptr<Peer>> peers_;  // changed by the thread alone
+    uint64_t last_peer_ = 0;
+
+    std::mutex clerk_mutex_;
+    std::condition_variable for_clerk_;
+    std::deque<std::function<void()>> to_do_;
+    bool stopping_ = false;
+
+    std::thread clerk_;
+    std::thread thread_;
+};
+
+}  // namespace heddle::memory

@@ -1,0 +1,290 @@
+#include "memory/ipc_session.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+namespace heddle::memory {
+namespace {
+
+// Far above what a sound program needs; a hostile one takes no more.
+constexpr size_t kMostRunning = 65'536;
+constexpr size_t kMostHeld = 1'000'000;
+constexpr size_t kMostChanges = 1024;
+constexpr size_t kMostCaches = 128;
+constexpr size_t kLongestName = 64;
+
+const LocalRange* local_of(const OperationResult& result) {
+    if (const auto* local = std::get_if<ConstLocalRange>(&result)) return local;
+    return std::get_if<MutableLocalRange>(&result);
+}
+
+/// Of those that mean one; nothing: it is a request of another kind.
+std::optional<Operation> operation_in(ipc::Request& request) {
+    return std::visit(
+        [](auto& content) -> std::optional<Operation> {
+            using Content = std::decay_t<decltype(content)>;
+            if constexpr (std::is_constructible_v<Operation, Content>)
+                return Operation(content);
+            else
+                return {};
+        },
+        request);
+}
+
+CacheId cache_of(const Operation& operation) {
+    return std::visit(
+        [](const auto& one) {
+            using One = std::decay_t<decltype(one)>;
+            if constexpr (std::is_same_v<One, op::Release>)
+                return one.local.cache;
+            else if constexpr (std::is_same_v<One, op::Put>)
+                return one.source.cache;
+            else
+                return one.cache;
+        },
+        operation);
+}
+
+[[noreturn]] void limit(const char* what, size_t most) {
+    throw Error(ErrorCode::kLimit, fmt::format("a client cannot have more than {} {} at once", most, what));
+}
+
+}  // namespace
+
+bool IpcSession::handle(std::span<const std::byte> packet) {
+    auto parsed = ipc::parse_request(packet);
+    if (!parsed) {
+        const auto version = ipc::version_of(packet);
+        if (version && *version != ipc::kVersion)
+            reply(1, ipc::Failure{ErrorCode::kVersionMismatch,
+                                  {},
+                                  fmt::format("the client speaks version {} of the protocol, the server {}: "
+                                              "use one heddle for both",
+                                              *version, ipc::kVersion)});
+        return false;
+    }
+    const bool says_hello = std::holds_alternative<ipc::Hello>(parsed->content);
+    if (says_hello == (client_ != 0)) return false;
+    // Nobody could tell how many there are of what is not answered.
+    if (parsed->number == 0 && !std::holds_alternative<op::Release>(parsed->content) &&
+        !std::holds_alternative<ipc::GiveUp>(parsed->content))
+        return false;
+    try {
+        deal_with(parsed->number, parsed->content);
+    } catch (const std::exception& error) {
+        reply(parsed->number, ipc::failure_of(error));
+    }
+    return true;
+}
+
+void IpcSession::deal_with(uint64_t number, ipc::Request& request) {
+    if (auto operation = operation_in(request)) return begin(number, std::move(*operation));
+    if (const auto* hello = std::get_if<ipc::Hello>(&request)) {
+        name_ = hello->name.substr(0, kLongestName);
+        client_ = server_.add_client();
+        reply(number, ipc::Welcome{server_.rank(), server_.ranks()});
+    } else if (const auto* wanted = std::get_if<ipc::CreateCache>(&request)) {
+        if (caches_.size() >= kMostCaches) limit("caches", kMostCaches);
+        show_cache(number, server_.create_client_cache(wanted->size, wanted->options));
+    } else if (const auto* known = std::get_if<ipc::AttachCache>(&request)) {
+        if (caches_.size() >= kMostCaches) limit("caches", kMostCaches);
+        show_cache(number, known->cache);
+    } else if (const auto* old = std::get_if<ipc::DeleteCache>(&request)) {
+        (void)attached(old->cache);
+        server_.delete_cache(old->cache);
+        caches_.erase(old->cache);
+        reply(number, ipc::Done{});
+    } else if (const auto* segment = std::get_if<ipc::AskFreeBytes>(&request)) {
+        reply(number, ipc::FreeBytes{server_.free_bytes(segment->segment)});
+    } else if (const auto* counted = std::get_if<ipc::AskStatistics>(&request)) {
+        (void)attached(counted->cache);
+        reply(number, server_.statistics(counted->cache));
+    } else if (const auto* waiting = std::get_if<ipc::GiveUp>(&request)) {
+        give_up(waiting->request);
+    } else if (std::holds_alternative<ipc::AskStatus>(request)) {
+        const std::string text = host_.status();
+        auto region = std::make_shared<MemoryRegion>(text.size(), MemoryRegion::Sharing::kReadOnly);
+        std::memcpy(region->data(), text.data(), text.size());
+        reply(number, ipc::StatusIs{text.size()}, {region});
+    } else {
+        change(number, std::move(request));
+    }
+}
+
+IpcSession::Attached& IpcSession::attached(CacheId cache) {
+    const auto found = caches_.find(cache);
+    if (found == caches_.end())
+        throw MemoryError(
+            MemoryErrorCode::kUnknown,
+            fmt::format("this client has no cache {}: it was deleted, or is another's", cache.value));
+    return found->second;
+}
+
+void IpcSession::show_cache(uint64_t number, CacheId cache) {
+    auto known = caches_.find(cache);
+    if (known == caches_.end()) {
+        const ServerState::AttachedCache there = server_.attach_cache(cache);
+        Attached added{there.payload, nullptr};
+        try {
+            if (there.shareable)
+                added.staging =
+                    std::make_shared<MemoryRegion>(added.payload->size(), MemoryRegion::Sharing::kWritable);
+        } catch (...) {
+            server_.detach_cache(cache);
+            throw;
+        }
+        known = caches_.emplace(cache, std::move(added)).first;
+    }
+    const Attached& shown = known->second;
+    Regions regions{shown.payload};
+    if (shown.staging) regions.push_back(shown.staging);
+    reply(number, ipc::CacheIs{cache, shown.payload->size(), !shown.staging}, std::move(regions));
+}
+
+void IpcSession::fetch_written(Attached& cache, LocalRange& source) {
+    const HeldRange held = server_.held(client_, source);
+    if (!held.writable || !cache.staging) return;
+    std::memcpy(cache.payload->data() + source.range.offset, cache.staging->data() + source.range.offset,
+                source.range.size);
+}
+
+void IpcSession::begin(uint64_t number, Operation operation) {
+    Attached& cache = attached(cache_of(operation));
+    std::shared_ptr<MemoryRegion> staging;
+    if (auto* put = std::get_if<op::Put>(&operation)) {
+        put->source.base = cache.payload->data();
+        fetch_written(cache, put->source);
+    } else if (auto* release = std::get_if<op::Release>(&operation)) {
+        release->local.base = cache.payload->data();
+    } else if (auto* constant = std::get_if<op::GetConst>(&operation)) {
+        constant->prefer_direct = false;
+    } else if (auto* copy = std::get_if<op::GetMutable>(&operation)) {
+        copy->prefer_direct = false;
+        staging = cache.staging;
+    } else if (std::holds_alternative<op::GetExclusive>(operation)) {
+        staging = cache.staging;
+    }
+    const auto state = std::make_shared<OperationState>();
+    const auto* const put = std::get_if<op::Put>(&operation);
+    const bool gives_back =
+        std::holds_alternative<op::Release>(operation) || (put != nullptr && put->release);
+    state->when_done = [self = shared_from_this(), number, staging,
+                        gives_back](OperationState::Outcome outcome) {
+        if (gives_back && std::holds_alternative<OperationResult>(outcome)) {
+            const std::scoped_lock lock(self->mutex_);
+            --self->held_;
+        }
+        self->ended(number, staging, std::move(outcome));
+    };
+    {
+        const std::scoped_lock lock(mutex_);
+        if (running_.size() >= kMostRunning) limit("operations", kMostRunning);
+        if (held_ >= kMostHeld && !gives_back) limit("local ranges", kMostHeld);
+        if (number != 0 && !running_.emplace(number, state).second)
+            throw Error(ErrorCode::kInvalidArgument, fmt::format("request {} is there twice", number));
+    }
+    try {
+        server_.execute(client_, operation, state);
+    } catch (...) {
+        state->when_done = nullptr;
+        const std::scoped_lock lock(mutex_);
+        running_.erase(number);
+        throw;
+    }
+}
+
+void IpcSession::ended(uint64_t number, std::shared_ptr<MemoryRegion> staging,
+                       OperationState::Outcome outcome) {
+    const auto* const result = std::get_if<OperationResult>(&outcome);
+    const LocalRange* const local = result == nullptr ? nullptr : local_of(*result);
+    {
+        const std::scoped_lock lock(mutex_);
+        running_.erase(number);
+        if (local != nullptr) ++held_;
+        if (closed_) return;
+    }
+    if (const auto* error = std::get_if<MemoryError>(&outcome)) {
+        reply(number, ipc::failure_of(*error));
+    } else if (local == nullptr) {
+        reply(number, ipc::Done{});
+    } else {
+        if (staging)
+            std::memcpy(staging->data() + local->range.offset, local->base + local->range.offset,
+                        local->range.size);
+        reply(number, ipc::Got{*local, std::holds_alternative<MutableLocalRange>(*result)});
+    }
+}
+
+void IpcSession::give_up(uint64_t number) {
+    std::shared_ptr<OperationState> state;
+    {
+        const std::scoped_lock lock(mutex_);
+        const auto found = running_.find(number);
+        if (found == running_.end()) return;
+        state = found->second;
+    }
+    server_.give_up({state});
+}
+
+void IpcSession::change(uint64_t number, ipc::Request request) {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (changes_ >= kMostChanges) limit("changes of segments and allocations", kMostChanges);
+        ++changes_;
+    }
+    host_.do_later([self = shared_from_this(), number, request = std::move(request)] {
+        ServerState& server = self->server_;
+        ipc::Reply answer = ipc::Done{};
+        std::function<void()> undo = [] {};
+        try {
+            if (const auto* segment = std::get_if<ipc::CreateSegment>(&request)) {
+                const SegmentId id = server.create_segment(segment->size, segment->description);
+                undo = [&server, id] { server.delete_segment(id); };
+                answer = ipc::Created{id.value};
+            } else if (const auto* gone = std::get_if<ipc::DeleteSegment>(&request)) {
+                server.delete_segment(gone->segment);
+            } else if (const auto* data = std::get_if<ipc::AllocateData>(&request)) {
+                const DataId id = server.allocate(data->size, data->segment, data->placement);
+                undo = [&server, id] { server.free(id); };
+                answer = ipc::Created{id.value};
+            } else if (const auto* freed = std::get_if<ipc::FreeData>(&request)) {
+                server.free(freed->data);
+            }
+        } catch (const std::exception& error) {
+            answer = ipc::failure_of(error);
+        }
+        {
+            const std::scoped_lock lock(self->mutex_);
+            --self->changes_;
+        }
+        // What nobody can ever know of is not to stay.
+        try {
+            if (!self->reply(number, answer)) undo();
+        } catch (const std::exception&) {
+            // A rank is gone, and what it had is of no use.
+        }
+    });
+}
+
+bool IpcSession::reply(uint64_t number, const ipc::Reply& content, Regions regions) {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (closed_) return false;
+    }
+    if (number != 0) host_.reply(id_, ipc::packet_of(number, content), std::move(regions));
+    return true;
+}
+
+void IpcSession::close() {
+    {
+        const std::scoped_lock lock(mutex_);
+        closed_ = true;
+    }
+    if (client_ != 0) server_.drop_client(client_);
+    for (const auto& [cache, attached] : caches_) server_.detach_cache(cache);
+    caches_.clear();
+}
+
+}  // namespace heddle::memory
