@@ -46,8 +46,9 @@ class HEDDLE_API Recording {
         insert_with(&options, std::forward<Function>(function), std::move(arguments)...);
     }
 
-    /// Inserts all of it into a sequence of the same runtime. Throws kInvalidArgument for another one, or
-    /// where data that it names were released meanwhile; kLimit where memory is short.
+    /// Inserts all of it into a sequence of the same runtime. Throws kInvalidArgument for another one,
+    /// where data that it names were released meanwhile, and in one of its own tasks; kLimit where memory is
+    /// short.
     void replay(Sequence& sequence);
 
     /// Tasks that were recorded.

@@ -1,4 +1,5 @@
-/* Tasks ordered by the data they name, for C: heddle/task.hpp, data.hpp and pause.hpp, which tell more.
+/* Tasks ordered by the data they name, for C: heddle/task.hpp, data.hpp, future.hpp and pause.hpp, which tell
+ * more. Recordings are in heddle/recording.h, waits for a time or a descriptor in heddle/await.h.
  *
  *     static int fill(heddle_task_t* task) {
  *         double *x, with;
@@ -32,11 +33,13 @@ typedef struct heddle_sequence heddle_sequence_t;
 typedef struct heddle_data heddle_data_t;
 typedef struct heddle_tiles heddle_tiles_t;
 typedef struct heddle_condition heddle_condition_t;
+typedef struct heddle_future heddle_future_t;
 /** A task, to its function and while that runs. */
 typedef struct heddle_task heddle_task_t;
 
 /** What a call came to; negative: it had no effect, but for waits, which have waited. */
 typedef enum {
+    HEDDLE_TASK_TIMEOUT = 1, /**< of heddle/await.h: the deadline came first */
     HEDDLE_TASK_SUCCESS = 0,
     HEDDLE_TASK_INVALID = -1,     /**< an argument that can never be right, a handle that is none */
     HEDDLE_TASK_UNAVAILABLE = -2, /**< a library is missing; the message says how to get it */
@@ -69,10 +72,13 @@ HEDDLE_TASK_API size_t heddle_engines(heddle_engine_t* engines, size_t room);
  * NULL for all that the process may use. `workers`: tasks at once, at most; 0 for as many as CPUs. */
 HEDDLE_TASK_API heddle_runtime_t* heddle_runtime_create(const char* engine, const cpu_set_t* cpus,
                                                         int workers);
-/** Waits for its tasks. INVALID while sequences or data of it are left, and in a task of its own. */
+/** Waits for its tasks. INVALID while sequences, data, futures or recordings of it are left, and in a task of
+ * its own. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_destroy(heddle_runtime_t* runtime);
 /** The engine's name, valid until the thread calls it again. */
 HEDDLE_TASK_API const char* heddle_runtime_engine(heddle_runtime_t* runtime);
+/** Those that tasks may run on. LIMIT where there are some beyond what a cpu_set_t has. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_cpus(heddle_runtime_t* runtime, cpu_set_t* cpus);
 /** Until all tasks so far have ended. What failed is for heddle_sequence_wait() to tell. INVALID in a task of
  * this runtime. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_runtime_wait(heddle_runtime_t* runtime);
@@ -95,6 +101,9 @@ HEDDLE_TASK_API heddle_data_t* heddle_vector_create(heddle_runtime_t* runtime, v
 /** Column-major. Of its own memory `leading` may be 0: as many as rows. */
 HEDDLE_TASK_API heddle_data_t* heddle_matrix_create(heddle_runtime_t* runtime, void* elements, size_t rows,
                                                     size_t columns, size_t leading, size_t element_bytes);
+/** Until no task that was inserted so far uses it. INVALID in a task that uses it itself. What failed is for
+ * heddle_sequence_wait() to tell. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_data_wait(heddle_data_t* data);
 /** Waits for the tasks that use it. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_data_view(heddle_data_t* data, heddle_view_t* view);
 /** Waits for the tasks that use it. Not of a tile: that goes with its matrix. */
@@ -122,7 +131,9 @@ typedef enum {
     HEDDLE_VALUE,   /**< a copy of `bytes` at `pointer`, taken now */
     HEDDLE_SCRATCH, /**< memory of `bytes` while the task runs, not initialised */
     HEDDLE_COMMUTE, /**< reads and writes, in any order with others that do, never two at once */
-    HEDDLE_REDUX    /**< adds to it, at once with others: each on a copy, which is combined later */
+    HEDDLE_REDUX,   /**< adds to it, at once with others: each on a copy, which is combined later */
+    HEDDLE_FUTURE,  /**< reads what the task of a future gives, and follows that task */
+    HEDDLE_AFTER    /**< follows the task of a future */
 } heddle_mode_t;
 
 /** How copies come to be and go. Tasks that add together name the very same one, which must outlive the
@@ -136,8 +147,8 @@ typedef struct {
 
 typedef struct {
     heddle_mode_t mode;
-    heddle_data_t* data; /**< of all but VALUE and SCRATCH */
-    const void* pointer; /**< of VALUE; of REDUX a heddle_reduction_t */
+    heddle_data_t* data; /**< of modes that read or write data */
+    const void* pointer; /**< of VALUE; of REDUX a heddle_reduction_t; of FUTURE, AFTER a heddle_future_t */
     size_t bytes;        /**< of VALUE and SCRATCH */
 } heddle_argument_t;
 
@@ -172,14 +183,54 @@ static inline heddle_argument_t heddle_redux(heddle_data_t* data, const heddle_r
     return argument;
 }
 
+/** Where the future's task failed this one is cancelled. The future may be destroyed before it runs. INVALID
+ * to the insertion where the future is to give no bytes: heddle_after() is for that. */
+static inline heddle_argument_t heddle_result_of(const heddle_future_t* future) {
+    heddle_argument_t argument = {HEDDLE_FUTURE, NULL, future, 0};
+    return argument;
+}
+static inline heddle_argument_t heddle_after(const heddle_future_t* future) {
+    heddle_argument_t argument = {HEDDLE_AFTER, NULL, future, 0};
+    return argument;
+}
+
 /** A task's function. 0: done. Anything else: it failed, what it writes is not to be read, and tasks that
  * would read it do not run. */
 typedef int (*heddle_function_t)(heddle_task_t* task);
 
+typedef enum {
+    HEDDLE_NEAR_NOTHING,
+    HEDDLE_NEAR_CPU,
+    HEDDLE_NEAR_NUMA_NODE,
+    HEDDLE_NEAR_DATA
+} heddle_near_kind_t;
+
+/** Where a task shall run if it may choose: on CPUs of its runtime's that are near to something. */
+typedef struct {
+    heddle_near_kind_t kind;
+    int number;          /**< of a CPU, or of a NUMA node as the machine counts them from 0 */
+    heddle_data_t* data; /**< the NUMA node where they lie when the task is inserted */
+} heddle_near_t;
+
+static inline heddle_near_t heddle_near_cpu(int cpu) {
+    heddle_near_t near_it = {HEDDLE_NEAR_CPU, cpu, NULL};
+    return near_it;
+}
+static inline heddle_near_t heddle_near_numa_node(int node) {
+    heddle_near_t near_it = {HEDDLE_NEAR_NUMA_NODE, node, NULL};
+    return near_it;
+}
+static inline heddle_near_t heddle_near_data(heddle_data_t* data) {
+    heddle_near_t near_it = {HEDDLE_NEAR_DATA, 0, data};
+    return near_it;
+}
+
+/** All zero: nothing is said. */
 typedef struct {
     int priority;          /**< higher ones first, among those that could run */
     const char* name;      /**< for traces and errors; must outlive the runtime (a literal), or NULL */
     const cpu_set_t* cpus; /**< the task runs on these alone, which are the runtime's; NULL: on any */
+    heddle_near_t near_to; /**< INVALID where the machine has no such CPU or node */
 } heddle_task_options_t;
 
 HEDDLE_TASK_API heddle_sequence_t* heddle_sequence_create(heddle_runtime_t* runtime);
@@ -189,21 +240,44 @@ HEDDLE_TASK_API heddle_sequence_t* heddle_sequence_create(heddle_runtime_t* runt
 HEDDLE_TASK_API heddle_task_ret_t heddle_insert(heddle_sequence_t* sequence, heddle_function_t function,
                                                 const heddle_argument_t* arguments, size_t count,
                                                 const heddle_task_options_t* options);
+/** The same with a future of what the function gives by heddle_give(): `result_bytes`, or 0 where it only
+ * ends. NULL where heddle_insert() would refuse. */
+HEDDLE_TASK_API heddle_future_t* heddle_async(heddle_sequence_t* sequence, heddle_function_t function,
+                                              const heddle_argument_t* arguments, size_t count,
+                                              size_t result_bytes, const heddle_task_options_t* options);
 /** Until all of its tasks so far have ended. FAILED: the first that failed, told once. INVALID in a task of
  * this very sequence, or of one that it waits for by tasks that wait in it: that would never end. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_wait(heddle_sequence_t* sequence);
 /** Waits, and tells as that does; then it is gone all the same, except where the answer is INVALID. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_destroy(heddle_sequence_t* sequence);
 
+/* Futures. Any thread may wait for one, and many at once; a task that does is paused, as by
+ * heddle_condition_block(). */
+
+/** Whether heddle_future_get() would return at once. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_future_ready(const heddle_future_t* future, bool* ready);
+/** Until its task has ended, whatever came of it. INVALID in that very task, and where that task waits for
+ * the calling one: it would never end. LIMIT in a task where there is no memory to pause it. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_future_wait(const heddle_future_t* future);
+/** Waits, and copies the result, `bytes` of which must be as many as it has. FAILED: its task failed, or was
+ * cancelled, which the wait of its sequence tells, too. May be called again. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_future_get(const heddle_future_t* future, void* to, size_t bytes);
+/** Does not wait: what it was for goes on. Nobody may be waiting for it. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_future_destroy(heddle_future_t* future);
+
 /* In a task's function: its arguments by their place, from 0. What is asked wrongly is refused, and the task
  * fails, whatever it returns. */
 
 HEDDLE_TASK_API size_t heddle_argument_count(const heddle_task_t* task);
-/** Of VALUE: copies its bytes, which must be as many. Of others: the address of the elements or the memory,
- * `to` being a pointer and `bytes` its size. */
+/** Of VALUE and FUTURE: copies its bytes, which must be as many. Of others: the address of the elements or
+ * the memory, `to` being a pointer and `bytes` its size. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_unpack(heddle_task_t* task, size_t index, void* to, size_t bytes);
-/** The elements of data and their shape; of VALUE and SCRATCH one column of bytes. */
+/** The elements of data and their shape; of VALUE, SCRATCH and FUTURE one column of bytes; that of FUTURE is
+ * shared by all who read it. Of AFTER there is nothing. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_unpack_view(heddle_task_t* task, size_t index, heddle_view_t* view);
+/** What the task's future gets: a copy of `bytes` at `result`, which must be as many as heddle_async() was
+ * told. The last one counts. A task that returns 0 and has given nothing of what it was to give failed. */
+HEDDLE_TASK_API heddle_task_ret_t heddle_give(heddle_task_t* task, const void* result, size_t bytes);
 /** Says why it failed: `return heddle_task_fail(task, 7, "not positive definite");`. Returns `result`. */
 HEDDLE_TASK_API int heddle_task_fail(heddle_task_t* task, int result, const char* message);
 

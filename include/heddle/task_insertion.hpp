@@ -30,7 +30,9 @@ class Near {
     /// As Machine counts them.
     [[nodiscard]] static Near numa_node(int node) { return {Kind::kNode, node, nullptr}; }
     /// The NUMA node where the data lie when the task is inserted.
-    [[nodiscard]] static Near data(const Data& data) { return {Kind::kData, 0, data.view().address}; }
+    [[nodiscard]] static Near data(const Data& data) { return memory(data.view().address); }
+    /// The same of any memory.
+    [[nodiscard]] static Near memory(const void* address) { return {Kind::kData, 0, address}; }
 
     [[nodiscard]] Kind kind() const { return kind_; }
     [[nodiscard]] int number() const { return number_; }

@@ -29,6 +29,7 @@ int code_of(heddle_task_ret_t code) {
             return AL4SAN_ERR_NOT_SUPPORTED;
         case HEDDLE_TASK_LIMIT:
             return AL4SAN_ERR_OUT_OF_RESOURCES;
+        case HEDDLE_TASK_TIMEOUT:
         case HEDDLE_TASK_SYSTEM:
         case HEDDLE_TASK_FAILED:
             break;

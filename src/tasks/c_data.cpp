@@ -84,6 +84,10 @@ heddle_data_t* heddle_matrix_create(heddle_runtime_t* runtime, void* elements, s
     });
 }
 
+heddle_task_ret_t heddle_data_wait(heddle_data_t* data) {
+    return guarded([&] { c::object(data).handle.wait(); });
+}
+
 heddle_task_ret_t heddle_data_view(heddle_data_t* data, heddle_view_t* view) {
     return guarded([&] {
         if (view == nullptr) refuse("there is no place for the view");

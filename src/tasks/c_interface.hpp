@@ -20,7 +20,7 @@ namespace heddle::c {
 struct RuntimeObject {
     explicit RuntimeObject(RuntimeOptions options) : runtime(std::move(options)) {}
     Runtime runtime;
-    std::atomic<int> dependents{0};  ///< sequences and data that are left
+    std::atomic<int> dependents{0};  ///< sequences, data, futures and recordings that are left
 };
 
 /// Counts as one of a runtime's while it lives.
@@ -30,6 +30,7 @@ class Dependent {
     ~Dependent() { --runtime_.dependents; }
     Dependent(const Dependent&) = delete;
     Dependent& operator=(const Dependent&) = delete;
+    [[nodiscard]] RuntimeObject& runtime() const { return runtime_; }
 
   private:
     RuntimeObject& runtime_;

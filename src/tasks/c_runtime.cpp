@@ -117,7 +117,7 @@ heddle_task_ret_t heddle_runtime_destroy(heddle_runtime_t* runtime) {
     return guarded([&] {
         if (const int left = c::object(runtime).dependents; left > 0)
             refuse("a runtime cannot go before what belongs to it: " + std::to_string(left) +
-                   " sequences or data are left");
+                   " sequences, data, futures or recordings are left");
         if (c::object(runtime).runtime.state().is_in_task())
             refuse("a task cannot destroy the runtime that runs it");
         taken<RuntimeObject>(runtime).reset();
@@ -128,6 +128,19 @@ const char* heddle_runtime_engine(heddle_runtime_t* runtime) {
     thread_local std::string name;
     const auto result = guarded([&] { name = c::object(runtime).runtime.engine(); });
     return result == HEDDLE_TASK_SUCCESS ? name.c_str() : nullptr;
+}
+
+heddle_task_ret_t heddle_runtime_cpus(heddle_runtime_t* runtime, cpu_set_t* cpus) {
+    return guarded([&] {
+        if (cpus == nullptr) refuse("there is no place for the CPUs of the runtime");
+        const CpuSet all = c::object(runtime).runtime.cpus();
+        if (all.last() >= CPU_SETSIZE)
+            throw Error(ErrorCode::kLimit, "the runtime has CPUs " + all.to_list() +
+                                               ", and a cpu_set_t ends before " +
+                                               std::to_string(CPU_SETSIZE));
+        CPU_ZERO(cpus);
+        for (const int cpu : all) CPU_SET(static_cast<size_t>(cpu), cpus);
+    });
 }
 
 heddle_task_ret_t heddle_runtime_wait(heddle_runtime_t* runtime) {

@@ -201,12 +201,24 @@ void RecordingState::seal() {
     sealed_ = true;
 }
 
+bool RecordingState::runs_caller() const noexcept {
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+        for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
+             outer = outer->domain->parent())
+            if (outer == tasks.get()) return true;
+    return false;
+}
+
 void RecordingState::replay(SequenceState& into) {
     if (&into.runtime != &runtime)
         throw Error(
             ErrorCode::kInvalidArgument,
             "a recording was to be replayed into a sequence of another runtime: it belongs to the runtime "
             "that it was made with");
+    if (runs_caller())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a task cannot replay the recording that it is of: replays follow each other, so this "
+                    "one would wait for its own end");
     for (const DataState* data : data_)
         if (data->released)
             throw Error(ErrorCode::kInvalidArgument,

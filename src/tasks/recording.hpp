@@ -27,6 +27,8 @@ struct RecordingState {
     /// recorded then.
     void add(Task& task);
     void replay(SequenceState& into);
+    /// The calling thread is in one of its tasks, or in a task that one of them has inserted.
+    [[nodiscard]] bool runs_caller() const noexcept;
 
     /// A recorded task has run. Returns those for which it was the last before them, linked by `next`.
     [[nodiscard]] static Task* finish(Task& task) noexcept {

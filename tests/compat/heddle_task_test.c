@@ -1,15 +1,12 @@
 /* Tasks from C, on each engine that is there: data, order, values, errors, waiting, and what is refused. */
+#define _GNU_SOURCE
 #include "heddle/task.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "expect.h"
-
-#define EXPECT_ERROR(code, words) EXPECT(heddle_task_error() == (code)), EXPECT_SAID(words)
-#define REFUSED(call, words) EXPECT((call) == HEDDLE_TASK_INVALID), EXPECT_ERROR(HEDDLE_TASK_INVALID, words)
-#define NO_HANDLE(call, words) EXPECT((call) == NULL), EXPECT_ERROR(HEDDLE_TASK_INVALID, words)
+#include "refused.h"
 
 static int times_plus(heddle_task_t* task) {
     uint64_t *sum, factor, addend;
@@ -28,7 +25,7 @@ static void a_chain_keeps_its_order(heddle_runtime_t* runtime) {
     for (uint64_t i = 0; i < 10000; ++i) {
         const heddle_argument_t arguments[] = {heddle_inout(sum), heddle_value(&factor, sizeof factor),
                                                heddle_value(&i, sizeof i)};
-        const heddle_task_options_t options = {(int)(i % 3), "times_plus", NULL};
+        const heddle_task_options_t options = {.priority = (int)(i % 3), .name = "times_plus"};
         EXPECT(heddle_insert(sequence, times_plus, arguments, 3, i % 2 ? &options : NULL) == 0);
         expected = expected * factor + i;
     }
@@ -137,7 +134,7 @@ static void a_failure_reaches_its_wait(heddle_runtime_t* runtime) {
     heddle_sequence_t* sequence = heddle_sequence_create(runtime);
     const heddle_argument_t broken = heddle_inout(data[0]), other = heddle_inout(data[2]);
     const heddle_argument_t dependent[] = {heddle_in(data[0]), heddle_inout(data[1])};
-    const heddle_task_options_t options = {0, "factorise", NULL};
+    const heddle_task_options_t options = {.name = "factorise"};
     heddle_insert(sequence, fail, &broken, 1, &options);
     heddle_insert(sequence, follow, dependent, 2, NULL);
     heddle_insert(sequence, mark, &other, 1, NULL);
@@ -205,7 +202,7 @@ static void what_is_inserted_wrongly_is_refused(heddle_runtime_t* runtime) {
     EXPECT(heddle_insert(sequence, mark, &argument, 1, NULL) == HEDDLE_TASK_LIMIT);
     REFUSED(heddle_data_destroy(gone), "not a datum");
     REFUSED(heddle_data_view(NULL, NULL), "no place");
-    REFUSED(heddle_runtime_destroy(other), "1 sequences or data are left");
+    REFUSED(heddle_runtime_destroy(other), "1 sequences, data, futures or recordings are left");
     EXPECT(heddle_data_destroy(foreign) == HEDDLE_TASK_SUCCESS);
     EXPECT(heddle_runtime_destroy(other) == HEDDLE_TASK_SUCCESS);
     REFUSED(heddle_runtime_wait(other), "not a runtime");
@@ -320,8 +317,8 @@ static void tasks_add_in_any_order(heddle_runtime_t* runtime) {
     heddle_sequence_t* sequence = heddle_sequence_create(runtime);
     cpu_set_t one = {{1}}, nothing = {{0}}, beyond = {{0}};
     beyond.__bits[15] = 1;
-    const heddle_task_options_t on_one = {0, NULL, &one}, on_none = {0, NULL, &nothing},
-                                out = {0, NULL, &beyond};
+    const heddle_task_options_t on_one = {.cpus = &one}, on_none = {.cpus = &nothing},
+                                out = {.cpus = &beyond};
     const heddle_argument_t add = heddle_redux(reduced, &sum), take = heddle_commute(commuted);
     for (int i = 0; i < 1000; ++i) {
         EXPECT(heddle_insert(sequence, add_one, &add, 1, NULL) == HEDDLE_TASK_SUCCESS);
@@ -342,6 +339,40 @@ static void tasks_add_in_any_order(heddle_runtime_t* runtime) {
     EXPECT(heddle_sequence_destroy(sequence) == HEDDLE_TASK_SUCCESS);
     EXPECT(heddle_data_destroy(reduced) == HEDDLE_TASK_SUCCESS);
     EXPECT(heddle_data_destroy(commuted) == HEDDLE_TASK_SUCCESS);
+}
+
+static void a_task_may_be_near_to_something(heddle_runtime_t* runtime) {
+    uint64_t sum = 1;
+    heddle_data_t* data = heddle_scalar_create(runtime, &sum, sizeof sum);
+    heddle_sequence_t* sequence = heddle_sequence_create(runtime);
+    const uint64_t two = 2;
+    const heddle_argument_t arguments[] = {heddle_inout(data), heddle_value(&two, sizeof two),
+                                           heddle_value(&two, sizeof two)};
+    cpu_set_t cpus;
+    EXPECT(heddle_runtime_cpus(runtime, &cpus) == HEDDLE_TASK_SUCCESS && CPU_COUNT(&cpus) > 0);
+    int last = CPU_SETSIZE - 1;
+    while (last > 0 && !CPU_ISSET((size_t)last, &cpus)) --last;
+    const heddle_near_t places[] = {heddle_near_cpu(last), heddle_near_numa_node(0), heddle_near_data(data)};
+    for (int i = 0; i < 3; ++i) {
+        const heddle_task_options_t options = {.name = "near", .near_to = places[i]};
+        EXPECT(heddle_insert(sequence, times_plus, arguments, 3, &options) == HEDDLE_TASK_SUCCESS);
+    }
+    EXPECT(heddle_data_wait(data) == HEDDLE_TASK_SUCCESS);
+    EXPECT(sum == 22);
+    heddle_task_options_t wrong = {.near_to = heddle_near_cpu(100000)};
+    REFUSED(heddle_insert(sequence, times_plus, arguments, 3, &wrong), "near CPU 100000");
+    wrong.near_to = heddle_near_numa_node(1000);
+    REFUSED(heddle_insert(sequence, times_plus, arguments, 3, &wrong), "near NUMA node 1000");
+    wrong.near_to = heddle_near_data(NULL);
+    REFUSED(heddle_insert(sequence, times_plus, arguments, 3, &wrong), "not a datum");
+    wrong.near_to.kind = (heddle_near_kind_t)9;
+    REFUSED(heddle_insert(sequence, times_plus, arguments, 3, &wrong), "kind that does not exist");
+    REFUSED(heddle_runtime_cpus(runtime, NULL), "no place");
+    REFUSED(heddle_runtime_cpus(NULL, &cpus), "not a runtime");
+    REFUSED(heddle_data_wait(NULL), "not a datum");
+    EXPECT(heddle_sequence_destroy(sequence) == HEDDLE_TASK_SUCCESS);
+    EXPECT(sum == 22);
+    EXPECT(heddle_data_destroy(data) == HEDDLE_TASK_SUCCESS);
 }
 
 static int insert_children(heddle_task_t* task) {
@@ -388,6 +419,7 @@ static void all_on(heddle_runtime_t* runtime) {
     a_task_may_have_many_data(runtime);
     tasks_insert_tasks(runtime);
     tasks_add_in_any_order(runtime);
+    a_task_may_be_near_to_something(runtime);
 }
 
 int main(void) {

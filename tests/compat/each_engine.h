@@ -1,0 +1,47 @@
+/* For C tests: runs something on each engine that is there, and looks whether memory grows when it is run
+ * again and again. */
+#ifndef HEDDLE_TESTS_COMPAT_EACH_ENGINE_H
+#define HEDDLE_TESTS_COMPAT_EACH_ENGINE_H
+
+#include <malloc.h>
+
+#include "refused.h"
+
+static void on_each_engine(void (*test)(heddle_runtime_t* runtime)) {
+    heddle_engine_t engines[16];
+    const size_t count = heddle_engines(engines, 16);
+    EXPECT(count >= 1 && count <= 16);
+    for (size_t i = 0; i < count && i < 16; ++i) {
+        if (!engines[i].available) {
+            printf("skipped: %s: %s\n", engines[i].name, engines[i].reason);
+            continue;
+        }
+        tested_engine = engines[i].name;
+        heddle_runtime_t* runtime = heddle_runtime_create(tested_engine, NULL, 0);
+        EXPECT(runtime != NULL);
+        test(runtime);
+        /* Refused where a handle is left. */
+        EXPECT(heddle_runtime_destroy(runtime) == HEDDLE_TASK_SUCCESS);
+    }
+}
+
+/* Bytes that malloc has given out; 0 where a sanitizer took its place, which looks for leaks itself. */
+static inline size_t bytes_in_use(void) {
+    const struct mallinfo2 memory = mallinfo2();
+    return memory.uordblks + memory.hblkhd;
+}
+
+/* What engines keep for later they have after the first hundred. */
+static inline void a_thousand_times(void (*once)(heddle_runtime_t* runtime), heddle_runtime_t* runtime) {
+    for (int i = 0; i < 100; ++i) once(runtime);
+    EXPECT(heddle_runtime_wait(runtime) == HEDDLE_TASK_SUCCESS);
+    const size_t before = bytes_in_use();
+    for (int i = 0; i < 900; ++i) once(runtime);
+    EXPECT(heddle_runtime_wait(runtime) == HEDDLE_TASK_SUCCESS);
+    const size_t after = bytes_in_use();
+    /* Less than 300 bytes for each time. */
+    EXPECT(after < before + 270000);
+    if (after >= before + 270000) fprintf(stderr, "%zu bytes more\n", after - before);
+}
+
+#endif
