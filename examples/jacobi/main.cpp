@@ -3,6 +3,7 @@
 // line names.
 //
 //     heddle memory launch -n 4 -- jacobi --n 300 --iterations 200 --segment shm
+//     mpirun -n 4 jacobi --n 300 --iterations 200 --segment mpi
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +28,7 @@ constexpr int kOpposite[kSides] = {Mesh::kDown, Mesh::kUp, Mesh::kRight, Mesh::k
 struct Options {
     size_t n = 256;
     int iterations = 200;
-    std::string segment = "shm", path;
+    std::string segment = "shm", path, data;
     bool verify = false;
 };
 
@@ -57,6 +58,7 @@ class Solver {
         slot_ = longest * sizeof(double);
         SegmentDescription description{options.segment, {}};
         if (!options.path.empty()) description.options["path"] = options.path;
+        if (!options.data.empty()) description.options["data"] = options.data;
         const uint64_t borders = kSides * server.ranks() * slot_;
         const uint64_t square = options.n * options.n * sizeof(double);
         segment_ = collective_.create_segment(borders + square, description);
@@ -219,8 +221,10 @@ int main(int argc, char** argv) {
     CLI::App app("The Laplace equation on a square, by Jacobi's iteration on the ranks of a directory/cache");
     app.add_option("--n", options.n, "Rows and columns of the square")->check(CLI::Range(1, 100'000));
     app.add_option("--iterations", options.iterations, "Steps")->check(CLI::Range(1, 1'000'000'000));
-    app.add_option("--segment", options.segment, "What the memory is made of: shm or file");
+    app.add_option("--segment", options.segment, "What the memory is made of: shm, file or mpi");
     app.add_option("--path", options.path, "The folder of segments that are files");
+    app.add_option("--data", options.data,
+                   "How MPI carries the data: windows or messages; by itself it finds out");
     app.add_flag("--verify", options.verify, "Check each transfer in place of solving");
     CLI11_PARSE(app, argc, argv);
     try {

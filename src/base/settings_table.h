@@ -7,7 +7,8 @@
             "where the arbiter listens; off keeps the process to itself; auto starts one on demand")        \
     SETTING("HEDDLE_TOPOLOGY", "DESCRIPTION|xml:PATH",                                                      \
             "a machine to use in place of the real one: hwloc's synthetic form or a recorded topology")     \
-    SETTING("HEDDLE_PLUGINS", "FOLDER", "engines that are plug-ins; default: beside libheddle.so")          \
+    SETTING("HEDDLE_PLUGINS", "FOLDER",                                                                     \
+            "engines and segments that are plug-ins; default: beside libheddle.so")                         \
     SETTING("HEDDLE_NAME", "TEXT", "the name under which a process is listed; default: its program's name") \
     SETTING("HEDDLE_MIN", "N", "CPUs that a process wants at least")                                        \
     SETTING("HEDDLE_MAX", "N", "CPUs that a process wants at most; 0: no limit")                            \
@@ -19,7 +20,10 @@
             "where a program writes which task ran where and when; %p stands for its pid")                  \
     SETTING("HEDDLE_RANK", "RANK/RANKS",                                                                    \
             "which of how many ranks of the directory/cache a process is, as 1/4")                          \
-    SETTING("HEDDLE_MESH", "FOLDER", "where the ranks of the directory/cache find each other")              \
+    SETTING("HEDDLE_MESH", "FOLDER|mpi",                                                                    \
+            "where the ranks of the directory/cache find each other; mpi: by messages of mpirun's MPI")     \
+    SETTING("HEDDLE_MPI", "openmpi|mpich",                                                                  \
+            "the MPI of segments of kind mpi; default: the program's, or that of its mpirun")               \
     SETTING("HEDDLE_MEMORY", "PATH",                                                                        \
             "the socket of a memory server, for it and for its clients in other processes")                 \
     SETTING("HEDDLE_DAG", "FILE.dot",                                                                       \

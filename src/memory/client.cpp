@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
-#include "base/settings.hpp"
 #include "memory/ipc_connection.hpp"
+#include "memory/joined_server.hpp"
 #include "memory/local_connection.hpp"
 
 namespace heddle::memory {
@@ -27,30 +26,6 @@ std::string describe(const std::vector<std::pair<size_t, std::exception_ptr>>& e
 const LocalRange* local_of(const OperationResult& result) {
     if (const auto* local = std::get_if<ConstLocalRange>(&result)) return local;
     return std::get_if<MutableLocalRange>(&result);
-}
-
-ServerOptions options_of_environment() {
-    ServerOptions options;
-    const std::string place = setting("HEDDLE_RANK");
-    if (place.empty()) return options;
-    const size_t slash = place.find('/');
-    const auto number = [&](const std::string& text) {
-        Rank value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (text.empty() || error != std::errc() || end != text.data() + text.size())
-            throw Error(
-                ErrorCode::kBadInput,
-                fmt::format("HEDDLE_RANK is \"{}\": it is to be as 1/4, the second of four ranks", place));
-        return value;
-    };
-    options.rank = number(place.substr(0, slash));
-    options.ranks = number(slash == std::string::npos ? "" : place.substr(slash + 1));
-    options.folder = setting("HEDDLE_MESH");
-    if (options.ranks > 1 && options.folder.empty())
-        throw Error(
-            ErrorCode::kBadInput,
-            "HEDDLE_RANK is set and HEDDLE_MESH is not: it names the folder where the ranks find each other");
-    return options;
 }
 
 /// Operations that end together.
@@ -118,7 +93,7 @@ class Bunch : public std::enable_shared_from_this<Bunch> {
 
 }  // namespace
 
-Server::Server() : Server(options_of_environment()) {}
+Server::Server() : state_(make_server_of_environment()) {}
 Server::Server(const ServerOptions& options) : state_(std::make_unique<ServerState>(options)) {}
 Server::~Server() = default;
 Rank Server::rank() const noexcept {

@@ -1,5 +1,6 @@
 // Segment: memory of one kind, a part of it on each rank; and SegmentKind, what makes them. A new kind is one
-// folder below segments/ and one line in segment_kinds.cpp.
+// folder below segments/ and one line in segment_kinds.cpp; one with a dependency of its own is a plug-in
+// (segment_plug_in.hpp).
 //
 // read() and write() may be called by any thread, several at a time; what they move never overlaps with a
 // write.
@@ -37,6 +38,8 @@ struct SegmentPlan {
 
     /// Throws kInvalidArgument where one is missing, or one is there that is not among `known`.
     [[nodiscard]] std::string option(const std::string& name) const;
+    /// One of `words`; the first one where it is missing. Throws for another one.
+    [[nodiscard]] std::string option(const std::string& name, const std::vector<std::string>& words) const;
     void allow_only(const std::vector<std::string>& known, const std::string& kind) const;
 };
 
@@ -46,7 +49,8 @@ struct SegmentKind {
     std::unique_ptr<Segment> (*create)(const SegmentPlan& plan);
 };
 
-/// Throws kInvalidArgument with the names that there are.
+/// Loads plug-ins. Throws kInvalidArgument with the names that there are, kUnavailable for one that is not to
+/// be had here.
 [[nodiscard]] const SegmentKind& find_segment_kind(const std::string& name);
 
 [[nodiscard]] std::unique_ptr<Segment> create_shm_segment(const SegmentPlan& plan);

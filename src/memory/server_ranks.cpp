@@ -27,6 +27,8 @@ void throw_if_failed(const Ending& ending) {
 }  // namespace
 
 SegmentId ServerState::create_segment(uint64_t size, const SegmentDescription& description) {
+    // What the kind lacks is found by the thread that asks, where no other rank is needed for it.
+    if (ranks_ == 1) (void)find_segment_kind(description.kind);
     Command command;
     command.segment_kind = description.kind;
     command.options = description.options;

@@ -37,12 +37,13 @@ std::string move_bytes(const Transfer& transfer,
 
 }  // namespace
 
-ServerState::ServerState(const ServerOptions& options) : ranks_(options.ranks), node_(options.rank) {
+ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport> transport)
+    : ranks_(options.ranks), node_(options.rank), mesh_(std::move(transport)) {
     if (options.ranks == 0 || options.rank >= options.ranks)
         throw Error(ErrorCode::kInvalidArgument, fmt::format("there is no rank {} of {}: ranks count from 0",
                                                              options.rank, options.ranks));
     if (options.rank == 0) sequencer_.emplace(options.ranks);
-    if (options.ranks > 1) {
+    if (options.ranks > 1 && !mesh_) {
         const auto patience = std::chrono::duration<double>(options.patience_s);
         mesh_ = std::make_unique<Mesh>(options.rank, options.ranks, options.folder,
                                        std::chrono::duration_cast<Nanoseconds>(patience));

@@ -29,9 +29,10 @@
 
 namespace heddle::memory {
 
-class ServerState : private Mesh::Listener {
+class ServerState : private Transport::Listener {
   public:
-    explicit ServerState(const ServerOptions& options);
+    /// Several ranks speak through `transport`, or without one through a Mesh in the options' folder.
+    explicit ServerState(const ServerOptions& options, std::unique_ptr<Transport> transport = nullptr);
     /// There is no client any more.
     ~ServerState() override;
     ServerState(const ServerState&) = delete;
@@ -161,7 +162,7 @@ class ServerState : private Mesh::Listener {
     std::condition_variable for_mover_;
     bool stopping_ = false;
 
-    std::unique_ptr<Mesh> mesh_;
+    std::unique_ptr<Transport> mesh_;
     std::thread mover_;
 };
 

@@ -57,13 +57,13 @@ Packet packet_of(const Parsed& content) {
                     packet.push_back(static_cast<std::byte>(byte));
         },
         content);
-    if (packet.size() > Mesh::kMaxPacket)
+    if (packet.size() > Transport::kMaxPacket)
         throw Error(
             ErrorCode::kLimit,
             fmt::format(
                 "a change of {} bytes is longer than the {} that ranks can tell each other: use fewer "
                 "or shorter options, or a distribution of fewer shares",
-                packet.size(), Mesh::kMaxPacket));
+                packet.size(), Transport::kMaxPacket));
     return packet;
 }
 

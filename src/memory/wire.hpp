@@ -1,5 +1,5 @@
-// What ranks send each other, as packets of a Mesh: messages of the protocol as they are, since all ranks run
-// the same program on one machine, and changes of the tables as CBOR.
+// What ranks send each other, as packets of a Transport: messages of the protocol as they are, since all
+// ranks run the same program on one machine, and changes of the tables as CBOR.
 //
 // Nothing of a packet is trusted before it is checked: parse() gives nothing for one that is none.
 #pragma once
@@ -8,9 +8,9 @@
 #include <span>
 #include <variant>
 
-#include "memory/mesh.hpp"
 #include "memory/message.hpp"
 #include "memory/sequencer.hpp"
+#include "memory/transport.hpp"
 
 namespace heddle::memory {
 

@@ -1,13 +1,10 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <mutex>
 
+#include "base/plug_ins.hpp"
 #include "heddle/error.hpp"
 #include "tasks/engine.hpp"
 
@@ -31,43 +28,11 @@ constexpr std::array kPlugIns{
     PlugIn{"parsec", "none is made yet (PaRSEC: https://github.com/ICLDisco/parsec)"},
 };
 
-/// The folder of this code: of libheddle.so, or of a program that it is linked into.
-std::string own_folder() {
-    std::error_code failed;
-    Dl_info info;
-    std::filesystem::path path;
-    if (dladdr(reinterpret_cast<void*>(&find_engine), &info) != 0 && info.dli_fname != nullptr)
-        path = info.dli_fname;
-    // A program's is as it was called, which says little in another folder.
-    if (!path.is_absolute()) path = std::filesystem::read_symlink("/proc/self/exe", failed);
-    return path.parent_path().string();
-}
-
-/// Where plug-ins may be, best first: beside the library, or the library's folder as a program sees it.
-std::vector<std::string> plug_in_folders() {
-    if (const char* folder = std::getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
-        return {folder};
-    const std::string own = own_folder();
-    return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle"};
-}
-
 /// Stays loaded for good: the libraries behind it have threads of their own.
 const EngineFactory* load(const PlugIn& plug_in, std::string& reason) {
-    for (const std::string& folder : plug_in_folders()) {
-        const std::string path = fmt::format("{}/libheddle-engine-{}.so", folder, plug_in.name);
-        if (::access(path.c_str(), F_OK) != 0) continue;
-        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr) {
-            reason = fmt::format("{}; to mend it: {}", dlerror(), plug_in.how);
-            return nullptr;
-        }
-        const auto get = reinterpret_cast<const EngineFactory* (*)()>(dlsym(library, "heddle_engine"));
-        if (get != nullptr) return get();
-        reason = path + " is no plug-in of heddle: it has no heddle_engine()";
-        return nullptr;
-    }
-    reason = fmt::format("heddle's plug-in for it is not installed: {}", plug_in.how);
-    return nullptr;
+    const auto get = reinterpret_cast<const EngineFactory* (*)()>(plug_in_function(
+        fmt::format("libheddle-engine-{}.so", plug_in.name), "heddle_engine", plug_in.how, reason));
+    return get == nullptr ? nullptr : get();
 }
 
 struct Known {

@@ -1,0 +1,55 @@
+#include "base/plug_ins.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+/// The folder of this code: of libheddle.so, or of a program that it is linked into.
+std::string own_folder() {
+    std::error_code failed;
+    Dl_info info;
+    std::filesystem::path path;
+    if (dladdr(reinterpret_cast<void*>(&plug_in_function), &info) != 0 && info.dli_fname != nullptr)
+        path = info.dli_fname;
+    // A program's is as it was called, which says little in another folder.
+    if (!path.is_absolute()) path = std::filesystem::read_symlink("/proc/self/exe", failed);
+    return path.parent_path().string();
+}
+
+/// Where plug-ins may be, best first: beside the library, or the library's folder as a program sees it.
+std::vector<std::string> plug_in_folders() {
+    if (const char* folder = std::getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
+        return {folder};
+    const std::string own = own_folder();
+    return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle"};
+}
+
+}  // namespace
+
+void* plug_in_function(const std::string& file, const char* function, const std::string& how,
+                       std::string& reason) {
+    for (const std::string& folder : plug_in_folders()) {
+        const std::string path = fmt::format("{}/{}", folder, file);
+        if (::access(path.c_str(), F_OK) != 0) continue;
+        void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            reason = fmt::format("{}; to mend it: {}", dlerror(), how);
+            return nullptr;
+        }
+        void* const found = dlsym(library, function);
+        if (found == nullptr)
+            reason = fmt::format("{} is no plug-in of heddle: it has no {}()", path, function);
+        return found;
+    }
+    reason = fmt::format("heddle's plug-in for it is not installed: {}", how);
+    return nullptr;
+}
+
+}  // namespace heddle
