@@ -37,7 +37,9 @@ class IpcService;
 
 /// What a segment is made of, and how much of it each rank has.
 struct SegmentDescription {
-    /// "shm": memory of the machine. "file": files in the folder that the option "path" names.
+    /// "shm": memory of the machine. "file": files in the folder that the option "path" names, with the
+    /// option "checksums" as "crc32c" checked at each read. "mpi": memory that ranks reach through MPI, by
+    /// "data" as "shared", "windows" or "messages" (docs/MEMORY.md).
     std::string kind = "shm";
     std::map<std::string, std::string> options = {};
 };
