@@ -49,6 +49,12 @@ enum class Outcome : uint8_t {
 /// "success", "noted", ...
 [[nodiscard]] HEDDLE_API std::string_view to_string(Outcome outcome) noexcept;
 
+/// What a component was given to do so far, and what of it has ended, in units of its own (a runtime: tasks).
+struct WorkCounts {
+    uint64_t inserted = 0, ended = 0;
+    friend bool operator==(const WorkCounts&, const WorkCounts&) = default;
+};
+
 class HEDDLE_API Component {
   public:
     /// Attaches to this process's sharing as the owner of `owned`, which it may use from now on, as far as
@@ -135,6 +141,11 @@ class HEDDLE_API Component {
     Outcome on_set_num_threads(std::function<void(int count)> callback);
     Outcome on_set_active_mask(std::function<void(const CpuSet& cpus)> callback);
     Outcome on_add_active_mask(std::function<void(const CpuSet& cpus)> callback);
+    /// What the component has done and has to do, for `heddle status` and `heddle top`: asked only while
+    /// somebody looks, by a thread of heddle's, one at a time. It must neither block nor attach or detach
+    /// components. An empty function: nothing to tell any more. kPermission once detached; afterwards it is
+    /// not called.
+    Outcome on_count(std::function<WorkCounts()> count);
 
   private:
     Exchange* exchange_ = nullptr;

@@ -17,6 +17,8 @@ struct Server::Connection {
     bool watching = false;
     bool wake_pending = false;  ///< a CHANGED that found the socket full
     bool waits_writable = false;
+    bool count_pending = false;  ///< a COUNT to be sent
+    Time counted_at{};           ///< when the last one was
     std::deque<std::vector<std::byte>> outgoing;
     size_t outgoing_bytes = 0;
 

@@ -13,6 +13,9 @@
 namespace heddle {
 namespace {
 
+/// Of one client, however often somebody looks.
+constexpr Nanoseconds kCountsAtMostEvery = std::chrono::milliseconds(20);
+
 heddle_event event_message(const Event& event, Time now) {
     auto message = message_of<heddle_event>(HEDDLE_EVENT);
     message.kind = static_cast<uint32_t>(event.kind) + HEDDLE_EVENT_JOINED;
@@ -122,15 +125,23 @@ void Server::send_status(Connection& connection) {
     drop_if_overrun(connection);
 }
 
-/// In all no more messages than CPUs: each tells of some that nobody else holds.
+/// Shows what is in the client's page now, and asks for what will be there when somebody looks again.
 void Server::queue_components(Connection& connection, ClientId client) {
-    const Connection* shows = connection_of(client);
+    Connection* shows = connection_of(client);
     if (shows == nullptr || shows->client_page() == nullptr) return;
+    const Time now = clock_.now();
+    if (shows_components(*shows->client_page()) && now - shows->counted_at >= kCountsAtMostEvery) {
+        shows->counted_at = now;
+        shows->count_pending = true;
+        send_or_wait(*shows);
+    }
     for (const ShownComponent& component :
          shown_components(*shows->client_page(), arbiter_.cpus_of(client))) {
         auto message = message_of<heddle_status_component>(HEDDLE_STATUS_COMPONENT);
         message.client = client.value;
         message.cpus = mask_of(component.cpus);
+        message.inserted = component.work.inserted;
+        message.ended = component.work.ended;
         copy_text(message.name, sizeof message.name, component.name);
         queue(connection, message);
     }
@@ -161,6 +172,11 @@ void Server::send_or_wait(Connection& connection) {
         const ssize_t sent = os_.send(fd, &message, sizeof message, {});
         if (is_passing(sent)) return want_writable(connection, true);
         connection.wake_pending = false;  // a broken socket shows itself by its hang-up
+    }
+    if (connection.count_pending) {
+        const auto message = message_of<heddle_header>(HEDDLE_COUNT);
+        if (is_passing(os_.send(fd, &message, sizeof message, {}))) return want_writable(connection, true);
+        connection.count_pending = false;
     }
     while (!connection.outgoing.empty()) {
         const auto& next = connection.outgoing.front();

@@ -31,11 +31,17 @@ std::vector<ShownComponent> shown_components(const heddle_client_page& page, con
     }
     std::vector<ShownComponent> components;
     for (size_t place = 0; place < used.size(); ++place) {
-        if (used[place].empty()) continue;
+        const WorkCounts work{page.inserted[place].load(std::memory_order_relaxed),
+                              page.ended[place].load(std::memory_order_relaxed)};
+        if (used[place].empty() && work.inserted == 0) continue;
         if (std::string name = name_of(page, place); !name.empty())
-            components.push_back({std::move(name), std::move(used[place])});
+            components.push_back({std::move(name), std::move(used[place]), work});
     }
     return components;
+}
+
+bool shows_components(const heddle_client_page& page) noexcept {
+    return page.component[0][0].load(std::memory_order_relaxed) != 0;  // places are filled from the first
 }
 
 }  // namespace heddle

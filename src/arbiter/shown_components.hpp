@@ -8,19 +8,24 @@
 #include <vector>
 
 #include "cores/protocol.h"
+#include "heddle/cores.hpp"
 #include "heddle/cpu_set.hpp"
 
 namespace heddle {
 
 struct ShownComponent {
     std::string name;  ///< not empty, and fit for a terminal
-    CpuSet cpus;       ///< not empty
+    CpuSet cpus;
+    WorkCounts work = {};
     friend bool operator==(const ShownComponent&, const ShownComponent&) = default;
 };
 
-/// Who uses these CPUs of the client's, as it says; without those of which it does not, or whose user has no
-/// name. Each CPU is in one at most.
+/// Those that have a name, and use CPUs of the client's or have had work, as it says; HEDDLE_COMPONENTS at
+/// most. Each CPU is in one at most.
 [[nodiscard]] std::vector<ShownComponent> shown_components(const heddle_client_page& page,
                                                            const CpuSet& held);
+
+/// Has it any to ask about?
+[[nodiscard]] bool shows_components(const heddle_client_page& page) noexcept;
 
 }  // namespace heddle

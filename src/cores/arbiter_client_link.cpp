@@ -57,6 +57,9 @@ void ArbiterClient::listen(Link& link) {
                 watch_lenders(link);
                 break;
             }
+            case HEDDLE_COUNT:
+                if (callbacks_.count) callbacks_.count();
+                break;
             case HEDDLE_PEER_GONE:
                 forget_peer(link, message.client);
                 break;

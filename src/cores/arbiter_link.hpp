@@ -28,6 +28,8 @@ class ArbiterLink {
         std::function<void(heddle_client_page*)> page = {};
         /// In a forked child, inside fork(2): the page is gone. Must take no lock.
         std::function<void()> forked = {};
+        /// Somebody looks at the status: what the components have done is to be shown on the page.
+        std::function<void()> count = {};
     };
     enum class Lent {
         kHandedOver,  ///< another process has it; take it back by demand

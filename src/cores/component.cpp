@@ -155,6 +155,11 @@ Outcome Component::on_set_active_mask(std::function<void(const CpuSet& cpus)> ca
     return exchange_->set_callback(MemberId{member_}, &Callbacks::set_active_mask, std::move(callback));
 }
 
+Outcome Component::on_count(std::function<WorkCounts()> count) {
+    if (exchange_ == nullptr) return Outcome::kPermission;
+    return exchange_->set_work_source(MemberId{member_}, std::move(count));
+}
+
 Outcome Component::on_add_active_mask(std::function<void(const CpuSet& cpus)> callback) {
     if (exchange_ == nullptr) return Outcome::kPermission;
     return exchange_->set_callback(MemberId{member_}, &Callbacks::add_active_mask, std::move(callback));

@@ -4,8 +4,13 @@
 
 namespace heddle {
 
-ComponentCpus::ComponentCpus(Exchange& exchange, std::string name, CpuSet owned, CpuSet among)
-    : exchange_(exchange), name_(std::move(name)), owned_(std::move(owned)), among_(std::move(among)) {}
+ComponentCpus::ComponentCpus(Exchange& exchange, std::string name, CpuSet owned, CpuSet among,
+                             std::function<WorkCounts()> work)
+    : exchange_(exchange),
+      name_(std::move(name)),
+      owned_(std::move(owned)),
+      work_(std::move(work)),
+      among_(std::move(among)) {}
 
 void ComponentCpus::start(std::function<void()> changed) {
     component_.emplace(exchange_, name_, owned_);
@@ -17,6 +22,7 @@ void ComponentCpus::start(std::function<void()> changed) {
             (void)component_->lend_cpu(cpu);
     });
     (void)component_->on_disable_cpu([changed](int) { changed(); });
+    (void)component_->on_count(work_);
     changed_ = std::move(changed);
 }
 

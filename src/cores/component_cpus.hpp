@@ -21,7 +21,9 @@ class ComponentCpus final : public CpuProvider {
   public:
     /// A pool on `owned`, which may be empty: it then runs on what others lend, and of that on `among` alone
     /// where that is not empty.
-    ComponentCpus(Exchange& exchange, std::string name, CpuSet owned, CpuSet among = {});
+    /// `work` is asked what the pool has done, as Component::on_count says.
+    ComponentCpus(Exchange& exchange, std::string name, CpuSet owned, CpuSet among = {},
+                  std::function<WorkCounts()> work = {});
 
     /// Attaches. Throws as Component's constructor.
     void start(std::function<void()> changed) override;
@@ -45,6 +47,7 @@ class ComponentCpus final : public CpuProvider {
     Exchange& exchange_;
     std::string name_;
     const CpuSet owned_;
+    const std::function<WorkCounts()> work_;
     mutable std::mutex mutex_;  // for among_, and held in no call of another's
     CpuSet among_;
     std::function<void()> changed_;

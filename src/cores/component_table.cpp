@@ -19,6 +19,23 @@ void ComponentTable::set(int cpu, uint32_t component, std::string_view name) noe
     if (page_ != nullptr) page_->user[cpu].store(user, std::memory_order_release);
 }
 
+void ComponentTable::show_work(std::span<const Work> all) noexcept {
+    if (abandoned_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard guard(lock_);
+    if (page_ == nullptr) return;
+    std::array<WorkCounts, HEDDLE_COMPONENTS> sums{};
+    for (const Work& one : all) {
+        const uint8_t user = user_of(one.component, one.name);
+        if (user == kNobody || user == kNameless) continue;
+        sums[user - 1U].inserted += one.counts.inserted;
+        sums[user - 1U].ended += one.counts.ended;
+    }
+    for (size_t place = 0; place < sums.size(); ++place) {
+        page_->inserted[place].store(sums[place].inserted, std::memory_order_relaxed);
+        page_->ended[place].store(sums[place].ended, std::memory_order_relaxed);
+    }
+}
+
 void ComponentTable::show_on(heddle_client_page* page) noexcept {
     const std::lock_guard guard(lock_);
     page_ = page;
@@ -55,6 +72,8 @@ uint8_t ComponentTable::find_place(const Name& name) noexcept {
 
 void ComponentTable::show_name(size_t place) noexcept {
     if (page_ == nullptr) return;
+    page_->inserted[place].store(0, std::memory_order_relaxed);  // of who had the place before
+    page_->ended[place].store(0, std::memory_order_relaxed);
     for (size_t word = 0; word < HEDDLE_COMPONENT_WORDS; ++word)
         page_->component[place][word].store(places_[place].name[word], std::memory_order_relaxed);
 }

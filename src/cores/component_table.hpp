@@ -15,10 +15,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "cores/protocol.h"
 #include "cores/short_lock.hpp"
+#include "heddle/cores.hpp"
 
 namespace heddle {
 
@@ -27,6 +29,14 @@ class ComponentTable {
     /// From now on the component uses the CPU. `component` is its number, and 0 nobody; numbers that were
     /// seen with one name are not seen with another. Components with one name are shown as one.
     void set(int cpu, uint32_t component, std::string_view name) noexcept;
+
+    /// What each of these components has done. Those with one name are added up; of others nothing is shown.
+    struct Work {
+        uint32_t component;
+        std::string_view name;
+        WorkCounts counts;
+    };
+    void show_work(std::span<const Work> all) noexcept;
 
     /// Shows all on this page, which is empty, from now on. Null: on none; the last one is not written to
     /// any more when this returns.

@@ -92,9 +92,19 @@ Outcome Exchange::detach(MemberId member) {
         }
         plan = fill_inboxes(actions);
     }
+    work_.erase(member.value);  // it could not be put any more
     if (plan != nullptr) carry_out(*plan);
     if (busy != nullptr) busy->departures.wait(departures, std::memory_order_acquire);
     return Outcome::kSuccess;
+}
+
+Outcome Exchange::set_work_source(MemberId member, WorkSources::Source source) {
+    const bool put = work_.set(member.value, std::move(source), [&]() -> std::optional<std::string> {
+        const std::lock_guard guard(lock_);
+        if (!ledger_.attached(member)) return std::nullopt;
+        return std::string(ledger_.name(member));
+    });
+    return put ? Outcome::kSuccess : Outcome::kPermission;
 }
 
 Outcome Exchange::set_enabled(MemberId member, bool enabled) {

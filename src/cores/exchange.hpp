@@ -29,6 +29,7 @@
 
 #include "cores/ledger.hpp"
 #include "cores/short_lock.hpp"
+#include "cores/work_sources.hpp"
 
 namespace heddle {
 
@@ -97,6 +98,10 @@ class Exchange {
     template <class Argument>
     Outcome set_callback(MemberId member, Callbacks::Shared<Argument> Callbacks::*which,
                          std::function<void(Argument)> callback);
+
+    /// Whom to ask what the member has done; see Component::on_count. kPermission: no such member.
+    Outcome set_work_source(MemberId member, WorkSources::Source source);
+    [[nodiscard]] const WorkSources& work() const noexcept { return work_; }
 
     /// What is set, or nothing where there is no such member.
     [[nodiscard]] std::optional<Callbacks> callbacks(MemberId member) const;
@@ -173,6 +178,7 @@ class Exchange {
     [[nodiscard]] bool inside_callback() const noexcept;
 
     mutable ShortLock lock_;
+    WorkSources work_;
     Ledger ledger_;                             // under lock_, as are the next two
     std::vector<std::unique_ptr<Seat>> seats_;  // never shrinks: a seat's address stays good
     std::vector<Seat*> spare_;

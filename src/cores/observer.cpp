@@ -93,10 +93,13 @@ ArbiterSnapshot Observer::status() {
                 break;
             }
             case HEDDLE_STATUS_COMPONENT: {
-                const CpuSet used = cpus_of(message.component.cpus);
+                const auto& c = message.component;
+                snapshot.components.push_back(
+                    {c.client, text_of(c.name, sizeof c.name), cpus_of(c.cpus), {c.inserted, c.ended}});
+                const auto& component = snapshot.components.back();
                 for (auto& cpu : snapshot.cpus)
-                    if (cpu.client == message.component.client && used.contains(cpu.cpu))
-                        cpu.component = text_of(message.component.name, sizeof message.component.name);
+                    if (cpu.client == c.client && component.cpus.contains(cpu.cpu))
+                        cpu.component = component.name;
                 break;
             }
             case HEDDLE_STATUS_END:

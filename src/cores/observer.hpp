@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/os.hpp"
 #include "cores/protocol.h"
+#include "heddle/cores.hpp"
 #include "heddle/cpu_set.hpp"
 
 namespace heddle {
@@ -22,6 +23,13 @@ struct ArbiterSnapshot {
         uint32_t client;             ///< 0: nobody
         bool leaving;                ///< its holder was asked to leave it
         std::string component = {};  ///< of the client, that may use it; "": none, or not known
+    };
+    /// As its client says, when last asked; asking for the status asks for the next one.
+    struct Component {
+        uint32_t client;
+        std::string name;
+        CpuSet cpus;
+        WorkCounts work;
     };
     struct Client {
         uint32_t id, pid, uid;
@@ -41,6 +49,7 @@ struct ArbiterSnapshot {
     double used_s = 0, lent_s = 0, idle_s = 0;
     std::vector<Cpu> cpus;
     std::vector<Client> clients;
+    std::vector<Component> components;
 };
 
 class Observer {

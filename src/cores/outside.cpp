@@ -14,9 +14,10 @@ Outside::Outside(Exchange& exchange, ArbiterClientOptions options)
       }) {}
 
 Outside::Outside(Exchange& exchange, const Connect& connect) : exchange_(exchange) {
-    link_ = connect(
-        {[this](const CpuSet& cpus) { gained(cpus); }, [this](const CpuSet& cpus) { asked_back(cpus); },
-         [this](heddle_client_page* page) { components_.show_on(page); }, [this] { components_.abandon(); }});
+    link_ = connect({[this](const CpuSet& cpus) { gained(cpus); },
+                     [this](const CpuSet& cpus) { asked_back(cpus); },
+                     [this](heddle_client_page* page) { components_.show_on(page); },
+                     [this] { components_.abandon(); }, [this] { count(); }});
     if (!link_->managed()) {
         problem_ = link_->problem();
         decide(Phase::kAlone);  // its callbacks, for which the link's end waits, end
@@ -84,6 +85,18 @@ void Outside::asked_back(const CpuSet& cpus) {
     try {
         settle();    // also where nobody was on them
     } catch (...) {  // no memory, or a callback threw
+    }
+}
+
+void Outside::count() noexcept {
+    if (!has_joined()) return;
+    try {
+        std::vector<ComponentTable::Work> all;
+        exchange_.work().ask([&](uint32_t component, const std::string& name, const WorkCounts& counts) {
+            all.push_back({component, name, counts});
+        });
+        components_.show_work(all);
+    } catch (...) {  // no memory, or a source threw: what was shown stays
     }
 }
 

@@ -55,6 +55,7 @@ class Outside final : public ExchangeWatcher {
     [[nodiscard]] bool has_joined() const;
     void gained(const CpuSet& cpus);
     void asked_back(const CpuSet& cpus);
+    void count() noexcept;
     void settle();
     [[nodiscard]] CpuSet take_back();
     void lend_idle();

@@ -52,7 +52,7 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 6,
+    HEDDLE_PROTOCOL_VERSION = 7,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
@@ -90,6 +90,7 @@ enum heddle_message_type {
     HEDDLE_PEER = 17,      /* a->c with one descriptor: the client page of another client, to map read-only */
     HEDDLE_PEER_GONE = 18, /* a->c that client is no more */
     HEDDLE_STATUS_COMPONENT = 19,
+    HEDDLE_COUNT = 20, /* a->c somebody looks: what your components have done is to be in your page */
 };
 
 /* What a client can do beyond the least: bits of heddle_hello.features. */
@@ -229,7 +230,9 @@ typedef struct {
     heddle_header header;
     uint32_t client;
     uint32_t reserved;
-    heddle_mask cpus; /* that the component of this client uses */
+    heddle_mask cpus;  /* that the component of this client uses */
+    uint64_t inserted; /* pieces of work that it was given so far, and those that have ended */
+    uint64_t ended;
     char name[HEDDLE_COMPONENT_BYTES];
 } heddle_status_component;
 
@@ -273,6 +276,9 @@ typedef struct {
     heddle_atomic_u32 bell[HEDDLE_MAX_CPUS];    /* counts writes of release that others wait for; a futex */
     heddle_atomic_u64 component[HEDDLE_COMPONENTS][HEDDLE_COMPONENT_WORDS]; /* names of its components */
     heddle_atomic_u8 user[HEDDLE_MAX_CPUS]; /* 0 nobody, n the n-th component, more: one without a name */
+    heddle_atomic_u64
+        inserted[HEDDLE_COMPONENTS];            /* work of each component so far, when last asked by COUNT */
+    heddle_atomic_u64 ended[HEDDLE_COMPONENTS]; /* and of that what has ended */
 } heddle_client_page;
 
 /* The word {generation, client}, and its parts. */

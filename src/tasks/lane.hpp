@@ -21,17 +21,19 @@ struct alignas(64) Lane {
     TaskMemory::Cache records;
     /// Tasks that ended here and are not yet counted in their sequence.
     SequenceState* finishing = nullptr;
-    uint32_t finished = 0;
+    std::atomic<uint32_t> finished{0};  ///< written by the thread alone, as the counts below
     uint32_t index = 0;
     /// Where the engine has bound the thread, or -1; a hint for who has a task that shall run there.
     std::atomic<int> cpu{-1};
     /// So far; written by the thread alone, read by others that look how it gets on.
-    std::atomic<uint64_t> inserted{0}, ran{0};
+    std::atomic<uint64_t> inserted{0}, ran{0}, ended{0};
+    std::atomic<uint64_t> replayed{0};   ///< started here by recordings, without being inserted again
     std::atomic<bool> in_engine{false};  ///< the thread may be in the engine; read by who switches it
 };
 
 /// One more, of what one thread writes alone.
-inline void count_one(std::atomic<uint64_t>& counter) noexcept {
+template <class Number>
+void count_one(std::atomic<Number>& counter) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 

@@ -252,6 +252,8 @@ void RecordingState::start() {
     tasks->domain->set_parent(current_frame()->task->sequence);
     tasks->inserted.fetch_add(recorded_.size(), std::memory_order_relaxed);
     Lane& lane = runtime.lane();
+    lane.replayed.store(lane.replayed.load(std::memory_order_relaxed) + recorded_.size(),
+                        std::memory_order_relaxed);
     for (Task* task : first_) runtime.could_run(lane, *task);
     // The tasks run, and this one cannot end before.
     runtime.wait_out(*tasks);

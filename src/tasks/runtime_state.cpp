@@ -90,10 +90,26 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
     Exchange& exchange = Exchange::process();
     exchange.lend_unowned(allowance(machine).usable);
     // An owner of nothing: it runs on what lies idle in this process, and leaves it when it has no work.
-    provider = std::make_unique<ComponentCpus>(exchange, wanted.name, CpuSet(), wanted_cpus);
+    provider = std::make_unique<ComponentCpus>(
+        exchange, wanted.name, CpuSet(), wanted_cpus, [this, before = work()] {
+            const WorkCounts now = work();
+            return WorkCounts{now.inserted - before.inserted, now.ended - before.ended};
+        });
     engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work});
     factory = &wanted;
     if (!polling.empty()) engine->services_arrived();
+}
+
+WorkCounts RuntimeState::work() const noexcept {
+    WorkCounts work;
+    for (uint32_t i = 0; i < lanes->size(); ++i) {
+        const Lane& lane = (*lanes)[i];
+        work.inserted +=
+            lane.inserted.load(std::memory_order_relaxed) + lane.replayed.load(std::memory_order_relaxed);
+        work.ended +=
+            lane.ended.load(std::memory_order_relaxed) + lane.finished.load(std::memory_order_relaxed);
+    }
+    return work;
 }
 
 void RuntimeState::add_service(const std::string& name, PollingService service, void* data) {
@@ -323,17 +339,19 @@ void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {
 }
 
 void RuntimeState::count(Lane& lane, SequenceState& sequence) noexcept {
-    if (lane.finishing != &sequence || lane.finished == kCountEvery) {
+    if (lane.finishing != &sequence || lane.finished.load(std::memory_order_relaxed) == kCountEvery) {
         flush(lane);
         lane.finishing = &sequence;
     }
-    ++lane.finished;
+    count_one(lane.finished);
 }
 
 void RuntimeState::flush(Lane& lane) noexcept {
     SequenceState* sequence = std::exchange(lane.finishing, nullptr);
     if (sequence == nullptr) return;
-    const uint64_t count = std::exchange(lane.finished, 0);
+    const uint64_t count = lane.finished.load(std::memory_order_relaxed);
+    lane.finished.store(0, std::memory_order_relaxed);
+    lane.ended.store(lane.ended.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
     // Read before the addition, after which the sequence may be gone. Who inserts more waits anew.
     const uint64_t inserted = sequence->inserted.load(std::memory_order_acquire);
     const uint64_t before = sequence->finished.fetch_add(count, std::memory_order_seq_cst);

@@ -103,6 +103,8 @@ struct RuntimeState final : EngineHost {
     void wait_until(const std::function<bool()>& reached);
     void switch_engine(std::string_view name);
     /// From now on tasks run on `among` alone, of which cpus has some. Not while the engine is switched.
+    /// Tasks inserted so far, and of those the ones that have ended; a moment's changes apart. Any thread.
+    [[nodiscard]] WorkCounts work() const noexcept;
     void confine(const CpuSet& among);
 
     /// No task uses these data any more.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -139,6 +140,31 @@ TEST_F(StatusTool, TheComponentOfEachCpuFollowsWhatTheyLendToEachOther) {
         << "the next arbiter is shown the same: " << components();
     ASSERT_EQ(weft.detach(), Outcome::kSuccess);
     EXPECT_EQ(components(), json({nullptr, "warp", "warp", nullptr}));
+}
+
+TEST_F(StatusTool, WhatComponentsHaveDoneIsAskedWhenSomebodyLooks) {
+    Program program(daemon_.path());
+    ASSERT_TRUE(program.joined());
+    Component warp(program.exchange(), "warp", {0, 1}), weft(program.exchange(), "weft", {});
+    std::atomic<uint64_t> asked = 0;
+    ASSERT_EQ(warp.on_count([&] { return WorkCounts{1000 + ++asked, 1000}; }), Outcome::kSuccess);
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(asked, 0U) << "nobody looked";
+    const auto warp_of = [](const std::string& text) {
+        const json status = json::parse(text);
+        for (const json& component : status["clients"][0]["components"])
+            if (component["name"] == "warp") return component;
+        return json();
+    };
+    // A busy machine may be late once.
+    EXPECT_TRUE(
+        becomes_true([&] { return warp_of(output_of(tool("status --json")))["ended"] == 1000; }, 10s));
+    const json shown = warp_of(output_of(tool("status --json")));
+    EXPECT_EQ(shown["cpus"], json({0, 1}));
+    EXPECT_GE(shown["inserted"], 1001U);
+    EXPECT_THAT(output_of(tool("status")),
+                testing::ContainsRegex("\n +warp +2 +0-1  1000 of 10[0-9]+ done\n"));
+    EXPECT_THAT(output_of(tool("top --count 2")), testing::HasSubstr(" done, 0 a second\n"));
 }
 
 TEST_F(StatusTool, AForkedChildTouchesNoPageOfItsParents) {

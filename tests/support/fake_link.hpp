@@ -58,6 +58,16 @@ class FakeArbiter {
         }
         if (!asked.empty() && callbacks.asked_back) callbacks.asked_back(asked);
     }
+    /// Somebody looks at the status.
+    void count() {
+        const std::lock_guard one_at_a_time(callbacks_mutex_);
+        ArbiterLink::Callbacks callbacks;
+        {
+            const std::lock_guard guard(mutex_);
+            callbacks = callbacks_;
+        }
+        if (callbacks.count) callbacks.count();
+    }
     /// From now on somebody takes these as soon as they are lent.
     void set_takers(const CpuSet& cpus) {
         const std::lock_guard guard(mutex_);

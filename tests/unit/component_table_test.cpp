@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "arbiter/shown_components.hpp"
 
@@ -23,11 +24,16 @@ std::unique_ptr<heddle_client_page> new_page() {
     return std::make_unique<heddle_client_page>();
 }
 
-/// "NAME:CPUS" of each.
+std::string work_text(const WorkCounts& work) {
+    if (work == WorkCounts{}) return "";
+    return "=" + std::to_string(work.ended) + "/" + std::to_string(work.inserted);
+}
+
+/// "NAME:CPUS" of each, and "=ENDED/INSERTED" of one with work.
 std::string shown(const heddle_client_page& page, const CpuSet& held = kAll) {
     std::string text;
-    for (const auto& [name, cpus] : shown_components(page, held))
-        text += (text.empty() ? "" : " ") + name + ":" + cpus.to_list();
+    for (const auto& [name, cpus, work] : shown_components(page, held))
+        text += (text.empty() ? "" : " ") + name + ":" + cpus.to_list() + work_text(work);
     return text;
 }
 
@@ -107,6 +113,35 @@ TEST_F(ComponentTableTest, PlacesOfComponentsWithoutCpusAreUsedAgain) {
     EXPECT_EQ(shown(*page_, {5}), "") << "another has its place now";
     table_.set(4, 6, name(5));
     EXPECT_EQ(shown(*page_, {4}), name(5) + ":4") << "and it has that of the one that it took the CPU from";
+}
+
+TEST_F(ComponentTableTest, ShowsWhatComponentsHaveDone) {
+    table_.set(0, 1, "native");
+    const std::array work = {ComponentTable::Work{1, "native", {5, 3}},
+                             ComponentTable::Work{2, "tbb", {7, 7}},
+                             ComponentTable::Work{3, "native", {10, 1}}, ComponentTable::Work{4, "", {9, 9}}};
+    table_.show_work(work);
+    EXPECT_EQ(shown(*page_), "native:0=4/15 tbb:=7/7") << "two of one name are one";
+    table_.show_work({});
+    EXPECT_EQ(shown(*page_), "native:0") << "who has gone is not shown";
+    const auto next = new_page();
+    table_.show_on(next.get());
+    table_.show_work(work);
+    EXPECT_EQ(shown(*next), "native:0=4/15 tbb:=7/7");
+    table_.show_on(nullptr);
+    table_.show_work(work);
+}
+
+TEST_F(ComponentTableTest, WorkOfWhoHadThePlaceBeforeIsNotShown) {
+    std::vector<ComponentTable::Work> idle;
+    std::vector<std::string> names;
+    for (int i = 0; i < HEDDLE_COMPONENTS; ++i) names.push_back("component " + std::to_string(i));
+    for (uint32_t i = 0; i < names.size(); ++i) idle.push_back({i + 1, names[i], {1, 1}});
+    table_.show_work(idle);
+    EXPECT_EQ(shown_components(*page_, kAll).size(), names.size());
+    table_.set(3, 99, "late");
+    EXPECT_EQ(shown(*page_, {3}).substr(0, 6), "late:3");
+    EXPECT_EQ(page_->inserted[0].load(), 0U);
 }
 
 TEST_F(ComponentTableTest, InAChildItDoesNothing) {

@@ -23,6 +23,11 @@ using State = test::FakeArbiter::State;
 using testing::Contains;
 using testing::Not;
 
+std::string work_text(const WorkCounts& work) {
+    if (work == WorkCounts{}) return "";
+    return "=" + std::to_string(work.ended) + "/" + std::to_string(work.inserted);
+}
+
 const Machine kEight = Machine::synthetic("package:2 core:2 pu:2");
 
 class OutsideTest : public testing::Test {
@@ -39,11 +44,11 @@ class OutsideTest : public testing::Test {
         return exchange_.ask([](const Ledger& ledger) { return ledger.free_cpus(); });
     }
 
-    /// "NAME:CPUS" of each component, as the page shows it.
+    /// "NAME:CPUS" of each, and "=ENDED/INSERTED" of one with work component, as the page shows it.
     [[nodiscard]] std::string shown() const {
         std::string text;
-        for (const auto& [name, cpus] : arbiter_->components())
-            text += (text.empty() ? "" : " ") + name + ":" + cpus.to_list();
+        for (const auto& [name, cpus, work] : arbiter_->components())
+            text += (text.empty() ? "" : " ") + name + ":" + cpus.to_list() + work_text(work);
         return text;
     }
 
@@ -51,6 +56,41 @@ class OutsideTest : public testing::Test {
     std::unique_ptr<test::FakeArbiter> arbiter_;
     std::unique_ptr<Outside> outside_;
 };
+
+TEST_F(OutsideTest, ShowsWhatComponentsHaveDoneWhenAsked) {
+    join({0, 1});
+    Component tasks(exchange_, "tasks", {}), silent(exchange_, "silent", {});
+    uint64_t ended = 3;
+    EXPECT_EQ(tasks.on_count([&] { return WorkCounts{10, ended}; }), Outcome::kSuccess);
+    ASSERT_EQ(tasks.borrow(), Outcome::kSuccess);
+    EXPECT_EQ(shown(), "tasks:0-1") << "nobody asked";
+    arbiter_->count();
+    EXPECT_EQ(shown(), "tasks:0-1=3/10");
+    ended = 10;
+    arbiter_->count();
+    EXPECT_EQ(shown(), "tasks:0-1=10/10");
+    EXPECT_EQ(tasks.on_count({}), Outcome::kSuccess);
+    arbiter_->count();
+    EXPECT_EQ(shown(), "tasks:0-1");
+}
+
+TEST_F(OutsideTest, AComponentThatHasGoneIsNotAsked) {
+    join({0, 1});
+    bool gone = false;
+    {
+        Component tasks(exchange_, "tasks", {});
+        EXPECT_EQ(tasks.on_count([&] {
+            EXPECT_FALSE(gone);
+            return WorkCounts{1, 1};
+        }),
+                  Outcome::kSuccess);
+        EXPECT_EQ(tasks.detach(), Outcome::kSuccess);
+        gone = true;
+        EXPECT_EQ(tasks.on_count([] { return WorkCounts{2, 2}; }), Outcome::kPermission);
+    }
+    arbiter_->count();
+    EXPECT_EQ(shown(), "");
+}
 
 /// The link's end waits for its callbacks.
 TEST_F(OutsideTest, AnArbiterThatGrantsAndDiesWhileWeJoinHoldsNobodyUp) {

@@ -74,7 +74,8 @@ const std::map<std::string, Layout>& layouts() {
         {"heddle_status_component",
          {sizeof(heddle_status_component),
           {FIELD(heddle_status_component, client), FIELD(heddle_status_component, reserved),
-           FIELD(heddle_status_component, cpus), FIELD(heddle_status_component, name)}}},
+           FIELD(heddle_status_component, cpus), FIELD(heddle_status_component, inserted),
+           FIELD(heddle_status_component, ended), FIELD(heddle_status_component, name)}}},
         {"heddle_event",
          {sizeof(heddle_event),
           {FIELD(heddle_event, kind), FIELD(heddle_event, client), FIELD(heddle_event, cpu),
@@ -93,7 +94,8 @@ const std::map<std::string, Layout>& layouts() {
            FIELD(heddle_client_page, since_ns), FIELD(heddle_client_page, watchers),
            FIELD(heddle_client_page, together), FIELD(heddle_client_page, release),
            FIELD(heddle_client_page, bell), FIELD(heddle_client_page, component),
-           FIELD(heddle_client_page, user)}}},
+           FIELD(heddle_client_page, user), FIELD(heddle_client_page, inserted),
+           FIELD(heddle_client_page, ended)}}},
     };
     return all;
 }
@@ -109,11 +111,26 @@ const std::map<std::string, long> kNumbers = {NUMBER(HEDDLE_PROTOCOL_MAGIC), NUM
                                               NUMBER(HEDDLE_TAKEN)};
 #define TYPE(name) \
     { #name, HEDDLE_##name }
-const std::map<std::string, long> kTypes = {
-    TYPE(HELLO),         TYPE(WELCOME),    TYPE(REFUSED),   TYPE(DEMAND),          TYPE(CHANGED),
-    TYPE(LEFT),          TYPE(LIMITS),     TYPE(STATUS),    TYPE(STATUS_HEAD),     TYPE(STATUS_CPU_LIST),
-    TYPE(STATUS_CLIENT), TYPE(STATUS_END), TYPE(WATCH),     TYPE(EVENT),           TYPE(MAPPED),
-    TYPE(RELEASED),      TYPE(PEER),       TYPE(PEER_GONE), TYPE(STATUS_COMPONENT)};
+const std::map<std::string, long> kTypes = {TYPE(HELLO),
+                                            TYPE(WELCOME),
+                                            TYPE(REFUSED),
+                                            TYPE(DEMAND),
+                                            TYPE(CHANGED),
+                                            TYPE(LEFT),
+                                            TYPE(LIMITS),
+                                            TYPE(STATUS),
+                                            TYPE(STATUS_HEAD),
+                                            TYPE(STATUS_CPU_LIST),
+                                            TYPE(STATUS_CLIENT),
+                                            TYPE(STATUS_END),
+                                            TYPE(WATCH),
+                                            TYPE(EVENT),
+                                            TYPE(MAPPED),
+                                            TYPE(RELEASED),
+                                            TYPE(PEER),
+                                            TYPE(PEER_GONE),
+                                            TYPE(STATUS_COMPONENT),
+                                            TYPE(COUNT)};
 
 struct Document {
     std::map<std::string, Layout> layouts;

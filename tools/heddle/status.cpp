@@ -28,6 +28,17 @@ json fenced_by(uint32_t what) {
     }
 }
 
+json components_of(const ArbiterSnapshot& status, uint32_t client) {
+    json components = json::array();
+    for (const auto& component : status.components)
+        if (component.client == client)
+            components.push_back({{"name", component.name},
+                                  {"cpus", numbers(component.cpus)},
+                                  {"inserted", component.work.inserted},
+                                  {"ended", component.work.ended}});
+    return components;
+}
+
 json to_json(const ArbiterSnapshot& status) {
     json cpus = json::array();
     for (const auto& cpu : status.cpus)
@@ -48,7 +59,8 @@ json to_json(const ArbiterSnapshot& status) {
                            {"min", c.min},
                            {"max", c.max},
                            {"weight", c.weight},
-                           {"cpu_seconds", c.cpu_seconds}});
+                           {"cpu_seconds", c.cpu_seconds},
+                           {"components", components_of(status, c.id)}});
     return {{"arbiter", {{"pid", status.pid}, {"policy", status.policy}, {"uptime_s", status.uptime_s}}},
             {"core_seconds", {{"used", status.used_s}, {"lent", status.lent_s}, {"idle", status.idle_s}}},
             {"cpus", cpus},
@@ -63,7 +75,8 @@ void add_status(CLI::App& app) {
     command->add_flag("--json", *as_json, "The same for programs");
     command->callback([as_json] {
         try {
-            const ArbiterSnapshot status = Observer(Observer::default_path()).status();
+            Observer observer(Observer::default_path());
+            const ArbiterSnapshot status = counted_status(observer);
             if (*as_json) {
                 fmt::print("{}\n", to_json(status).dump(2, ' ', false, json::error_handler_t::replace));
             } else {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <poll.h>
+
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -11,15 +14,36 @@ namespace {
 /// Backgrounds of the 256-colour palette on which black letters can be read.
 constexpr std::array kBackgrounds = {75, 214, 114, 176, 221, 80, 203, 147, 150, 180};
 
-/// A row for each component of the client that has CPUs, under the client's.
-std::string component_rows(const ArbiterSnapshot& status, uint32_t client) {
-    std::map<std::string, CpuSet> components;
-    for (const auto& cpu : status.cpus)
-        if (cpu.client == client && !cpu.component.empty()) components[cpu.component].insert(cpu.cpu);
+using Component = ArbiterSnapshot::Component;
+
+/// "12 of 15 done, 40 a second", or nothing where it does not count.
+std::string work_text(const Component& component, const ArbiterSnapshot* before, double seconds) {
+    const WorkCounts& work = component.work;
+    if (work.inserted == 0) return "";
+    std::string text = fmt::format("{} of {} done", work.ended, std::max(work.inserted, work.ended));
+    if (before == nullptr || seconds <= 0) return text;
+    const auto same = std::ranges::find_if(before->components, [&](const Component& other) {
+        return other.client == component.client && other.name == component.name;
+    });
+    if (same == before->components.end() || same->work.ended > work.ended) return text;
+    return text +=
+           fmt::format(", {:.0f} a second", static_cast<double>(work.ended - same->work.ended) / seconds);
+}
+
+/// A row for each component of the client, under the client's.
+std::string component_rows(const ArbiterSnapshot& status, uint32_t client, const ArbiterSnapshot* before,
+                           double seconds) {
+    std::map<std::string, const Component*> components;  // in the order of their names
+    for (const Component& component : status.components)
+        if (component.client == client) components[component.name] = &component;
     std::string rows;
-    for (const auto& [name, cpus] : components)
-        rows += fmt::format("{:20}  {:<18.18} {:>6} {:>5} {:>12}  {}\n", "", name, "", cpus.count(), "",
-                            cpus.to_list());
+    for (const auto& [name, component] : components) {
+        const std::string work = work_text(*component, before, seconds);
+        const std::string cpus = component->cpus.to_list();
+        rows +=
+            fmt::format("{:20}  {:<18.18} {:>6} {:>5} {:>12}  {}{}{}\n", "", name, "",
+                        component->cpus.count(), "", cpus, cpus.empty() || work.empty() ? "" : "  ", work);
+    }
     return rows;
 }
 
@@ -29,7 +53,15 @@ char letter_of(uint32_t client) {
     return static_cast<char>('A' + (client - 1) % 26);
 }
 
-std::string status_text(const ArbiterSnapshot& status) {
+ArbiterSnapshot counted_status(Observer& observer) {
+    ArbiterSnapshot status = observer.status();
+    if (status.components.empty()) return status;
+    constexpr int kProgramsAnswerWithin = 30;  // ms
+    ::poll(nullptr, 0, kProgramsAnswerWithin);
+    return observer.status();
+}
+
+std::string status_text(const ArbiterSnapshot& status, const ArbiterSnapshot* before, double seconds) {
     int idle = 0;
     for (const auto& cpu : status.cpus) idle += cpu.client == 0 ? 1 : 0;
     std::string text = fmt::format("arbiter {}, policy {}, up {:.0f} s; {} CPUs, {} free, {} client{}\n",
@@ -44,7 +76,7 @@ std::string status_text(const ArbiterSnapshot& status) {
         text += fmt::format("  {}  {:>4} {:>8}  {:<20.20} {:>6} {:>5} {:>12.2f}  {}\n", letter_of(c.id), c.id,
                             c.pid, c.away ? "(away) " + c.name : c.name, c.demand, c.granted.count(),
                             c.cpu_seconds, c.granted.to_list());
-        text += component_rows(status, c.id);
+        text += component_rows(status, c.id, before, seconds);
     }
     return text;
 }

@@ -8,8 +8,13 @@
 
 namespace heddle::tool {
 
-/// The arbiter in a line, then a table of its clients, and under each its components that have CPUs.
-[[nodiscard]] std::string status_text(const ArbiterSnapshot& status);
+/// The arbiter in a line, then a table of its clients, and under each its components with what they have
+/// done. `before` was taken so many seconds earlier: then it says how much they do a second, too.
+[[nodiscard]] std::string status_text(const ArbiterSnapshot& status, const ArbiterSnapshot* before = nullptr,
+                                      double seconds = 0);
+
+/// The status with the counts of this moment: they are asked for by the first look, and there at the second.
+[[nodiscard]] ArbiterSnapshot counted_status(Observer& observer);
 
 /// The cores as rows of at most `width` cells: a letter and, with `colour`, a background for each client, '.'
 /// for a free core, and lower case for one whose holder was asked to leave.

@@ -6,9 +6,12 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "command.hpp"
 #include "cores/observer.hpp"
@@ -62,16 +65,36 @@ class Screen {
     termios before_{};
 };
 
-void draw(const ArbiterSnapshot& status) {
+/// Looks at the status again and again, and tells what happened since the look before.
+class Looks {
+  public:
+    void look() {
+        const auto now = std::chrono::steady_clock::now();
+        seconds_ = std::chrono::duration<double>(now - looked_at_).count();
+        looked_at_ = now;
+        before_ = std::exchange(status_, before_ ? observer_.status() : counted_status(observer_));
+        if (!before_) before_ = status_;
+    }
+    [[nodiscard]] const ArbiterSnapshot& status() const { return *status_; }
+    [[nodiscard]] std::string text() const { return status_text(*status_, &*before_, seconds_); }
+
+  private:
+    Observer observer_{Observer::default_path()};
+    std::chrono::steady_clock::time_point looked_at_;
+    double seconds_ = 0;
+    std::optional<ArbiterSnapshot> status_, before_;
+};
+
+void draw(const Looks& looks) {
     const auto [width, height] = Screen::size();
     std::string page = "\x1b[H";
     int rows = 0;
     const auto line = [&](std::string_view text) {
         if (++rows < height) page += fmt::format("{}\x1b[K\n", text);
     };
-    for (const std::string& row : core_map(status, width, true)) line(row);
+    for (const std::string& row : core_map(looks.status(), width, true)) line(row);
     std::string_view rest;
-    const std::string text = status_text(status);
+    const std::string text = looks.text();
     for (rest = text; !rest.empty();) {
         const size_t end = rest.find('\n');
         line(rest.substr(0, std::min(end, static_cast<size_t>(width))));
@@ -89,18 +112,20 @@ bool can_draw() {
 }
 
 void top(int count) {
-    Observer observer(Observer::default_path());
+    Looks looks;
     if (count == 0 && can_draw()) {
         const Screen screen;
-        do draw(observer.status());
-        while (!Screen::wait(200ms));
+        do {
+            looks.look();
+            draw(looks);
+        } while (!Screen::wait(200ms));
         return;
     }
     for (int i = 0; count == 0 || i < count; ++i) {
         if (i > 0) ::poll(nullptr, 0, 1000);
-        const ArbiterSnapshot status = observer.status();
-        for (const std::string& row : core_map(status, 80, false)) fmt::print("{}\n", row);
-        fmt::print("{}", status_text(status));
+        looks.look();
+        for (const std::string& row : core_map(looks.status(), 80, false)) fmt::print("{}\n", row);
+        fmt::print("{}", looks.text());
         std::fflush(stdout);
     }
 }
