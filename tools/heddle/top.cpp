@@ -72,11 +72,10 @@ class Looks {
         const auto now = std::chrono::steady_clock::now();
         seconds_ = std::chrono::duration<double>(now - looked_at_).count();
         looked_at_ = now;
-        before_ = std::exchange(status_, before_ ? observer_.status() : counted_status(observer_));
-        if (!before_) before_ = status_;
+        before_ = std::exchange(status_, status_ ? observer_.status() : counted_status(observer_));
     }
     [[nodiscard]] const ArbiterSnapshot& status() const { return *status_; }
-    [[nodiscard]] std::string text() const { return status_text(*status_, &*before_, seconds_); }
+    [[nodiscard]] std::string text() const { return status_text(*status_, before_ ? &*before_ : nullptr, seconds_); }
 
   private:
     Observer observer_{Observer::default_path()};
