@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <deque>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -15,10 +13,13 @@
 #include "heddle/error.hpp"
 #include "support/left_behind.hpp"
 #include "support/wait_until.hpp"
+#include "support/work_queue.hpp"
 #include "topology/thread_affinity.hpp"
 
 using namespace heddle;
 using namespace std::chrono_literals;
+using test::Queue;
+using test::quick;
 
 namespace {
 
@@ -26,55 +27,6 @@ namespace {
 template <class Predicate>
 [[nodiscard]] bool eventually(Predicate holds) {
     return test::becomes_true(holds, 20s);
-}
-
-/// One queue of functions for all workers.
-class Queue : public WorkSource {
-  public:
-    using Item = std::function<void(Worker&)>;
-
-    void push(Item item) {
-        const std::lock_guard guard(mutex_);
-        items_.push_back(std::move(item));
-    }
-    bool run_one(Worker& worker) override {
-        Item item;
-        {
-            const std::lock_guard guard(mutex_);
-            if (items_.empty()) return false;
-            item = std::move(items_.front());
-            items_.pop_front();
-        }
-        worker.found_work();
-        item(worker);
-        ++done;
-        return true;
-    }
-    bool may_have_work() noexcept override {
-        const std::lock_guard guard(mutex_);
-        return !items_.empty();
-    }
-    void worker_starts(Worker&) override { ++starts; }
-    void worker_ends(Worker&) override { ++ends; }
-
-    std::atomic<int> done = 0, starts = 0, ends = 0;
-
-  private:
-    std::mutex mutex_;
-    std::deque<Item> items_;
-};
-
-WorkerPoolOptions quick(Nanoseconds idle_delay) {
-    WorkerPoolOptions options;
-    options.limits.idle_delay = idle_delay;
-    options.on_failure = [](const std::exception_ptr& failure) {
-        try {
-            std::rethrow_exception(failure);
-        } catch (const std::exception& error) {
-            ADD_FAILURE() << error.what();
-        }
-    };
-    return options;
 }
 
 const Machine kEight = Machine::synthetic("package:2 core:2 pu:2");
@@ -388,71 +340,4 @@ TEST(WorkerPool, PoolsOnOneExchangeSurviveAStorm) {
         for (Queue& queue : work) EXPECT_TRUE(eventually([&] { return queue.done == 300; }));
     }
     EXPECT_EQ(exchange.ask([](const Ledger& l) { return l.check(); }), "");
-}
-
-namespace {
-
-/// Gives CPU 3, takes it, and does something else while it is returned for the first time.
-class Hasty final : public CpuProvider {
-  public:
-    explicit Hasty(std::function<void()> at_first_return) : at_first_return_(std::move(at_first_return)) {}
-    void start(std::function<void()> changed) override { changed_ = std::move(changed); }
-    void stop() override {}
-    CpuSet usable() const override {
-        const std::lock_guard guard(mutex_);
-        return usable_;
-    }
-    void set_demand(int) override {}
-    void returned(const CpuSet&) override {
-        if (++returns == 1) at_first_return_();
-    }
-    CpuSet to_return() const override { return returns == 1 && usable().empty() ? CpuSet{3} : CpuSet(); }
-    void give_back(const CpuSet&) override {}
-    bool shares() const override { return false; }
-    void let(const CpuSet& cpus) {
-        {
-            const std::lock_guard guard(mutex_);
-            usable_ = cpus;
-        }
-        changed_();
-    }
-    std::atomic<int> returns = 0;
-
-  private:
-    const std::function<void()> at_first_return_;
-    mutable std::mutex mutex_;
-    CpuSet usable_;
-    std::function<void()> changed_;
-};
-
-}  // namespace
-
-TEST(WorkerPool, WhatComesAndGoesWhileItIsReturnedIsReturnedAgain) {
-    Queue queue;
-    Hasty cpus([&] {
-        cpus.let(CpuSet{3});
-        cpus.let(CpuSet());
-    });
-    WorkerPool pool(kEight, cpus, queue, quick(2ms));
-    cpus.let(CpuSet{3});
-    cpus.let(CpuSet());
-    EXPECT_TRUE(eventually([&] { return cpus.returns == 2; }));
-}
-
-TEST(WorkerPool, WhatComesBackWhileItIsReturnedIsUsedAfterwards) {
-    Queue queue;
-    std::optional<WorkerPool> pool;
-    CpuSet early{0};
-    Hasty cpus([&] {
-        cpus.let(CpuSet{3});
-        early = pool->occupied();
-    });
-    pool.emplace(kEight, cpus, queue, quick(2ms));
-    cpus.let(CpuSet{3});
-    queue.push([&](Worker&) { cpus.let(CpuSet()); });
-    queue.push([](Worker&) {});
-    pool->work_arrived();
-    EXPECT_TRUE(eventually([&] { return queue.done == 2; }));
-    pool.reset();
-    EXPECT_EQ(early, CpuSet()) << "the provider had not been told yet that the pool had left";
 }

@@ -75,7 +75,9 @@ class Looks {
         before_ = std::exchange(status_, status_ ? observer_.status() : counted_status(observer_));
     }
     [[nodiscard]] const ArbiterSnapshot& status() const { return *status_; }
-    [[nodiscard]] std::string text() const { return status_text(*status_, before_ ? &*before_ : nullptr, seconds_); }
+    [[nodiscard]] std::string text() const {
+        return status_text(*status_, before_ ? &*before_ : nullptr, seconds_);
+    }
 
   private:
     Observer observer_{Observer::default_path()};
