@@ -26,6 +26,8 @@
             "the MPI of segments of kind mpi; default: the program's, or that of its mpirun")               \
     SETTING("HEDDLE_MEMORY", "PATH",                                                                        \
             "the socket of a memory server, for it and for its clients in other processes")                 \
+    SETTING("HEDDLE_VMEM_SEGMENTS", "KIND[:PATH]",                                                          \
+            "what the segments of programs of compat/vmem.hpp are made of, whatever they ask for")          \
     SETTING("HEDDLE_DAG", "FILE.dot",                                                                       \
             "where a program writes the graph of its tasks, up to 10,000, for Graphviz")                    \
     SETTING("HEDDLE_MODE", "auto|threads|mask", "how an unmodified program is made to follow its CPUs")

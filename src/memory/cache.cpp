@@ -45,6 +45,12 @@ void Cache::withdraw(CacheEntry& entry) {
     if (entry.pins == 0) remove(entry);
 }
 
+void Cache::take_over(CacheEntry& entry) {
+    pin(entry);
+    withdraw(entry);
+    entry.state = CacheEntry::State::kPrivate;
+}
+
 CacheEntry* Cache::find(const GlobalRange& global) const {
     CacheEntry* under_way = nullptr;
     const auto [first, last] = by_range_.equal_range(global);

@@ -54,6 +54,8 @@ class Cache {
     void publish(CacheEntry& entry, const GlobalRange& global, CacheEntry::State state);
     /// The copy is not found any more; it stays until nobody uses it.
     void withdraw(CacheEntry& entry);
+    /// A valid copy that nobody uses becomes a private entry, with one pin.
+    void take_over(CacheEntry& entry);
     /// A copy that holds all of the range: a valid one before one that is under way. Null: none.
     [[nodiscard]] CacheEntry* find(const GlobalRange& global) const;
     /// Of the copies that can be found.
@@ -66,6 +68,7 @@ class Cache {
 
     [[nodiscard]] uint64_t size() const noexcept { return space_.size(); }
     [[nodiscard]] uint64_t free_bytes() const noexcept { return space_.free_bytes(); }
+    [[nodiscard]] bool has_room(uint64_t size) const noexcept { return size <= space_.largest_hole(); }
     [[nodiscard]] size_t entries() const noexcept { return entries_.size(); }
     /// How many entries are in use by somebody.
     [[nodiscard]] size_t pinned() const noexcept { return pinned_; }

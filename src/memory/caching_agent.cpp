@@ -193,7 +193,9 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
         if (wanted.tag && copy->tag != wanted.tag) return false;
         ++state.counters.hits;
         if (wanted.tag && copy->counted) tell_read(wanted.global, *wanted.tag, actions);
-        if (wanted.writable) {
+        if (wanted.writable && copy->pins == 0 && !state.cache.has_room(wanted.global.range.size)) {
+            result = take_over(wanted, *copy, state, actions);
+        } else if (wanted.writable) {
             copy_within(wanted, *copy, state, actions);
         } else {
             const uint64_t skip = wanted.global.range.offset - copy->global.range.offset;
@@ -206,6 +208,18 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
     ++state.counters.hits_pending;
     copy->access->waiters.push_back(wanted);
     return true;
+}
+
+OperationResult CachingAgent::take_over(const Get& wanted, CacheEntry& copy, CacheState& state,
+                                        Actions& actions) {
+    const GlobalRange global = copy.global;
+    const uint64_t skip = wanted.global.range.offset - global.range.offset;
+    state.cache.take_over(copy);
+    const OperationResult result =
+        hold(wanted, state, copy, {copy.place.offset + skip, wanted.global.range.size}, nullptr);
+    state.cache.unpin(copy);
+    unshare(global, actions);
+    return result;
 }
 
 void CachingAgent::copy_within(const Get& wanted, CacheEntry& from, CacheState& state, Actions& actions) {

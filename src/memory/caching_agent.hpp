@@ -115,6 +115,9 @@ class CachingAgent {
     /// Without asking anybody: at once, or when what is under way here has ended. False: it has to be
     /// fetched.
     [[nodiscard]] bool get_here(const Get& wanted, CacheState& state, Result& result, Actions& actions);
+    /// The copy, which nobody uses, becomes the getter's own: where there is no room for another.
+    [[nodiscard]] OperationResult take_over(const Get& wanted, CacheEntry& copy, CacheState& state,
+                                            Actions& actions);
     void copy_within(const Get& wanted, CacheEntry& from, CacheState& state, Actions& actions);
     /// Room for the copy, and the first question to the first home.
     void fetch(Access& access, CacheState& state, Actions& actions);

@@ -28,6 +28,9 @@ class Space {
 
     [[nodiscard]] uint64_t size() const noexcept { return size_; }
     [[nodiscard]] uint64_t free_bytes() const noexcept { return free_bytes_; }
+    [[nodiscard]] uint64_t largest_hole() const noexcept {
+        return by_size_.empty() ? 0 : by_size_.rbegin()->first;
+    }
     /// The hole that begins or ends at `offset`, if any.
     [[nodiscard]] std::optional<Range> hole_from(uint64_t offset) const;
     [[nodiscard]] std::optional<Range> hole_to(uint64_t offset) const;

@@ -153,6 +153,28 @@ TEST_F(MemoryNodeTest, ACacheAsLargeAsItsPayloadHoldsIt) {
     EXPECT_EQ(counters(0, here_).free_bytes, 0U);
 }
 
+/// As large as what is in use is enough, also where what one gets to write was there as a copy.
+TEST_F(MemoryNodeTest, ACopyIsTakenOverWhereThereIsNoRoomForAnother) {
+    put(0, at(40, 20), here_, 'a');
+    put(0, at(0, 20), here_, 'b');
+    const auto one = world_.get<MutableLocalRange>(0, op::GetMutable{at(40, 20), here_});
+    const auto other = world_.get<MutableLocalRange>(0, op::GetMutable{at(5, 10), here_});
+    EXPECT_EQ(static_cast<char>(*one.pointer()), 'a');
+    EXPECT_EQ(static_cast<char>(*other.pointer()), 'b');
+    EXPECT_EQ(other.range.size, 10U);
+    EXPECT_EQ(counters(0, here_).hits, 2U);
+    // They are nobody else's, and no home knows of them any more.
+    for (memory::Rank rank = 0; rank < 2; ++rank)
+        EXPECT_TRUE(world_[rank].node.home().sharers(at(0, 100)).empty());
+    std::memset(one.pointer(), 'c', 20);
+    EXPECT_EQ(first(get(1, at(40, 20), there_)), 'a');
+    world_.finish(0, op::Put{one, at(40, 20), {}, true});
+    EXPECT_EQ(first(get(1, at(40, 20), there_)), 'c');
+    release(0, other);
+    EXPECT_EQ(counters(0, here_).free_bytes, 20U);
+    EXPECT_TRUE(world_.idle());
+}
+
 /// A message that takes back what was asked for meanwhile would leave a reader whom no put waits for.
 TEST_F(MemoryNodeTest, WhatIsEvictedWhileItIsFetchedAgainStaysKnown) {
     put(1, at(0, 8), there_, 'o');
