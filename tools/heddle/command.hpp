@@ -24,6 +24,7 @@ void add_demo(CLI::App& app);
 void add_eigen(CLI::App& app);
 void add_info(CLI::App& app);
 void add_memory(CLI::App& app);
+void add_memory_server(CLI::App& memory);
 void add_trace(CLI::App& app);
 void add_trace_record(CLI::App& trace);
 void add_run(CLI::App& app);

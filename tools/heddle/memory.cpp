@@ -1,4 +1,5 @@
-// heddle memory: servers of the directory/cache. `launch` starts the ranks of a program on this machine.
+// heddle memory: servers of the directory/cache. `launch` starts the ranks of a program on this machine; for
+// the others see memory_server.cpp.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -108,6 +109,7 @@ void add_memory(CLI::App& app) {
         const int code = launch(options->program, options->ranks);
         if (code != 0) throw CLI::RuntimeError(code);
     });
+    add_memory_server(*memory);
 }
 
 }  // namespace heddle::tool
