@@ -129,16 +129,17 @@ class multiple : public std::exception {
 
 }  // namespace error
 
-class in_process_client {
+namespace detail {
+
+/// What clients in the server's process and in others have in common.
+class client {
   public:
     using operation_t = vmem::operation_t;
-
-    explicit in_process_client(detail::server_base& server) : server_(server), client_(server.native()) {}
 
     /// Any thing with native(), as those in segments.hpp.
     template <class SegmentDescription>
     segment_id_t segment_create(size_t size, const SegmentDescription& description) {
-        server_.check_kind(SegmentDescription::factory::kind());
+        if (server_ != nullptr) server_->check_kind(SegmentDescription::factory::kind());
         return segment_id_t(client_.create_segment(size, detail::chosen(description.native())).value);
     }
     void segment_delete(segment_id_t segment) { client_.delete_segment({segment.value()}); }
@@ -152,6 +153,10 @@ class in_process_client {
     void free(data_id_t data) { client_.free({data.value()}); }
 
     cache_id_t in_process_cache_create(size_t size) { return cache_id_t(client_.create_cache(size).value); }
+    /// For clients of several processes, which get its id as text.
+    shareable_cache_id_t shareable_cache_create(size_t size) {
+        return shareable_cache_id_t(client_.create_cache(size, {.shareable = true, .numa_node = {}}).value);
+    }
     void cache_delete(cache_id_t cache) { client_.delete_cache({cache.value()}); }
 
     /// Its thread waits, also in a task: execute_sync pauses that.
@@ -198,9 +203,34 @@ class in_process_client {
     [[nodiscard]] rank_t rank() const { return client_.rank(); }
     [[nodiscard]] heddle::memory::Client& native() { return client_; }
 
+  protected:
+    explicit client(server_base& server) : server_(&server), client_(server.native()) {}
+    explicit client(const std::string& path) : client_(path) {}
+
   private:
-    detail::server_base& server_;
+    server_base* server_ = nullptr;
     heddle::memory::Client client_;
+};
+
+}  // namespace detail
+
+class in_process_client : public detail::client {
+  public:
+    explicit in_process_client(detail::server_base& server) : client(server) {}
+};
+
+/// In another process than the server, which has an ipc_server at this path.
+class ipc_client : public detail::client {
+  public:
+    explicit ipc_client(const std::string& path) : client(path) {}
+};
+
+class ipc_server {
+  public:
+    ipc_server(detail::server_base& server, const std::string& path) : server_(server.native(), path) {}
+
+  private:
+    heddle::memory::IpcServer server_;
 };
 
 /// Section 4.4: calls that all ranks make, one of which does it and tells the others.

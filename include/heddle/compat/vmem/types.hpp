@@ -72,6 +72,24 @@ using segment_id_t = detail::id<struct segment_thing>;
 using data_id_t = detail::id<struct data_thing>;
 using cache_id_t = detail::id<struct cache_thing>;
 
+/// Of a cache for clients of several processes.
+class shareable_cache_id_t {
+  public:
+    shareable_cache_id_t() = default;
+    explicit shareable_cache_id_t(uint64_t value) : id_(value) {}
+    operator cache_id_t() const { return id_; }  // NOLINT: converts
+    [[nodiscard]] std::string to_string() const { return id_.to_string(); }
+    /// Throws heddle::Error kInvalidArgument.
+    [[nodiscard]] static shareable_cache_id_t from_string(const std::string& text) {
+        return shareable_cache_id_t(detail::id_of(text));
+    }
+    friend auto operator<=>(const shareable_cache_id_t&, const shareable_cache_id_t&) = default;
+
+  private:
+    cache_id_t id_;
+};
+using shared_cache_id_t = shareable_cache_id_t;
+
 struct void_t {
     friend constexpr bool operator==(void_t, void_t) = default;
 };
