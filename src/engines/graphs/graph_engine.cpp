@@ -43,8 +43,8 @@ Entry* take_oldest_first(std::atomic<Entry*>& list) noexcept {
 
 GraphEngine::GraphEngine(const EngineOptions& options, MakeGraph make)
     : host_(options.host), options_(options), make_(make) {
-    EngineOptions behind{*this,        options.machine, options.provider,
-                         options.cpus, options.workers, options.bind};
+    const EngineOptions behind{*this,           options.machine, options.provider,    options.cpus,
+                               options.workers, options.bind,    options.callers_work};
     native_ = options.host.make_native(behind);
 }
 

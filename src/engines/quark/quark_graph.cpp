@@ -26,6 +26,8 @@ thread_local QuarkGraph* of_feeder = nullptr;
 QuarkGraph::QuarkGraph(GraphEngine& engine) : engine_(engine) {
     // Else QUARK would have its master run tasks, and wait for ends, when there are some dozens of them.
     setenv("QUARK_UNROLL_TASKS", "0", 1);
+    // Else a writer would not wait for readers: QUARK would copy the data for them.
+    setenv("QUARK_WAR_DEPENDENCIES_ENABLE", "0", 1);
     quark_ = QUARK_Setup(1);
     if (quark_ == nullptr) throw Error(ErrorCode::kUnavailable, "QUARK does not start (QUARK_Setup)");
     of_feeder = this;
