@@ -329,6 +329,25 @@ TEST(EnginesTest, AreSwitchedWhileOthersInsert) {
     EXPECT_EQ(sum.get(), inserted);
 }
 
+TEST(EnginesTest, AreSwitchedAThousandTimesWithoutATrace) {
+    Runtime runtime;
+    std::vector<std::string> names;
+    for (const EngineInfo& engine : Runtime::engines()) {
+        // With each switch to it some 300 bytes are lost: docs/ENGINES.md.
+        if (engine.available && engine.name != "openmp-libomp") names.push_back(engine.name);
+    }
+    Scalar<long> kept(runtime, 0);
+    Sequence sequence(runtime);
+    long switches = 0;
+    const auto once = [&] {
+        runtime.switch_engine(names[static_cast<size_t>(switches) % names.size()]);
+        for (int i = 0; i < 4; ++i) sequence.insert([](long& v) { ++v; }, inout(kept));
+        sequence.wait();
+        ASSERT_EQ(kept.get(), 4 * ++switches);
+    };
+    test::expect_nothing_left_behind(once, test::kSanitized ? 50 : 1'000);
+}
+
 TEST(EnginesTest, AllOfThemAtOnceInOneProcess) {
     std::vector<std::jthread> threads;
     for (const EngineInfo& engine : Runtime::engines()) {

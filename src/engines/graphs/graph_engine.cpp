@@ -49,8 +49,7 @@ GraphEngine::GraphEngine(const EngineOptions& options, MakeGraph make)
 }
 
 GraphEngine::~GraphEngine() {
-    // Its workers may still be on their way out of run().
-    native_.reset();
+    // The feeder before native_: it may still be on its way out of native's ready().
     if (!feeder_.joinable()) return;
     stop_.store(true);
     bell_.notify();
@@ -121,13 +120,24 @@ void GraphEngine::feed(ForeignGraph& graph) noexcept {
 void GraphEngine::may_run(Task& task, InGraph& in_graph) noexcept {
     task.next = nullptr;
     in_graph_of(task) = reinterpret_cast<Edge*>(&in_graph);
-    Lane& lane = host_.lane();
+    Lane& lane = lane_of_feeder();
     try {
         native_->ready(lane, task);
     } catch (...) {
         // No memory to keep it: it runs here and now.
         for (Task* now = &task; now != nullptr;) now = run_here(lane, *now);
         host_.flush(lane);
+    }
+}
+
+Lane& GraphEngine::lane_of_feeder() noexcept {
+    while (true) {
+        try {
+            return host_.lane();
+        } catch (...) {
+            // It needs memory once: others will give some back.
+            std::this_thread::yield();
+        }
     }
 }
 

@@ -59,7 +59,7 @@ class GraphEngine final : public Engine, private EngineHost {
     void suspend(Publish publish) override { native_->suspend(publish); }
     void sleep_in_task(const std::function<void()>& sleep) override { native_->sleep_in_task(sleep); }
 
-    /// For the graph, on the feeder's thread. `in_graph` is its own until end().
+    /// For the graph, on a feeder's thread. `in_graph` is its own until end().
     void may_run(Task& task, InGraph& in_graph) noexcept;
 
   private:
@@ -86,6 +86,7 @@ class GraphEngine final : public Engine, private EngineHost {
     void start();
     void feed(ForeignGraph& graph) noexcept;
     void bind_feeder() const;
+    [[nodiscard]] Lane& lane_of_feeder() noexcept;
 
     EngineHost& host_;
     const EngineOptions options_;
@@ -98,6 +99,8 @@ class GraphEngine final : public Engine, private EngineHost {
     alignas(64) std::atomic<Task*> inserted_{nullptr};
     alignas(64) std::atomic<InGraph*> ended_{nullptr};
     EventCount bell_;  // the feeder sleeps here
+    /// Destroyed first, and the pointer holds until that is done: its workers may be on their way out of
+    /// run().
     std::unique_ptr<Engine> native_;
 };
 
