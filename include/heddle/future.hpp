@@ -75,7 +75,9 @@ class Future {
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
     /// True: get() returns, or throws, at once.
     [[nodiscard]] bool ready() const { return state().settled(); }
-    /// Until the task has ended. Throws kInvalidArgument in that very task, and where valid() is false.
+    /// Until the task has ended. Throws kInvalidArgument in that very task, in one that it waits for, itself
+    /// or through others (for sequences and futures), and where valid() is false; kLimit in a task where
+    /// there is no memory to pause it.
     void wait() const { state().wait(); }
     /// Waits for the result, which stays as long as a copy of this does. Throws what the task has thrown, or
     /// what it was cancelled for, and as wait().

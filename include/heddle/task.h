@@ -256,8 +256,8 @@ HEDDLE_TASK_API heddle_task_ret_t heddle_sequence_destroy(heddle_sequence_t* seq
 
 /** Whether heddle_future_get() would return at once. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_future_ready(const heddle_future_t* future, bool* ready);
-/** Until its task has ended, whatever came of it. INVALID in that very task, and where that task waits for
- * the calling one: it would never end. LIMIT in a task where there is no memory to pause it. */
+/** Until its task has ended, whatever came of it. INVALID in that very task, and in one that it waits for,
+ * itself or through others: it would never end. LIMIT in a task where there is no memory to pause it. */
 HEDDLE_TASK_API heddle_task_ret_t heddle_future_wait(const heddle_future_t* future);
 /** Waits, and copies the result, `bytes` of which must be as many as it has. FAILED: its task failed, or was
  * cancelled, which the wait of its sequence tells, too. May be called again. */

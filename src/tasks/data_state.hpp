@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tasks/graph.hpp"
+#include "tasks/inner_wait.hpp"
 
 namespace heddle {
 
@@ -24,9 +25,10 @@ struct DataState : detail::DataView {
     }
 
     detail::RuntimeState& runtime;
-    std::unique_ptr<std::byte[]> own;  ///< empty: memory of the caller's
-    LastUses uses;                     ///< by tasks of the root domain
-    std::atomic<uint32_t> owners{1};   ///< the handle, and recordings
+    std::unique_ptr<std::byte[]> own;   ///< empty: memory of the caller's
+    LastUses uses;                      ///< by tasks of the root domain
+    InnerWait::Knot* future = nullptr;  ///< of the future whose datum this is; set before anybody knows it
+    std::atomic<uint32_t> owners{1};    ///< the handle, and recordings
     bool released = false;  ///< by the handle: no task may name it; for who comes after that thread
     /// The failure for which what is in here was not written, or 0. Written by the task that should have,
     /// read by those that follow it; the graph orders them.

@@ -19,6 +19,7 @@ struct TaskFrame {
     Task* task;
     detail::RuntimeState* runtime;
     bool stays;  ///< must not be paused: what is under it on its stack has tasks in hand that could run
+    bool over = false;  ///< its function has ended, and its future is settled: its closure is destroyed
     TaskFrame* below = nullptr;          ///< runs on the same stack, and goes on after this one
     std::shared_ptr<Domain> children{};  ///< made with the first sequence in it
     TaskPlace* place = nullptr;          ///< where the thread was moved for it

@@ -14,6 +14,7 @@ namespace {
 
 /// On the stack of who waits.
 struct FutureWaiter {
+    const InnerWait* wait;
     Waiter* waiter;
     FutureWaiter* next;
 };
@@ -23,12 +24,34 @@ struct FutureWaiter {
 /// Goes with the last future and without a wait: a task whose closure has a share of it has no use for the
 /// datum once that is gone, and others cannot name it any more.
 struct FutureState::Core {
-    explicit Core(RuntimeState& runtime) : data(runtime, {nullptr, 1, 1, 1, 1}) {}
+    explicit Core(RuntimeState& runtime) : data(runtime, {nullptr, 1, 1, 1, 1}) { data.future = &knot; }
+    /// Of a Core: who was refused goes on.
+    static void wake_refused(void* core) noexcept;
 
     DataState data;
     ShortLock lock;  // for `waiters` and, with them, FutureState::settled_
     FutureWaiter* waiters = nullptr;
+    InnerWait::Knot knot;
 };
+
+void FutureState::Core::wake_refused(void* core) noexcept {
+    Core& self = *static_cast<Core*>(core);
+    FutureWaiter* woken = nullptr;
+    {
+        const std::lock_guard guard(self.lock);
+        for (FutureWaiter** link = &self.waiters; *link != nullptr;) {
+            FutureWaiter& one = **link;
+            if (!one.wait->refused()) {
+                link = &one.next;
+                continue;
+            }
+            *link = std::exchange(one.next, woken);
+            woken = &one;
+        }
+    }
+    while (woken != nullptr) std::exchange(woken, woken->next)->waiter->wake();
+    self.data.runtime.engine->notify();
+}
 
 FutureState::FutureState(SequenceState& sequence) : core_(std::make_unique<Core>(sequence.runtime)) {}
 
@@ -57,17 +80,26 @@ void FutureState::wait() const {
         for (uint32_t i = 0; i < frame->task->accesses; ++i)
             if (frame->task->access(i)->data == &core_->data)
                 throw Error(ErrorCode::kInvalidArgument,
-                            "a task cannot wait for its own future: it would wait for its own end");
-    if (innermost == nullptr || !innermost->runtime->engine->suspends())
-        return core_->data.runtime.wait_until([this] { return settled(); });
-    FutureWaiter self{nullptr, nullptr};
-    wait_for_wake([&](Waiter& waiter) noexcept {
-        self.waiter = &waiter;
-        const std::lock_guard guard(core_->lock);
-        if (settled()) return false;
-        self.next = std::exchange(core_->waiters, &self);
-        return true;
-    });
+                            frame == innermost
+                                ? "a task cannot wait for its own future: it would wait for its own end"
+                                : "a task cannot wait for the future of one that waits under it on the same "
+                                  "stack, as tasks do on engines that cannot pause them: neither would ever "
+                                  "be done");
+    if (innermost == nullptr) return core_->data.runtime.wait_until([this] { return settled(); });
+    const InnerWait wait(*innermost, {core_->knot, &Core::wake_refused, core_.get()}, InnerWait::Kind::kMay);
+    if (innermost->runtime->engine->suspends()) {
+        FutureWaiter self{&wait, nullptr, nullptr};
+        wait_for_wake([&](Waiter& waiter) noexcept {
+            self.waiter = &waiter;
+            const std::lock_guard guard(core_->lock);
+            if (settled() || wait.refused()) return false;
+            self.next = std::exchange(core_->waiters, &self);
+            return true;
+        });
+    } else {
+        core_->data.runtime.wait_until([&] { return settled() || wait.refused(); });
+    }
+    if (!settled()) wait.refuse();
 }
 
 void refuse_empty_future() {

@@ -254,6 +254,7 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
         }
     }
     if (!task.trivial) {
+        frame.over = true;
         frame.place = nullptr;
         frame.traced = nullptr;
         task.body(task.closure(), BodyAction::kDestroy);

@@ -70,12 +70,19 @@ void RuntimeState::pause_until_done(SequenceState& sequence, const InnerWait& wa
 void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind) {
     const TaskFrame* frame = current_frame();
     if (frame == nullptr) return wait_until([&] { return sequence.done(); });
-    const InnerWait wait(*frame, sequence, kind);
+    const InnerWait wait(*frame,
+                         {sequence.knot,
+                          [](void* refused) noexcept {
+                              auto& its = *static_cast<SequenceState*>(refused);
+                              its.runtime.wake_refused(its);
+                          },
+                          &sequence},
+                         kind);
     if (frame->runtime->engine->suspends())
         pause_until_done(sequence, wait);
     else
         wait_until([&] { return sequence.done() || wait.refused(); });
-    if (!sequence.done()) InnerWait::refuse();
+    if (!sequence.done()) wait.refuse();
 }
 
 void RuntimeState::wait(SequenceState& sequence) {

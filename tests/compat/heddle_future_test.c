@@ -242,6 +242,43 @@ static void what_never_could_be_is_refused(heddle_runtime_t* runtime) {
     heddle_condition_destroy(own.known);
 }
 
+struct pair {
+    heddle_condition_t* known[2];
+    heddle_future_t* futures[2];
+    int refused[2];
+};
+static int wait_for_the_other(heddle_task_t* task) {
+    struct pair* pair;
+    int self;
+    heddle_unpack(task, 0, &pair, sizeof pair);
+    heddle_unpack(task, 1, &self, sizeof self);
+    if (heddle_condition_block(pair->known[self]) != HEDDLE_TASK_SUCCESS) return 1;
+    if (heddle_future_wait(pair->futures[1 - self]) == HEDDLE_TASK_SUCCESS) return 0;
+    EXPECT_ERROR(HEDDLE_TASK_INVALID, "neither would ever be done");
+    pair->refused[self] = 1;
+    return 0;
+}
+
+static void of_two_that_wait_for_each_other_one_is_refused(heddle_runtime_t* runtime) {
+    struct pair pair = {{NULL, NULL}, {NULL, NULL}, {0, 0}};
+    struct pair* where = &pair;
+    heddle_sequence_t* sequence = heddle_sequence_create(runtime);
+    const heddle_task_options_t options = {.name = "waits"};
+    for (int i = 0; i < 2; ++i) {
+        pair.known[i] = heddle_condition_create();
+        const heddle_argument_t arguments[] = {heddle_value(&where, sizeof where),
+                                               heddle_value(&i, sizeof i)};
+        pair.futures[i] = heddle_async(sequence, wait_for_the_other, arguments, 2, 0, &options);
+    }
+    for (int i = 0; i < 2; ++i) heddle_condition_signal(pair.known[i]);
+    EXPECT(heddle_sequence_destroy(sequence) == HEDDLE_TASK_SUCCESS);
+    EXPECT(pair.refused[0] + pair.refused[1] == 1);
+    for (int i = 0; i < 2; ++i) {
+        EXPECT(heddle_future_destroy(pair.futures[i]) == HEDDLE_TASK_SUCCESS);
+        EXPECT(heddle_condition_destroy(pair.known[i]) == HEDDLE_TASK_SUCCESS);
+    }
+}
+
 /* Futures that are waited for, read, dropped at once, and cancelled. */
 static void once(heddle_runtime_t* runtime) {
     heddle_sequence_t* sequence = heddle_sequence_create(runtime);
@@ -266,6 +303,7 @@ static void all_on(heddle_runtime_t* runtime) {
     tasks_wait_for_results(runtime);
     errors_reach_who_waits(runtime);
     what_never_could_be_is_refused(runtime);
+    of_two_that_wait_for_each_other_one_is_refused(runtime);
     a_thousand_times(once, runtime);
 }
 

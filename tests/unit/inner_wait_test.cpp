@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -114,6 +115,80 @@ TEST_P(InnerWaits, ASequenceMayGoInTheLastOfItsOwnTasks) {
     }
 }
 
+/// Each of `count` tasks waits for the next one's future, the last for the first's.
+TEST_P(InnerWaits, OfTasksThatWaitForEachOthersFuturesOneIsRefused) {
+    Runtime runtime(options());
+    for (int round = 0; round < 30; ++round) {
+        const size_t count = round % 2 == 0 ? 2 : 5;
+        Sequence one(runtime), other(runtime);
+        std::vector<Future<size_t>> futures(count);
+        std::vector<BlockCondition> known(count);
+        std::atomic<int> refused{0};
+        for (size_t i = 0; i < count; ++i)
+            futures[i] = (i % 2 == 0 ? one : other).async([&, i] {
+                known[i].block();
+                wait_or_count([&] { futures[(i + 1) % count].wait(); }, refused);
+                return i;
+            });
+        for (BlockCondition& condition : known) condition.signal();
+        one.wait();
+        other.wait();
+        EXPECT_EQ(refused, 1);
+        for (size_t i = 0; i < count; ++i) EXPECT_EQ(futures[i].get(), i);
+    }
+}
+
+TEST_P(InnerWaits, ACircleThroughASequenceAndAFutureIsFound) {
+    Runtime runtime(options());
+    for (int round = 0; round < 20; ++round) {
+        Sequence a(runtime), b(runtime);
+        BlockCondition known, inserted;
+        std::atomic<int> refused{0};
+        Future<void> future;
+        a.insert([&] {
+            known.block();
+            wait_or_count([&] { future.wait(); }, refused);
+        });
+        future = b.async([&] {
+            inserted.block();
+            wait_or_count([&] { a.wait(); }, refused);
+        });
+        known.signal();
+        inserted.signal();
+        a.wait();
+        b.wait();
+        EXPECT_EQ(refused, 1);
+    }
+}
+
+int fibonacci(Runtime& runtime, int n) {
+    if (n < 2) return n;
+    Sequence children(runtime);
+    const auto one = children.async([&runtime, n] { return fibonacci(runtime, n - 1); });
+    const auto two = children.async([&runtime, n] { return fibonacci(runtime, n - 2); });
+    return one.get() + two.get();
+}
+
+TEST_P(InnerWaits, FuturesThatWaitForFuturesAreNoCircle) {
+    Runtime runtime(options());
+    Sequence sequence(runtime);
+    std::vector<Future<int>> futures;
+    for (int i = 0; i < 10; ++i)
+        futures.push_back(sequence.async([&runtime] { return fibonacci(runtime, 8); }));
+    // Of one sequence, each waits for all before it.
+    std::vector<BlockCondition> known(10);
+    for (int i = 0; i < 10; ++i)
+        futures.push_back(sequence.async([&, i] {
+            known[static_cast<size_t>(i)].block();
+            int sum = 0;
+            for (int k = 0; k < 10 + i; ++k) sum += futures[static_cast<size_t>(k)].get();
+            return sum;
+        }));
+    for (BlockCondition& condition : known) condition.signal();
+    EXPECT_EQ(futures.back().get(), 210 << 9);
+    sequence.wait();
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, InnerWaits, test::engines(), test::engine_name);
 
 /// With one worker tasks run to their next pause, in the order that the test says.
@@ -140,6 +215,58 @@ TEST(InnerWaitsOfOneWorker, WhereADestructorClosesTheCircleAnotherWaitIsRefused)
     parents.wait();
     others.wait();
     EXPECT_EQ(refused, 1);
+}
+
+TEST(InnerWaitsOfOneWorker, WhereADestructorClosesTheCircleTheWaitForAFutureIsRefused) {
+    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+    Sequence parents(runtime);
+    std::atomic<int> refused{0};
+    BlockCondition known, child_waits;
+    Future<int> future;
+    future = parents.async({.name = "parent"}, [&] {
+        known.block();
+        {
+            Sequence children(runtime);
+            children.insert({.name = "child"}, [&] { wait_or_count([&] { future.wait(); }, refused); });
+            Sequence later(runtime);
+            later.insert(TaskOptions{.priority = -1}, [&] { child_waits.signal(); });
+            child_waits.block();
+        }
+        return 7;
+    });
+    known.signal();
+    EXPECT_EQ(future.get(), 7);
+    parents.wait();
+    EXPECT_EQ(refused, 1);
+}
+
+TEST(InnerWaitsOfOneWorker, ARefusalSaysWhoWaitsForWhom) {
+    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+    Sequence sequence(runtime);
+    std::string why;
+    std::array<BlockCondition, 3> known;
+    std::array<Future<void>, 3> futures;
+    const std::array<const char*, 3> names{"first", "second", nullptr};
+    for (size_t i = 0; i < 3; ++i)
+        futures[i] = sequence.async({.name = names[i]}, [&, i] {
+            known[i].block();
+            try {
+                futures[(i + 1) % 3].wait();
+            } catch (const Error& error) {
+                why += error.what();
+            }
+        });
+    // One after the other begins to wait.
+    for (const size_t i : {1, 2, 0}) {
+        known[i].signal();
+        BlockCondition waits;
+        Sequence later(runtime);
+        later.insert(TaskOptions{.priority = -1}, [&] { waits.signal(); });
+        waits.block();
+    }
+    sequence.wait();
+    EXPECT_THAT(why, HasSubstr("(task first waits for task second, which waits for a task without a name, "
+                               "which waits for task first)"));
 }
 
 /// Of the engine openmp: all of its threads but one are asleep in tasks, and the last is about to destroy a
