@@ -108,8 +108,10 @@ void CachingAgent::forget(DataId data, Actions& actions) {
             fail_waiting(access, "its allocation was freed meanwhile", actions);
     }
     const GlobalRange all{data, {0, UINT64_MAX}};
-    for (auto& [id, state] : caches_)
-        state.cache.for_each_overlapping(all, [&](CacheEntry& entry) { state.cache.withdraw(entry); });
+    for (auto& one : caches_) {
+        Cache& cache = one.second.cache;
+        cache.for_each_overlapping(all, [&](CacheEntry& entry) { cache.withdraw(entry); });
+    }
 }
 
 void CachingAgent::go_on(Access& access, Actions& actions) {
@@ -299,7 +301,8 @@ void CachingAgent::invalidate(const Message& message, Actions& actions) {
     answer->from = self_;
     answer->to = message.from;
     std::vector<GlobalRange> withdrawn;
-    for (auto& [id, state] : caches_) {
+    for (auto& one : caches_) {
+        CacheState& state = one.second;
         state.cache.for_each_overlapping(message.range, [&](CacheEntry& entry) {
             const bool under_way = entry.state == CacheEntry::State::kFetching;
             if (under_way && !entry.access->has_read(message.range)) return;

@@ -116,7 +116,8 @@ void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Mess
 
 void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
     rank_is_gone_ = true;
-    for (auto& [id, data] : data_) {
+    for (auto& one : data_) {
+        Data& data = one.second;  // a lambda below needs it by a name of its own
         data.sharers -= std::make_pair(Interval(0, UINT64_MAX), std::set<Rank>{rank});
         for (auto* waiting : {&data.tag_requests, &data.readers_requests})
             waiting->remove_if([&](const Message& request) { return request.from == rank; });
