@@ -8,17 +8,17 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "cells.hpp"
 #include "heddle/memory.hpp"
-#include "mesh.hpp"
 
 namespace {
 
 using namespace heddle::memory;  // NOLINT: an example of it
 using heddle::example::Block;
+using heddle::example::Cells;
 using heddle::example::Mesh;
 
 constexpr int kSides = 4;
@@ -30,17 +30,6 @@ struct Options {
     int iterations = 200;
     std::string segment = "shm", path, data;
     bool verify = false;
-};
-
-/// A block with a border of one cell around it.
-class Cells {
-  public:
-    explicit Cells(const Block& block) : columns_(block.columns + 2), values_((block.rows + 2) * columns_) {}
-    double& at(size_t row, size_t column) { return values_[row * columns_ + column]; }
-
-  private:
-    size_t columns_;
-    std::vector<double> values_;
 };
 
 class Solver {
@@ -65,23 +54,14 @@ class Solver {
         for (DataId& side : halos_) side = collective_.allocate(server.ranks() * slot_, segment_);
         square_ = collective_.allocate(square, segment_);
         cache_ = client_.create_cache(std::max(kSides * slot_ * 2, options.n * sizeof(double)));
-        // One side of the square is hot.
-        if (block_.first_row == 0)
-            for (size_t column = 0; column < block_.columns + 2; ++column)
-                now_.at(0, column) = next_.at(0, column) = 1;
+        heddle::example::heat(block_, now_);
+        heddle::example::heat(block_, next_);
     }
 
     void run() {
         for (int iteration = 0; iteration < options_.iterations; ++iteration) {
             swap_borders();
-            residual_ = 0;
-            for (size_t row = 1; row <= block_.rows; ++row)
-                for (size_t column = 1; column <= block_.columns; ++column) {
-                    const double value = 0.25 * (now_.at(row - 1, column) + now_.at(row + 1, column) +
-                                                 now_.at(row, column - 1) + now_.at(row, column + 1));
-                    residual_ = std::max(residual_, std::abs(value - now_.at(row, column)));
-                    next_.at(row, column) = value;
-                }
+            residual_ = heddle::example::step(block_, now_, next_);
             std::swap(now_, next_);
         }
     }
@@ -114,15 +94,14 @@ class Solver {
             client_.put_and_release(local, {square_, {offset, local.range.size}});
         }
         collective_.barrier();
-        uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+        heddle::example::Fingerprint hash;
         for (size_t row = 0; server_.rank() == 0 && row < options_.n; ++row) {
             const uint64_t size = options_.n * sizeof(double);
             const ConstLocalRange local = client_.get_const({square_, {row * size, size}}, cache_);
-            for (uint64_t i = 0; i < size; ++i)
-                hash = (hash ^ static_cast<uint8_t>(local.pointer()[i])) * 0x100000001B3u;
+            hash.add(local.pointer(), size);
             client_.release(local);
         }
-        return hash;
+        return hash.value();
     }
 
     [[nodiscard]] CacheStatistics statistics() const { return client_.statistics(cache_); }

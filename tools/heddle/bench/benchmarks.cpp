@@ -180,6 +180,8 @@ const std::vector<Figure>& figures() {
          "a parallel program calls libraries on three engines, beside the best static partition", "static"},
         {"tasks_composition", "tasks.composition_vs_uncoordinated", 1 / 1.3, "ms",
          "the same, beside each library with all CPUs", "uncoordinated"},
+        {"memory_jacobi", "memory.jacobi", 1.05, "s", "Jacobi 4096 x 4096 on two ranks of mpirun",
+         "plain MPI"},
         {"memory_access", "memory.hit", 0.3, "us",
          "a get from a cache that holds 10,000 ranges, and its release"},
         {"memory_access", "memory.hit_future", 0.6, "us", "the same as a future"},
