@@ -91,7 +91,8 @@ TEST_F(KillMemoryClients, LeaveNothingBehind) {
         for (Child& client : clients) kill(client);
     }
     EXPECT_TRUE(is_clean());
-    EXPECT_TRUE(becomes_true([&] { return descriptors() == before; }, 5s)) << descriptors() - before;
+    // Those of the status that was asked before may still have been open then.
+    EXPECT_TRUE(becomes_true([&] { return descriptors() <= before; }, 5s)) << descriptors() - before;
 }
 
 #define HEDDLE_FAILPOINT_NAME(name) #name,
