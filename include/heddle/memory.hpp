@@ -44,6 +44,16 @@ struct SegmentDescription {
     std::map<std::string, std::string> options = {};
 };
 
+/// A kind of segments that this build knows, found or why not.
+struct SegmentKindInfo {
+    std::string name;
+    bool available = false;
+    std::string version;  ///< of what it stands on; of heddle itself: ""
+    std::string reason;   ///< why it is not available, and what to do
+};
+/// All of them. Loads the plug-ins that are there. Any thread.
+[[nodiscard]] HEDDLE_API std::vector<SegmentKindInfo> segment_kinds();
+
 /// So many bytes of an allocation, on that rank.
 struct Share {
     Rank rank = 0;

@@ -83,7 +83,7 @@ const SegmentPlugIn& find_plug_in() {
         if (const SegmentPlugIn* const found = load(build, reason)) return *found;
         reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", build.name, reason);
     }
-    throw Error(ErrorCode::kUnavailable, fmt::format("segments of kind mpi are not available: {}", reasons));
+    throw Error(ErrorCode::kUnavailable, fmt::format("no MPI for segments of kind mpi: {}", reasons));
 }
 
 }  // namespace

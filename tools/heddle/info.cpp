@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "heddle/machine.hpp"
+#include "heddle/memory.hpp"
 #include "heddle/task.hpp"
 
 namespace heddle::tool {
@@ -24,22 +25,25 @@ std::string limited_by(const CpuAllowance& allowed, int cpu) {
     return "CPU quota";
 }
 
-/// Those that this build knows, found or why not.
-Json engines_as_json() {
-    Json engines = Json::array();
-    for (const EngineInfo& engine : Runtime::engines())
-        engines.push_back({{"name", engine.name},
-                           {"available", engine.available},
-                           {"version", engine.version},
-                           {"reason", engine.reason}});
-    return engines;
+/// Those that this build knows, found or why not: EngineInfo, SegmentKindInfo.
+template <class Info>
+Json found_as_json(const std::vector<Info>& all) {
+    Json list = Json::array();
+    for (const Info& one : all)
+        list.push_back({{"name", one.name},
+                        {"available", one.available},
+                        {"version", one.version},
+                        {"reason", one.reason}});
+    return list;
 }
 
-void print_engines() {
-    const char* heading = "engines";
-    for (const EngineInfo& engine : Runtime::engines())
-        fmt::print("{:<9} {:<13} {}\n", std::exchange(heading, ""), engine.name,
-                   engine.available ? engine.version : "not available: " + engine.reason);
+template <class Info>
+void print_found(const char* heading, const std::vector<Info>& all) {
+    for (const Info& one : all)
+        fmt::print("{:<9} {:<13} {}\n", std::exchange(heading, ""), one.name,
+                   !one.available        ? "not available: " + one.reason
+                   : one.version.empty() ? "available"
+                                         : one.version);
 }
 
 Json as_json(const Machine& machine, const CpuAllowance& allowed) {
@@ -58,8 +62,8 @@ Json as_json(const Machine& machine, const CpuAllowance& allowed) {
               {"cpuset", allowed.cpuset.to_list()},
               {"quota_cpus", allowed.quota_cpus}}},
             {"cpus", std::move(cpus)},
-            {"engines", engines_as_json()},
-            {"segments", Json::array()},
+            {"engines", found_as_json(Runtime::engines())},
+            {"segments", found_as_json(memory::segment_kinds())},
             {"devices", Json::array()}};
 }
 
@@ -104,8 +108,9 @@ void print_text(const Machine& machine, const CpuAllowance& allowed) {
     print_limits(machine, allowed);
     print_nodes(machine, allowed);
     fmt::print("\n");
-    print_engines();
-    fmt::print("segments  none\ndevices   none\n");
+    print_found("engines", Runtime::engines());
+    print_found("segments", memory::segment_kinds());
+    fmt::print("devices   none\n");
 }
 
 }  // namespace
