@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -26,13 +27,43 @@ std::string meeting_place() {
     return std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/heddle-mesh-";
 }
 
-std::vector<pid_t>* running = nullptr;
+/// SIGINT, SIGTERM and SIGHUP for the ranks. None arrives while ranks are being started: one would be lost in
+/// a rank that does not run its program yet. One object at a time.
+class PassesSignalsOn {
+  public:
+    explicit PassesSignalsOn(const std::vector<pid_t>& ranks) {
+        sigset_t blocked;
+        ::sigemptyset(&blocked);
+        for (const int signal : kSignals) ::sigaddset(&blocked, signal);
+        ::sigprocmask(SIG_BLOCK, &blocked, &mask_before_);
+        ranks_ = &ranks;
+        struct sigaction action {};
+        action.sa_handler = send;
+        for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+    }
+    ~PassesSignalsOn() { restore(); }
+    PassesSignalsOn(const PassesSignalsOn&) = delete;
+    PassesSignalsOn& operator=(const PassesSignalsOn&) = delete;
 
-void pass_on(int signal) {
-    if (running == nullptr) return;
-    for (const pid_t rank : *running)
-        if (rank > 0) ::kill(rank, signal);
-}
+    /// All ranks are there.
+    void begin() { ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr); }
+    /// In a rank: signals are as they were.
+    void restore() {
+        for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+        begin();
+    }
+    /// To the ranks that have not ended.
+    static void send(int signal) {
+        for (const pid_t rank : *ranks_)
+            if (rank > 0) ::kill(rank, signal);
+    }
+
+  private:
+    static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+    inline static const std::vector<pid_t>* ranks_ = nullptr;
+    std::array<struct sigaction, kSignals.size()> before_{};
+    sigset_t mask_before_{};
+};
 
 [[noreturn]] void become(const std::vector<std::string>& program, size_t rank, size_t ranks,
                          const std::string& folder) {
@@ -54,22 +85,22 @@ int code_of(int status) {
 int launch(const std::vector<std::string>& program, size_t ranks) {
     const TemporaryFolder place(meeting_place());
     std::vector<pid_t> pids;
-    pids.reserve(ranks);  // a signal handler reads it
-    running = &pids;
-    struct sigaction action {};
-    action.sa_handler = pass_on;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+    PassesSignalsOn signals(pids);
     for (size_t rank = 0; rank < ranks; ++rank) {
         const pid_t pid = ::fork();
-        if (pid == 0) become(program, rank, ranks, place.path());
+        if (pid == 0) {
+            signals.restore();
+            become(program, rank, ranks, place.path());
+        }
         if (pid < 0) {
             const int reason = errno;
-            for (const pid_t one : pids) ::kill(one, SIGTERM);
+            PassesSignalsOn::send(SIGTERM);
             throw Error(ErrorCode::kSystem,
                         fmt::format("cannot start rank {}: {}", rank, std::strerror(reason)));
         }
         pids.push_back(pid);
     }
+    signals.begin();
     int result = 0;
     for (size_t left = ranks; left > 0;) {
         int status = 0;
@@ -84,9 +115,8 @@ int launch(const std::vector<std::string>& program, size_t ranks) {
         if (left > 0)
             fmt::print(stderr, "heddle memory launch: rank {} ended with {}; the others are asked to end\n",
                        rank - pids.begin(), result);
-        pass_on(SIGTERM);
+        PassesSignalsOn::send(SIGTERM);
     }
-    running = nullptr;
     return result;
 }
 
