@@ -48,7 +48,8 @@ class HEDDLE_API Recording {
 
     /// Inserts all of it into a sequence of the same runtime. Throws kInvalidArgument for another one,
     /// where data that it names were released meanwhile, and in one of its own tasks; kLimit where memory is
-    /// short.
+    /// short. Replays that different tasks insert are ordered by nothing, as children of different tasks are:
+    /// one that would begin while another runs ends with kInvalidArgument, at its sequence's wait.
     void replay(Sequence& sequence);
 
     /// Tasks that were recorded.

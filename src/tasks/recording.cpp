@@ -243,7 +243,27 @@ void RecordingState::gate(void* closure, BodyAction) {
     (*static_cast<RecordingState**>(closure))->start();
 }
 
+/// While one lives, no other replay begins.
+class RecordingState::OneReplay {
+  public:
+    explicit OneReplay(std::atomic<bool>& replaying) : replaying_(replaying) {
+        // acquire, with the release below: sees the records as the last replay has left them.
+        if (replaying_.exchange(true, std::memory_order_acquire))
+            throw Error(ErrorCode::kInvalidArgument,
+                        "a recording was to be replayed while it is being replayed: two tasks replay it, and "
+                        "tasks that other tasks insert are not ordered across those; let one wait for the "
+                        "other, or record twice");
+    }
+    ~OneReplay() { replaying_.store(false, std::memory_order_release); }
+    OneReplay(const OneReplay&) = delete;
+    OneReplay& operator=(const OneReplay&) = delete;
+
+  private:
+    std::atomic<bool>& replaying_;
+};
+
 void RecordingState::start() {
+    const OneReplay one(replaying_);
     for (const Group& group : groups_) runtime.graph.forget_groups(*tasks->domain, *group.data);
     for (size_t i = 0; i < groups_.size(); ++i)
         if (groups_[i].members > 0)

@@ -3,6 +3,8 @@
 // One thread records, the first replay of any seals it. A replay is a task of the graph (the gate) that
 // uses all data of the recording, and a datum of its own besides, so that there is one replay at a time. The
 // gate starts the tasks that are first and waits for the rest, which are counted in a sequence of their own.
+// Gates that different tasks insert are not ordered by data; one that finds another at work ends with an
+// error.
 //
 // A recorded task keeps its record. Its Task::id is the address of its entry in `links_`: how many come
 // before it, then those that come after it, then 0. Who ends takes one off each of these, and sets his own
@@ -81,6 +83,7 @@ struct RecordingState {
     void append(Task& task, std::vector<uint32_t>& before);
     void enter(Access& access, uint32_t number) noexcept;
     void seal();
+    class OneReplay;
     void start();
     static void gate(void* closure, BodyAction action);
 
@@ -93,6 +96,7 @@ struct RecordingState {
     std::vector<Group> groups_;
     size_t size_ = 0;  // without joins
 
+    std::atomic<bool> replaying_{false};
     std::mutex sealing_;  // of threads that replay
     bool sealed_ = false;
     std::vector<uintptr_t> links_;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "heddle/await.hpp"
 #include "heddle/error.hpp"
 #include "heddle/pause.hpp"
 #include "heddle/recording.hpp"
@@ -236,6 +237,56 @@ TEST_P(RecordingTest, RandomRecordingsGiveTheSequentialResult) {
         for (size_t i = 0; i < kData; ++i) values[i] = data[i].get();
         ASSERT_EQ(values, expected) << "seed " << seed;
     }
+}
+
+TEST_P(RecordingTest, TwoTasksThatReplayItAtOnceAreTold) {
+    std::atomic<bool> inside = false, told = false;
+    std::atomic<int> runs = 0;
+    Scalar<long> x(runtime_, 0);
+    Recording recording(runtime_);
+    recording.insert(
+        [&](long& v) {
+            inside = true;
+            inside.notify_all();
+            while (!told) sleep_for(std::chrono::milliseconds(1));  // a pause: others need its thread
+            ++v, ++runs;
+        },
+        inout(x));
+    std::string error;
+    std::thread first([&] {
+        Sequence sequence(runtime_);
+        sequence.insert([&] {
+            Sequence children(runtime_);
+            recording.replay(children);
+            children.wait();
+        });
+        sequence.wait();
+    });
+    inside.wait(false);
+    std::thread second([&] {
+        Sequence sequence(runtime_);
+        sequence.insert([&] {
+            Sequence children(runtime_);
+            recording.replay(children);
+            try {
+                children.wait();
+            } catch (const Error& e) {
+                error = e.what();
+            }
+            told = true;
+        });
+        sequence.wait();
+    });
+    first.join();
+    second.join();
+    EXPECT_NE(error.find("a recording was to be replayed while it is being replayed"), std::string::npos)
+        << error;
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(x.get(), 1);
+    Sequence sequence(runtime_);
+    recording.replay(sequence);
+    sequence.wait();
+    EXPECT_EQ(x.get(), 2) << "and it can be replayed again";
 }
 
 TEST(RecordingsTest, AreReplayedOnOneEngineAfterTheOther) {
