@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "base/packet_socket.hpp"
 #include "cores/arbiter_socket.hpp"
 #include "cores/codec.hpp"
 #include "heddle/error.hpp"
@@ -40,30 +41,9 @@ struct Packet {
 };
 
 /// False: the peer is gone, or speaks something else.
-bool receive_packet(int fd, Packet& packet) {
-    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-    iovec part{packet.bytes, sizeof packet.bytes};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ssize_t got;
-    do {
-        got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+bool read_packet(int fd, Packet& packet) {
+    const ssize_t got = receive_packet(fd, packet.bytes, packet.pages);
     if (got <= 0) return false;
-    for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr;
-         part_of = CMSG_NXTHDR(&message, part_of)) {
-        if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
-        const size_t count = (part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; ++i) {
-            int received;
-            std::memcpy(&received, CMSG_DATA(part_of) + i * sizeof(int), sizeof received);
-            Descriptor owned(received);
-            if (i < packet.pages.size()) packet.pages[i] = std::move(owned);
-        }
-    }
     packet.length = static_cast<size_t>(got);
     return packet.length >= sizeof packet.header && packet.header.magic == HEDDLE_PROTOCOL_MAGIC;
 }
@@ -125,7 +105,7 @@ ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescri
     Packet answer;
     pollfd ready{socket_.get(), POLLIN, 0};
     if (::send(socket_.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello ||
-        ::poll(&ready, 1, kAnswerWithinMs) != 1 || !receive_packet(socket_.get(), answer))
+        ::poll(&ready, 1, kAnswerWithinMs) != 1 || !read_packet(socket_.get(), answer))
         throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} does not answer", path));
     if (answer.is<heddle_refused>(HEDDLE_REFUSED))
         throw Error(code_of(answer.refused.code),
@@ -154,7 +134,7 @@ void ArbiterConnection::send(heddle_message_type type) const noexcept {
 
 bool ArbiterConnection::receive(Message& message) const {
     Packet packet;
-    if (!receive_packet(socket_.get(), packet)) return false;
+    if (!read_packet(socket_.get(), packet)) return false;
     message.type = static_cast<heddle_message_type>(packet.header.type);
     if (packet.is<heddle_peer>(HEDDLE_PEER) || packet.is<heddle_peer>(HEDDLE_PEER_GONE))
         message.client = packet.peer.client;

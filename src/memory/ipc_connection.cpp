@@ -4,15 +4,16 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/failpoint.h"
+#include "base/packet_socket.hpp"
 #include "base/signals_blocked.hpp"
 
 namespace heddle::memory {
@@ -29,42 +30,19 @@ struct Incoming {
 };
 
 /// False: the peer is gone. Blocks.
-bool receive_packet(int fd, Incoming& incoming) {
-    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-    iovec part{incoming.bytes, sizeof incoming.bytes};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ssize_t got;
-    do {
-        got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+bool read_packet(int fd, Incoming& incoming) {
+    std::array<Descriptor, 4> descriptors;
+    const ssize_t got = receive_packet(fd, incoming.bytes, descriptors);
     if (got <= 0) return false;
-    for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
-        if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-        const size_t count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; ++i) {
-            int received;
-            std::memcpy(&received, CMSG_DATA(one) + i * sizeof(int), sizeof received);
-            incoming.descriptors.emplace_back(received);
-        }
-    }
+    for (Descriptor& one : descriptors)
+        if (one.valid()) incoming.descriptors.push_back(std::move(one));
     incoming.size = static_cast<size_t>(got);
     return true;
 }
 
 Descriptor connect_to(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path)
-        throw Error(ErrorCode::kLimit, fmt::format("the socket's path is longer than {}: {}",
-                                                   sizeof address.sun_path - 1, path));
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (!socket.valid() ||
-        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    Descriptor socket = connect_to_packet_socket(path);
+    if (!socket.valid())
         throw Error(ErrorCode::kUnavailable,
                     fmt::format("no memory server listens at {} ({}): start one by heddle memory serve, or "
                                 "name its socket in HEDDLE_MEMORY",
@@ -127,7 +105,7 @@ void IpcConnection::say_hello() {
     (void)!::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
     pollfd ready{socket_.get(), POLLIN, 0};
     Incoming incoming;
-    if (::poll(&ready, 1, kWelcomedWithinMs) <= 0 || !receive_packet(socket_.get(), incoming))
+    if (::poll(&ready, 1, kWelcomedWithinMs) <= 0 || !read_packet(socket_.get(), incoming))
         throw Error(ErrorCode::kUnavailable,
                     fmt::format("what listens at {} does not answer as a memory server", path_));
     const std::span<const std::byte> packet(incoming.bytes, incoming.size);
@@ -203,7 +181,7 @@ void IpcConnection::run() {
 
 bool IpcConnection::receive() {
     Incoming incoming;
-    if (!receive_packet(socket_.get(), incoming)) return false;
+    if (!read_packet(socket_.get(), incoming)) return false;
     auto reply = ipc::parse_reply({incoming.bytes, incoming.size});
     if (!reply) return false;
     HEDDLE_FAILPOINT(memory_was_answered);

@@ -1,0 +1,59 @@
+#include "base/packet_socket.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "heddle/error.hpp"
+
+namespace heddle {
+
+Descriptor connect_to_packet_socket(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path)
+        throw Error(ErrorCode::kLimit, fmt::format("the socket's path is longer than {}: {}",
+                                                   sizeof address.sun_path - 1, path));
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!socket.valid()) return socket;
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+        return socket;
+    const int why = errno;
+    socket = Descriptor();
+    errno = why;
+    return socket;
+}
+
+ssize_t receive_packet(int fd, std::span<std::byte> bytes, std::span<Descriptor> descriptors) {
+    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+    iovec part{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t got;
+    do {
+        got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) return got;
+    size_t place = 0;
+    for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
+        if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+        const size_t count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; ++i) {
+            int received;
+            std::memcpy(&received, CMSG_DATA(one) + i * sizeof(int), sizeof received);
+            Descriptor owned(received);
+            if (place < descriptors.size()) descriptors[place++] = std::move(owned);
+        }
+    }
+    return got;
+}
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+// Packets over a Unix socket of type SOCK_SEQPACKET: connecting to one, and receiving with descriptors.
+//
+// No state; any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "base/os.hpp"
+
+namespace heddle {
+
+/// Not valid, with errno, where nobody listens there. Throws kLimit where the path does not fit into an
+/// address.
+[[nodiscard]] Descriptor connect_to_packet_socket(const std::string& path);
+
+/// Waits for a packet. Its length; 0 or less: the peer is gone. Of the descriptors that came with it, which
+/// are closed on exec, the first are put into `descriptors`, four at most, and the others closed.
+[[nodiscard]] ssize_t receive_packet(int fd, std::span<std::byte> bytes, std::span<Descriptor> descriptors);
+
+}  // namespace heddle
