@@ -42,8 +42,10 @@ class Writer {
 
   private:
     void append(const void* bytes, size_t size) {
-        const auto* const first = static_cast<const std::byte*>(bytes);
-        packet_.insert(packet_.end(), first, first + size);
+        if (size == 0) return;
+        const size_t end = packet_.size();
+        packet_.resize(end + size);
+        std::memcpy(packet_.data() + end, bytes, size);
     }
     template <class Field>
     requires kPlain<Field>
