@@ -1,0 +1,152 @@
+#include "devices/cost_model.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace heddle::devices {
+namespace {
+
+constexpr const char* kFirstLine = "heddle device costs 1";
+constexpr const char* kLastLine = "end";
+
+std::string device_key(const DeviceInfo& device) {
+    std::string key = fmt::format("{}/{}/{}", device.platform, device.name, device.version);
+    std::replace_if(
+        key.begin(), key.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+    return key;
+}
+
+}  // namespace
+
+void RunTimes::add(double us) {
+    us_[count_ % kKept] = us;
+    ++count_;
+}
+
+std::optional<double> RunTimes::median() const {
+    if (count_ == 0) return std::nullopt;
+    std::array<double, kKept> sorted = us_;
+    const auto end = sorted.begin() + static_cast<ptrdiff_t>(std::min(count_, kKept));
+    const auto middle = sorted.begin() + (end - sorted.begin() - 1) / 2;
+    std::nth_element(sorted.begin(), middle, end);
+    return *middle;
+}
+
+std::string RunTimes::text() const {
+    std::string text;
+    for (size_t i = 0; i < std::min(count_, kKept); ++i)
+        text += fmt::format("{}{:.6g}", i == 0 ? "" : " ", us_[i]);
+    return text;
+}
+
+std::optional<RunTimes> RunTimes::parse(const std::string& text) {
+    std::istringstream words(text);
+    RunTimes times;
+    double us = 0;
+    while (words >> us) {
+        if (!std::isfinite(us) || us < 0 || times.count_ == kKept) return std::nullopt;
+        times.add(us);
+    }
+    if (!words.eof() || times.count_ == 0) return std::nullopt;
+    return times;
+}
+
+std::optional<double> DeviceCosts::estimate_us(Signature signature) const {
+    const std::lock_guard guard(mutex_);
+    const auto found = entries_.find(signature);
+    return found == entries_.end() ? std::nullopt : found->second.median;
+}
+
+void DeviceCosts::add(Signature signature, double us, bool drop_first) {
+    const std::lock_guard guard(mutex_);
+    Entry& entry = entries_[signature];
+    if (!std::exchange(entry.ran, true) && drop_first) return;
+    entry.times.add(us);
+    entry.median = entry.times.median();
+}
+
+std::string CostModel::default_path() {
+    const char* const cache = std::getenv("XDG_CACHE_HOME");
+    const char* const home = std::getenv("HOME");
+    std::string folder;
+    if (cache != nullptr && *cache == '/')
+        folder = cache;
+    else if (home != nullptr && *home == '/')
+        folder = fmt::format("{}/.cache", home);
+    else
+        return "";
+    char host[256] = "";
+    if (::gethostname(host, sizeof host - 1) != 0) return "";
+    return fmt::format("{}/heddle/device-costs.{}", folder, host);
+}
+
+CostModel::CostModel(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) return;
+    std::ifstream file(path_);
+    if (!file) return;
+    std::string line, last;
+    std::getline(file, line);
+    if (line != kFirstLine) {
+        problem_ =
+            fmt::format("{} is no file of heddle's costs of devices, and is ignored; delete it", path_);
+        return;
+    }
+    for (size_t number = 2; std::getline(file, line); ++number) {
+        last = line;
+        if (line == kLastLine) break;
+        std::istringstream fields(line);
+        std::string device, signature, times;
+        std::getline(fields, device, '\t');
+        std::getline(fields, signature, '\t');
+        std::getline(fields, times, '\t');
+        char* end = nullptr;
+        const Signature key = std::strtoull(signature.c_str(), &end, 16);
+        const std::optional<RunTimes> parsed = RunTimes::parse(times);
+        if (signature.empty() || *end != '\0' || !parsed) {
+            last = "";
+            problem_ =
+                fmt::format("line {} of {} is broken, and the file is ignored; delete it", number, path_);
+            break;
+        }
+        devices_[device].entries_[key] = {*parsed, parsed->median(), false};
+    }
+    if (problem_.empty() && last != kLastLine)
+        problem_ = fmt::format("{} has no end, and is ignored; delete it", path_);
+    if (!problem_.empty()) devices_.clear();
+}
+
+DeviceCosts& CostModel::of(const DeviceInfo& device) {
+    return devices_[device_key(device)];
+}
+
+void CostModel::save() const {
+    if (path_.empty() || !problem_.empty()) return;
+    std::error_code failed;
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
+    const std::string fresh = fmt::format("{}.{}", path_, ::getpid());
+    {
+        std::ofstream file(fresh);
+        file << kFirstLine << "\n";
+        for (const auto& [device, costs] : devices_) {
+            const std::lock_guard guard(costs.mutex_);
+            for (const auto& [signature, entry] : costs.entries_)
+                if (entry.times.median())
+                    file << device << '\t' << fmt::format("{:x}", signature) << '\t' << entry.times.text()
+                         << "\n";
+        }
+        file << kLastLine << "\n";
+        file.flush();
+        if (!file) failed = std::make_error_code(std::errc::io_error);
+    }
+    if (!failed) std::filesystem::rename(fresh, path_, failed);
+    if (failed) std::filesystem::remove(fresh, failed);
+}
+
+}  // namespace heddle::devices

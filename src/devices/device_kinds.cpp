@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "base/plug_ins.hpp"
+#include "devices/driver.hpp"
+
+namespace heddle::devices {
+namespace {
+
+struct PlugIn {
+    const char* name;
+    const char* how;
+};
+constexpr std::array kPlugIns{
+    PlugIn{"opencl",
+           "build heddle where ocl-icd-opencl-dev is installed, and install ocl-icd-libopencl1 and a "
+           "driver, as pocl-opencl-icd"},
+};
+
+}  // namespace
+
+std::string interface_problem(const DeviceKind& kind) {
+    if (kind.interface == kDeviceInterface) return "";
+    return fmt::format(
+        "its plug-in was built with interface {} of heddle's devices, and this library has {}: "
+        "install both of one version",
+        kind.interface, kDeviceInterface);
+}
+
+const DeviceKind& find_device_kind(const std::string& name) {
+    for (const PlugIn& plug_in : kPlugIns) {
+        if (name != plug_in.name) continue;
+        std::string reason;
+        const auto get = reinterpret_cast<const DeviceKind* (*)()>(plug_in_function(
+            fmt::format("libheddle-device-{}.so", name), "heddle_device_kind", plug_in.how, reason));
+        const DeviceKind* const kind = get == nullptr ? nullptr : get();
+        if (kind != nullptr) reason = interface_problem(*kind);
+        if (kind != nullptr && reason.empty()) reason = kind->problem();
+        if (!reason.empty())
+            throw Error(ErrorCode::kUnavailable, fmt::format("no devices of kind {}: {}", name, reason));
+        return *kind;
+    }
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("there are no devices of kind \"{}\": heddle knows {}", name,
+                            fmt::join(device_kind_names(), ", ")));
+}
+
+std::vector<std::string> device_kind_names() {
+    std::vector<std::string> names;
+    for (const PlugIn& plug_in : kPlugIns) names.emplace_back(plug_in.name);
+    return names;
+}
+
+const char* to_string(DeviceType type) noexcept {
+    switch (type) {
+        case DeviceType::kCpu:
+            return "cpu";
+        case DeviceType::kGpu:
+            return "gpu";
+        case DeviceType::kAccelerator:
+            return "accelerator";
+    }
+    return "";
+}
+
+std::vector<DeviceInfo> list_devices() {
+    std::vector<DeviceInfo> all;
+    for (const std::string& name : device_kind_names()) {
+        try {
+            for (const auto& driver : find_device_kind(name).open()) all.push_back(driver->info());
+        } catch (const Error& error) {
+            DeviceInfo missing;
+            missing.name = missing.kind = name;
+            missing.reason = error.what();
+            all.push_back(missing);
+        }
+    }
+    return all;
+}
+
+}  // namespace heddle::devices

@@ -1,0 +1,35 @@
+// DeviceState: a device of a runtime, and what its worker has begun on it.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+
+#include "devices/task_state.hpp"
+
+namespace heddle::devices {
+
+/// On its way on a device, behind those before it.
+struct InFlight {
+    std::shared_ptr<TaskState> task;
+    Mark mark;  // when it was launched
+};
+
+struct DeviceState {
+    DeviceState(unsigned at, std::shared_ptr<DeviceDriver> of)
+        : index(at), driver(std::move(of)), device(*this) {}
+
+    const unsigned index;
+    const std::shared_ptr<DeviceDriver> driver;
+    Device device;
+    DeviceCosts* costs = nullptr;    // null: nothing is learned
+    std::deque<InFlight> in_flight;  // the worker's
+    double last_ended_us = 0;        // the worker's
+    /// All that is in flight was measured before.
+    bool knows_its_work = true;
+    /// Of its clock, by estimates: when it has done what it has begun. The worker writes, schedulers read.
+    std::atomic<double> free_at_us{0};
+    std::atomic<uint64_t> tasks_run{0};
+};
+
+}  // namespace heddle::devices

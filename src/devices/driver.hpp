@@ -1,0 +1,103 @@
+// DeviceDriver: one device as its kind of driver offers it. Kinds are plug-ins, libheddle-device-KIND.so,
+// with an extern "C" function heddle_device_kind() that returns a DeviceKind; they need nothing of
+// libheddle.so but headers.
+//
+// Commands take place in the order in which they are given. The device's worker gives them, and any thread
+// that reads or writes a buffer copies; a driver bears both at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/device_types.hpp"
+
+namespace heddle::devices {
+
+class DeviceTrace;
+
+/// A buffer on a device. It keeps alive what it needs of its driver.
+class DriverMemory {
+  public:
+    virtual ~DriverMemory() = default;
+};
+
+/// A program that was built for a device.
+class DriverProgram {
+  public:
+    virtual ~DriverProgram() = default;
+    [[nodiscard]] virtual std::vector<std::string> kernels() const = 0;
+    [[nodiscard]] virtual const std::string& log() const = 0;
+};
+
+/// A buffer, a value, or (neither) local memory of so many bytes.
+struct DriverArgument {
+    DriverMemory* memory = nullptr;
+    const void* value = nullptr;
+    size_t bytes = 0;
+};
+
+/// A point in the commands of a device.
+using Mark = uint64_t;
+
+class DeviceDriver {
+  public:
+    virtual ~DeviceDriver() = default;
+    [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+    /// Null where the source has no form for it. Throws BuildError, DeviceError.
+    [[nodiscard]] virtual std::shared_ptr<DriverProgram> build(const ProgramSource& source) = 0;
+    /// For a device that shares the host's memory it is that at `host`. Throws DeviceError.
+    [[nodiscard]] virtual std::unique_ptr<DriverMemory> allocate(size_t bytes, void* host) = 0;
+    /// The host's bytes stay as they are until a mark after it has passed. Throws DeviceError.
+    virtual void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) = 0;
+    /// Returns when they are there. Throws DeviceError.
+    virtual void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) = 0;
+    /// The worker alone. Throws DeviceError, and Error kInvalidArgument for arguments that do not fit.
+    virtual void launch(DriverProgram& program, const std::string& kernel,
+                        std::span<const DriverArgument> arguments, const LaunchShape& shape) = 0;
+    /// After all commands so far.
+    [[nodiscard]] virtual Mark mark() = 0;
+    /// The worker alone; each mark is waited for, in their order. Throws DeviceError where a command failed.
+    virtual void wait(Mark mark) = 0;
+    /// The worker alone: until this mark, and with it all before, have passed, which are waited for then.
+    virtual void sleep_until_passed(Mark) {}
+    /// Of the device's clock.
+    [[nodiscard]] virtual double now_us() const = 0;
+
+    /// Devices with the same clock are served by one worker, which waits for the mark that comes first.
+    [[nodiscard]] virtual const void* clock() const { return this; }
+    [[nodiscard]] virtual double passes_at_us(Mark) const { return 0; }
+    /// It may have tasks behind the one that runs.
+    [[nodiscard]] virtual bool looks_ahead() const { return true; }
+    /// The first launch of a kernel takes longer than the others.
+    [[nodiscard]] virtual bool compiles_at_first_launch() const { return true; }
+    /// Of a copy between the host and the device, by what is known before.
+    [[nodiscard]] virtual double copy_us(size_t bytes) const = 0;
+
+    /// Set before anything runs; null where nothing is traced.
+    std::shared_ptr<DeviceTrace> trace;
+    /// Written once, by the worker; read by any thread that looks for a valid copy.
+    std::atomic<bool> dead{false};
+};
+
+/// Goes up with each change of what stands above.
+inline constexpr uint32_t kDeviceInterface = 1;
+
+struct DeviceKind {
+    uint32_t interface;  ///< kDeviceInterface of the headers that it was built with
+    const char* name;
+    /// "", or why there is none, and what to do.
+    std::string (*problem)();
+    std::vector<std::shared_ptr<DeviceDriver>> (*open)();
+};
+
+/// "", or why a plug-in cannot be used that gives this kind: it was built with other headers.
+[[nodiscard]] std::string interface_problem(const DeviceKind& kind);
+/// Throws Error kUnavailable with what to do, kInvalidArgument for a kind that this build does not know.
+[[nodiscard]] const DeviceKind& find_device_kind(const std::string& name);
+[[nodiscard]] std::vector<std::string> device_kind_names();
+
+}  // namespace heddle::devices

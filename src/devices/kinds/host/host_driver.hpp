@@ -1,0 +1,31 @@
+// Kind host: a place on the CPU, as a device that schedulers can choose. It computes nothing by itself: a
+// task of heddle/task.hpp that was given the place runs its own function on its worker, and says when it has.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "devices/driver.hpp"
+
+namespace heddle::devices {
+
+/// A task's stay in a place. The device's worker waits for its end, any thread tells it.
+class HostTurn {
+  public:
+    void end();
+    void wait();
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    bool over_ = false;
+};
+
+/// For the next launch on a place, by the worker of its device: in the task's configure callback.
+void set_next_turn(std::shared_ptr<HostTurn> turn);
+
+[[nodiscard]] std::vector<std::shared_ptr<DeviceDriver>> host_drivers(unsigned count);
+
+}  // namespace heddle::devices

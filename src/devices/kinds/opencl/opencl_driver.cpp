@@ -1,0 +1,241 @@
+// Kind opencl: every device of every driver that the ICD loader finds. A context and a queue for each device.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+
+#include "devices/kinds/opencl/opencl_program.hpp"
+
+namespace heddle::devices::opencl {
+namespace {
+
+std::string device_text(cl_device_id device, cl_device_info what) {
+    size_t size = 0;
+    if (clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
+    std::string text(size, '\0');
+    clGetDeviceInfo(device, what, size, text.data(), nullptr);
+    return text.c_str();
+}
+
+template <class Value>
+Value device_value(cl_device_id device, cl_device_info what) {
+    Value value{};
+    clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
+    return value;
+}
+
+std::string platform_text(cl_platform_id platform, cl_platform_info what) {
+    size_t size = 0;
+    if (clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
+    std::string text(size, '\0');
+    clGetPlatformInfo(platform, what, size, text.data(), nullptr);
+    return text.c_str();
+}
+
+/// Some say that they are all at once.
+DeviceType type_of(cl_device_type flags) {
+    if ((flags & CL_DEVICE_TYPE_CPU) != 0) return DeviceType::kCpu;
+    return (flags & CL_DEVICE_TYPE_GPU) != 0 ? DeviceType::kGpu : DeviceType::kAccelerator;
+}
+
+class OpenClDriver final : public DeviceDriver {
+  public:
+    OpenClDriver(cl_platform_id platform, cl_device_id device) : device_(device) {
+        info_.name = device_text(device, CL_DEVICE_NAME);
+        info_.kind = "opencl";
+        info_.available = true;
+        info_.version = device_text(device, CL_DRIVER_VERSION);
+        info_.platform = platform_text(platform, CL_PLATFORM_NAME);
+        info_.type = type_of(device_value<cl_device_type>(device, CL_DEVICE_TYPE));
+        info_.units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+        info_.memory_bytes = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+        cl_int code = CL_SUCCESS;
+        context_.reset(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code), Releaser());
+        check(code, info_.name, "clCreateContext");
+        queue_.reset(clCreateCommandQueue(context_.get(), device, 0, &code));
+        check(code, info_.name, "clCreateCommandQueue");
+        info_.shares_host_memory = info_.type == DeviceType::kCpu &&
+                                   device_value<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE &&
+                                   works_in_host_memory();
+    }
+
+    ~OpenClDriver() override { clFinish(queue_.get()); }
+
+    [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+    [[nodiscard]] std::shared_ptr<DriverProgram> build(const ProgramSource& source) override {
+        if (source.opencl.empty()) return nullptr;
+        return std::make_shared<OpenClProgram>(context_, device_, info_.name, source);
+    }
+
+    [[nodiscard]] std::unique_ptr<DriverMemory> allocate(size_t bytes, void* host) override {
+        auto memory = std::make_unique<OpenClMemory>();
+        memory->context = context_;
+        memory->object = buffer(bytes, info_.shares_host_memory ? host : nullptr);
+        return memory;
+    }
+
+    void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) override {
+        check(clEnqueueWriteBuffer(queue_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_FALSE,
+                                   offset, bytes, from, 0, nullptr, nullptr),
+              info_.name, "clEnqueueWriteBuffer");
+    }
+
+    void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
+        check(clEnqueueReadBuffer(queue_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_TRUE,
+                                  offset, bytes, to, 0, nullptr, nullptr),
+              info_.name, "clEnqueueReadBuffer");
+    }
+
+    void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
+                const LaunchShape& shape) override {
+        cl_kernel const prepared = static_cast<OpenClProgram&>(program).prepared(kernel, arguments);
+        const size_t work[] = {shape.work.x, shape.work.y, shape.work.z};
+        const size_t offset[] = {shape.offset.x, shape.offset.y, shape.offset.z};
+        const size_t group[] = {shape.group.x, shape.group.y, shape.group.z};
+        const bool has_offset = shape.offset.x + shape.offset.y + shape.offset.z != 0;
+        const cl_uint dimensions = shape.work.z > 1 ? 3 : shape.work.y > 1 ? 2 : 1;
+        cl_event event = nullptr;
+        const cl_int code =
+            clEnqueueNDRangeKernel(queue_.get(), prepared, dimensions, has_offset ? offset : nullptr, work,
+                                   shape.group.x == 0 ? nullptr : group, 0, nullptr, &event);
+        if (code != CL_SUCCESS)
+            check(code, info_.name, fmt::format("clEnqueueNDRangeKernel of \"{}\"", kernel).c_str());
+        last_.reset(event);
+    }
+
+    [[nodiscard]] Mark mark() override {
+        if (last_ == nullptr) {
+            cl_event event = nullptr;
+            check(clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event), info_.name,
+                  "clEnqueueMarkerWithWaitList");
+            last_.reset(event);
+        }
+        marks_.push_back(std::move(last_));
+        // So that the device begins while its worker prepares others.
+        constexpr size_t kUnflushed = 8;
+        if (++unflushed_ == kUnflushed || marks_.size() == 1) flush();
+        return first_mark_ + marks_.size() - 1;
+    }
+
+    void sleep_until_passed(Mark mark) override {
+        cl_event const object = marks_[mark - first_mark_].get();
+        if (status(object) > CL_COMPLETE) clWaitForEvents(1, &object);
+        unflushed_ = 0;
+    }
+
+    void wait(Mark) override {
+        unflushed_ = 0;  // OpenCL's waits flush
+        const Event event = std::move(marks_.front());
+        marks_.pop_front();
+        ++first_mark_;
+        cl_event const object = event.get();
+        cl_int now = status(object);
+        if (now > CL_COMPLETE) {
+            const cl_int code = clWaitForEvents(1, &object);
+            now = code == CL_SUCCESS ? CL_COMPLETE : std::min(status(object), cl_int{CL_COMPLETE});
+            if (code != CL_SUCCESS && now == CL_COMPLETE) now = code;
+        }
+        check(now, info_.name, "a kernel");
+    }
+
+    [[nodiscard]] double now_us() const override {
+        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+    }
+
+    [[nodiscard]] double copy_us(size_t bytes) const override {
+        // Of a bus of 5 GB/s, as nobody has measured it yet.
+        constexpr double kStartUs = 10, kUsPerByte = 2e-4;
+        return kStartUs + kUsPerByte * static_cast<double>(bytes);
+    }
+
+  private:
+    void flush() {
+        check(clFlush(queue_.get()), info_.name, "clFlush");
+        unflushed_ = 0;
+    }
+
+    static cl_int status(cl_event event) {
+        cl_int now = CL_QUEUED;
+        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof now, &now, nullptr);
+        return now;
+    }
+
+    [[nodiscard]] Memory buffer(size_t bytes, void* host) {
+        cl_int code = CL_SUCCESS;
+        const cl_mem_flags flags =
+            CL_MEM_READ_WRITE | (host != nullptr ? cl_mem_flags{CL_MEM_USE_HOST_PTR} : 0);
+        Memory object(clCreateBuffer(context_.get(), flags, bytes, host, &code));
+        check(code, info_.name, "clCreateBuffer");
+        return object;
+    }
+
+    /// What the device writes to a buffer over the host's memory is there without a copy, and what the host
+    /// writes there the device sees.
+    bool works_in_host_memory() {
+        alignas(4096) char bytes[4096] = {};
+        constexpr char kDevices = 1, kHosts = 2;
+        const Memory object = buffer(sizeof bytes, bytes);
+        if (clEnqueueFillBuffer(queue_.get(), object.get(), &kDevices, 1, 0, sizeof bytes, 0, nullptr,
+                                nullptr) != CL_SUCCESS ||
+            clFinish(queue_.get()) != CL_SUCCESS || bytes[0] != kDevices ||
+            bytes[sizeof bytes - 1] != kDevices)
+            return false;
+        char copied[sizeof bytes];
+        std::memset(bytes, kHosts, sizeof bytes);
+        return clEnqueueReadBuffer(queue_.get(), object.get(), CL_TRUE, 0, sizeof bytes, copied, 0, nullptr,
+                                   nullptr) == CL_SUCCESS &&
+               std::memcmp(bytes, copied, sizeof bytes) == 0;
+    }
+
+    cl_device_id device_;
+    DeviceInfo info_;
+    std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
+    Queue queue_;
+    // The worker's.
+    Event last_;
+    std::deque<Event> marks_;  // those not waited for
+    Mark first_mark_ = 1;      // the first of them
+    size_t unflushed_ = 0;
+};
+
+std::vector<cl_platform_id> platforms() {
+    cl_uint count = 0;
+    if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+    std::vector<cl_platform_id> all(count);
+    clGetPlatformIDs(count, all.data(), nullptr);
+    return all;
+}
+
+std::string problem() {
+    if (!platforms().empty()) return "";
+    return "no OpenCL driver is installed: apt-get install pocl-opencl-icd, or the driver of a device's "
+           "maker";
+}
+
+std::vector<std::shared_ptr<DeviceDriver>> open() {
+    std::vector<std::shared_ptr<DeviceDriver>> drivers;
+    for (cl_platform_id platform : platforms()) {
+        cl_uint count = 0;
+        if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
+        std::vector<cl_device_id> devices(count);
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices.data(), nullptr);
+        for (cl_device_id device : devices)
+            if (device_value<cl_bool>(device, CL_DEVICE_AVAILABLE) == CL_TRUE)
+                drivers.push_back(std::make_shared<OpenClDriver>(platform, device));
+    }
+    return drivers;
+}
+
+}  // namespace
+}  // namespace heddle::devices::opencl
+
+extern "C" HEDDLE_API const heddle::devices::DeviceKind* heddle_device_kind() {
+    static const heddle::devices::DeviceKind kind{heddle::devices::kDeviceInterface, "opencl",
+                                                  heddle::devices::opencl::problem,
+                                                  heddle::devices::opencl::open};
+    return &kind;
+}

@@ -1,0 +1,119 @@
+#include "devices/kinds/opencl/opencl_program.hpp"
+
+#include <fmt/format.h>
+
+namespace heddle::devices::opencl {
+namespace {
+
+std::string build_log(cl_program program, cl_device_id device) {
+    size_t size = 0;
+    if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
+        return "";
+    std::string text(size, '\0');
+    clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text.data(), nullptr);
+    text.resize(text.find_last_not_of(std::string("\0\n ", 3)) + 1);
+    return text;
+}
+
+std::string parameter_text(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what) {
+    size_t size = 0;
+    if (clGetKernelArgInfo(kernel, index, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
+    std::string text(size, '\0');
+    clGetKernelArgInfo(kernel, index, what, size, text.data(), nullptr);
+    text.resize(size - 1);
+    return text;
+}
+
+}  // namespace
+
+OpenClProgram::OpenClProgram(std::shared_ptr<std::remove_pointer_t<cl_context>> context, cl_device_id device,
+                             const std::string& device_name, const ProgramSource& source)
+    : context_(std::move(context)), device_name_(device_name) {
+    const char* text = source.opencl.c_str();
+    cl_int code = CL_SUCCESS;
+    program_.reset(clCreateProgramWithSource(context_.get(), 1, &text, nullptr, &code));
+    check(code, device_name, "clCreateProgramWithSource");
+    const std::string options = source.options + " -cl-kernel-arg-info";
+    code = clBuildProgram(program_.get(), 1, &device, options.c_str(), nullptr, nullptr);
+    log_ = build_log(program_.get(), device);
+    if (code != CL_SUCCESS)
+        throw BuildError(
+            device_name, log_,
+            fmt::format("{} does not build the program ({}):\n{}", device_name, code_name(code), log_));
+    size_t size = 0;
+    check(clGetProgramInfo(program_.get(), CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size), device_name,
+          "clGetProgramInfo");
+    std::string names(size, '\0');
+    check(clGetProgramInfo(program_.get(), CL_PROGRAM_KERNEL_NAMES, size, names.data(), nullptr), device_name,
+          "clGetProgramInfo");
+    names = names.c_str();
+    for (size_t begin = 0; begin < names.size();) {
+        const size_t end = std::min(names.find(';', begin), names.size());
+        const std::string name = names.substr(begin, end - begin);
+        entries_.emplace(name, make(name));
+        begin = end + 1;
+    }
+}
+
+OpenClProgram::Entry OpenClProgram::make(const std::string& name) const {
+    cl_int code = CL_SUCCESS;
+    Entry entry;
+    entry.object.reset(clCreateKernel(program_.get(), name.c_str(), &code));
+    check(code, device_name_, "clCreateKernel");
+    cl_kernel const kernel = entry.object.get();
+    check(clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof entry.count, &entry.count, nullptr),
+          device_name_, "clGetKernelInfo");
+    entry.parameters.resize(entry.count);
+    for (cl_uint i = 0; i < entry.count; ++i) {
+        cl_kernel_arg_address_qualifier space = 0;
+        if (clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, nullptr) !=
+            CL_SUCCESS)
+            continue;
+        Parameter& parameter = entry.parameters[i];
+        parameter.is_local = space == CL_KERNEL_ARG_ADDRESS_LOCAL;
+        parameter.is_pointer =
+            space == CL_KERNEL_ARG_ADDRESS_GLOBAL || space == CL_KERNEL_ARG_ADDRESS_CONSTANT;
+        parameter.text = fmt::format("{} {}", parameter_text(kernel, i, CL_KERNEL_ARG_TYPE_NAME),
+                                     parameter_text(kernel, i, CL_KERNEL_ARG_NAME));
+    }
+    return entry;
+}
+
+std::vector<std::string> OpenClProgram::kernels() const {
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : entries_) names.push_back(name);
+    return names;
+}
+
+cl_kernel OpenClProgram::prepared(const std::string& name, std::span<const DriverArgument> arguments) {
+    const Entry& entry = entries_.find(name)->second;
+    if (arguments.size() != entry.count)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("kernel \"{}\" has {} arguments, and {} were set", name, entry.count,
+                                arguments.size()));
+    for (cl_uint i = 0; i < entry.count; ++i) {
+        const DriverArgument& argument = arguments[i];
+        const Parameter& parameter = entry.parameters[i];
+        const bool fits = parameter.text.empty() || (argument.memory != nullptr) == parameter.is_pointer;
+        cl_int code = CL_INVALID_ARG_VALUE;
+        if (fits && argument.memory != nullptr) {
+            cl_mem const object = static_cast<OpenClMemory*>(argument.memory)->object.get();
+            code = clSetKernelArg(entry.object.get(), i, sizeof object, static_cast<const void*>(&object));
+        } else if (fits) {
+            code = clSetKernelArg(entry.object.get(), i, argument.bytes, argument.value);
+        }
+        if (code == CL_SUCCESS) continue;
+        const std::string given = argument.memory != nullptr ? "a buffer"
+                                  : argument.value != nullptr
+                                      ? fmt::format("a value of {} bytes", argument.bytes)
+                                      : "local memory";
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("argument {} of kernel \"{}\"{} cannot be {} on {} ({})", i, name,
+                        parameter.text.empty() ? "" : fmt::format(", which is \"{}\",", parameter.text),
+                        given, device_name_, code_name(code)));
+    }
+    return entry.object.get();
+}
+
+}  // namespace heddle::devices::opencl

@@ -1,0 +1,50 @@
+// A program that an OpenCL device has built, and its kernels. One thread at a time, but for the names.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "devices/driver.hpp"
+#include "devices/kinds/opencl/cl.hpp"
+
+namespace heddle::devices::opencl {
+
+struct OpenClMemory final : DriverMemory {
+    std::shared_ptr<std::remove_pointer_t<cl_context>> context;
+    Memory object;
+};
+
+class OpenClProgram final : public DriverProgram {
+  public:
+    /// Throws BuildError with the compiler's log.
+    OpenClProgram(std::shared_ptr<std::remove_pointer_t<cl_context>> context, cl_device_id device,
+                  const std::string& device_name, const ProgramSource& source);
+
+    [[nodiscard]] std::vector<std::string> kernels() const override;
+    [[nodiscard]] const std::string& log() const override { return log_; }
+
+    /// With its arguments set. Throws Error kInvalidArgument for arguments that it has not.
+    [[nodiscard]] cl_kernel prepared(const std::string& name, std::span<const DriverArgument> arguments);
+
+  private:
+    struct Parameter {
+        bool is_pointer = false;
+        bool is_local = false;
+        std::string text;  // "" where the device does not tell
+    };
+    struct Entry {
+        ClKernel object;
+        cl_uint count = 0;
+        std::vector<Parameter> parameters;
+    };
+    [[nodiscard]] Entry make(const std::string& name) const;
+
+    std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
+    const std::string device_name_;
+    ClProgram program_;
+    std::string log_;
+    std::map<std::string, Entry, std::less<>> entries_;
+};
+
+}  // namespace heddle::devices::opencl

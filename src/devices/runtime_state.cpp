@@ -1,0 +1,198 @@
+#include "devices/runtime_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "devices/device_trace.hpp"
+#include "devices/kinds/host/host_driver.hpp"
+#include "devices/kinds/simulated/simulated_driver.hpp"
+
+namespace heddle::devices {
+
+RuntimeState::RuntimeState(const DeviceOptions& options)
+    : scheduler_(options.scheduler != nullptr ? options.scheduler : make_scheduler("fcfs")) {
+    std::vector<std::shared_ptr<DeviceDriver>> drivers;
+    std::string reasons;
+    for (const std::string& kind : options.kinds) {
+        try {
+            for (auto& driver : find_device_kind(kind).open()) drivers.push_back(std::move(driver));
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::kInvalidArgument) throw;
+            reasons += fmt::format("; {}", error.what());
+        }
+    }
+    for (auto& driver : simulated_drivers(options.simulated)) drivers.push_back(std::move(driver));
+    for (auto& driver : host_drivers(options.host_slots)) drivers.push_back(std::move(driver));
+    if (drivers.empty())
+        throw Error(ErrorCode::kUnavailable, fmt::format("there is no device here{}", reasons));
+    if (options.learn) {
+        const bool kept = !options.kinds.empty() || !options.costs_file.empty();
+        costs_ = std::make_unique<CostModel>(!kept                        ? ""
+                                             : options.costs_file.empty() ? CostModel::default_path()
+                                                                          : options.costs_file);
+        if (!costs_->problem().empty()) warnings_.push_back(costs_->problem());
+    }
+    std::map<const void*, std::vector<DeviceState*>> groups;
+    for (auto& driver : drivers) {
+        devices_.push_back(
+            std::make_unique<DeviceState>(static_cast<unsigned>(devices_.size()), std::move(driver)));
+        DeviceState& state = *devices_.back();
+        if (costs_ != nullptr) {
+            const DeviceInfo& info = state.driver->info();
+            const bool kept = info.kind != "simulated" || !options.costs_file.empty();
+            state.costs = kept ? &costs_->of(info) : &own_costs_.of(info);
+        }
+        state.driver->trace = DeviceTrace::open(
+            fmt::format("device {} {}", state.index, state.driver->info().name), state.driver->now_us());
+        handles_.push_back(state.device);
+        groups[state.driver->clock()].push_back(&state);
+    }
+    for (const auto& state : devices_) pointers_.push_back(&state->device);
+    for (auto& [clock, own] : groups) threads_.emplace_back([this, own = own] { work(own); });
+}
+
+RuntimeState::~RuntimeState() {
+    {
+        std::unique_lock lock(graph_mutex());
+        ++waiting_;
+        ended_.wait(lock, [this] { return unfinished_ == 0; });
+        --waiting_;
+    }
+    stopping_ = true;
+    wake_workers();
+    for (std::thread& thread : threads_) thread.join();
+    if (costs_ != nullptr) costs_->save();
+}
+
+void RuntimeState::wake_workers() {
+    events_.fetch_add(1);
+    events_.notify_all();
+}
+
+void RuntimeState::check(const TaskPointer& pointer) const {
+    if (pointer == nullptr) throw Error(ErrorCode::kInvalidArgument, "no task was submitted");
+    const TaskState& task = TaskState::of(*pointer);
+    if (task.status != TaskStatus::kBuilt)
+        throw Error(ErrorCode::kInvalidArgument, fmt::format("task \"{}\" was submitted before", task.name));
+    if (TaskState::of(*task.program).runtime != this)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the program of task \"{}\" is another runtime's", task.name));
+    if (task.kernels.empty())
+        throw Error(ErrorCode::kInvalidArgument, fmt::format("task \"{}\" has no kernel", task.name));
+    std::string reasons;
+    for (const auto& device : devices_) {
+        const std::string why_not = task.refusal(*device);
+        if (why_not.empty()) return;
+        reasons += fmt::format("\n{}: {}", device->driver->info().name, why_not);
+    }
+    throw Error(ErrorCode::kUnavailable, fmt::format("no device can run task \"{}\":{}", task.name, reasons));
+}
+
+void RuntimeState::submit(std::span<const TaskPointer> batch) {
+    std::vector<TaskPointer> ready;
+    {
+        const std::lock_guard guard(graph_mutex());
+        for (const TaskPointer& pointer : batch) check(pointer);
+        for (const TaskPointer& pointer : batch) {
+            TaskState& task = TaskState::of(*pointer);
+            if (task.status != TaskStatus::kBuilt)
+                throw Error(ErrorCode::kInvalidArgument,
+                            fmt::format("task \"{}\" is twice in one batch", task.name));
+            task.runtime = this;
+            task.handle = pointer;
+            task.sign();
+            task.enter_graph();
+            task.status = task.waits_for == 0 ? TaskStatus::kReady : TaskStatus::kWaiting;
+            if (task.status == TaskStatus::kReady) ready.push_back(pointer);
+            task.live = live_.insert(live_.end(), task.shared_from_this());
+            ++unfinished_;
+        }
+    }
+    scheduler_->submitted(batch, pointers_);
+    push(std::move(ready));
+}
+
+std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
+    std::vector<TaskPointer> handles;
+    handles.reserve(tasks.size());
+    for (const auto& task : tasks) handles.push_back(task->handle);
+    return handles;
+}
+
+void RuntimeState::push(std::vector<TaskPointer> ready) {
+    for (TaskPointer& task : ready) scheduler_->push(std::move(task));
+    wake_workers();
+}
+
+void RuntimeState::count_out(std::span<const std::shared_ptr<TaskState>> ended) {
+    bool somebody_waits = false;
+    for (const auto& task : ended) {
+        live_.erase(task->live);
+        task->handle = nullptr;
+        if (task->told) std::exchange(task->told, nullptr)();
+        --unfinished_;
+        somebody_waits |= task->waited_for > 0;
+    }
+    if (somebody_waits || (waiting_ > 0 && unfinished_ == 0)) ended_.notify_all();
+}
+
+void RuntimeState::complete(std::span<const std::shared_ptr<TaskState>> tasks) {
+    if (tasks.empty()) return;
+    for (const auto& task : tasks) task->forget();
+    Tasks ready, failed;
+    std::vector<TaskPointer> handles;
+    {
+        const std::lock_guard guard(graph_mutex());
+        for (const auto& task : tasks) task->leave_graph(TaskStatus::kDone, nullptr, ready, failed);
+        handles = handles_of(ready);
+        count_out(tasks);
+    }
+    push(std::move(handles));
+}
+
+bool RuntimeState::abandon(const std::shared_ptr<TaskState>& task, TaskStatus how, std::exception_ptr why,
+                           bool only_unbegun) {
+    Tasks ready, ended{task};
+    std::vector<TaskPointer> handles;
+    {
+        const std::lock_guard guard(graph_mutex());
+        if (TaskState::ended(task->status) || (only_unbegun && task->status == TaskStatus::kRunning))
+            return false;
+        if (how == TaskStatus::kFailed && first_error_ == nullptr) first_error_ = why;
+        task->leave_graph(how, std::move(why), ready, ended);
+        handles = handles_of(ready);
+    }
+    for (const auto& one : ended) {
+        scheduler_->dropped(one->handle);  // it looks at the task no more after that
+        one->forget();
+    }
+    push(std::move(handles));
+    const std::lock_guard guard(graph_mutex());
+    count_out(ended);
+    return true;
+}
+
+void RuntimeState::finish() {
+    if (!lost_device_) scheduler_->wait_until_idle();
+    std::unique_lock lock(graph_mutex());
+    ++waiting_;
+    ended_.wait(lock, [this] { return unfinished_ == 0; });
+    --waiting_;
+    if (const std::exception_ptr error = std::exchange(first_error_, nullptr)) std::rethrow_exception(error);
+}
+
+void RuntimeState::wait(TaskState& task) {
+    std::unique_lock lock(graph_mutex());
+    ++task.waited_for;
+    ended_.wait(lock, [&] { return TaskState::ended(task.status) && task.handle == nullptr; });
+    --task.waited_for;
+}
+
+bool RuntimeState::cancel(TaskState& task) {
+    return abandon(task.shared_from_this(), TaskStatus::kCancelled, nullptr, true);
+}
+
+}  // namespace heddle::devices

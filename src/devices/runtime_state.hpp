@@ -1,0 +1,84 @@
+// RuntimeState: the devices of a runtime, their workers, and the tasks that have not ended.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <list>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "devices/device_state.hpp"
+
+namespace heddle::devices {
+
+class RuntimeState {
+  public:
+    explicit RuntimeState(const DeviceOptions& options);
+    ~RuntimeState();
+
+    [[nodiscard]] std::vector<std::unique_ptr<DeviceState>>& devices() noexcept { return devices_; }
+    [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+    [[nodiscard]] std::span<const Device> handles() const noexcept { return handles_; }
+    void submit(std::span<const TaskPointer> batch);
+    void finish();
+    void wait(TaskState& task);
+    [[nodiscard]] bool cancel(TaskState& task);
+
+  private:
+    using Tasks = std::vector<std::shared_ptr<TaskState>>;
+
+    void work(std::span<DeviceState* const> own);
+    /// True where a task was begun, or tried to.
+    bool begin_some(DeviceState& device);
+    void pop_some(DeviceState& device);
+    void end_oldest(DeviceState& device);
+    static void note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done);
+    /// False where it has failed.
+    bool end(DeviceState& device, const std::shared_ptr<TaskState>& task);
+    void complete(std::span<const std::shared_ptr<TaskState>> tasks);
+    /// It fails or is cancelled, and those that need its results with it. False where it has ended, or begun
+    /// and only what has not is meant.
+    bool abandon(const std::shared_ptr<TaskState>& task, TaskStatus how, std::exception_ptr why,
+                 bool only_unbegun = false);
+    /// What to do with a task that could not be begun, or not be ended, on a device.
+    void repeat_or_fail(DeviceState& device, const std::shared_ptr<TaskState>& task, std::exception_ptr why);
+    void lose(DeviceState& device, std::exception_ptr why);
+    [[nodiscard]] bool runs_anywhere(const TaskState& task) const;
+    /// With graph_mutex: they have left the graph.
+    void count_out(std::span<const std::shared_ptr<TaskState>> ended);
+    /// With graph_mutex.
+    [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
+    void push(std::vector<TaskPointer> ready);
+    void fail_stranded(const std::exception_ptr& why);
+    void check(const TaskPointer& task) const;
+    void wake_workers();
+
+    std::shared_ptr<Scheduler> scheduler_;
+    std::unique_ptr<CostModel> costs_;  // null: nothing is learned
+    CostModel own_costs_{""};           // of simulated devices, which are others in each runtime
+    std::vector<std::string> warnings_;
+    std::vector<std::unique_ptr<DeviceState>> devices_;
+    std::vector<Device> handles_;
+    std::vector<const Device*> pointers_;
+    std::vector<std::thread> threads_;
+
+    /// Goes on with each event after which an idle worker should ask the scheduler again.
+    std::atomic<int> events_{0};
+    std::atomic<bool> stopping_{false};
+    std::atomic<bool> lost_device_{false};
+
+    // With graph_mutex.
+    size_t unfinished_ = 0;
+    unsigned waiting_ = 0;  // for all
+    std::exception_ptr first_error_;
+    std::condition_variable ended_;
+    std::list<std::shared_ptr<TaskState>> live_;  // those that have not ended
+};
+
+/// The task whose callback the calling thread is in, else null.
+[[nodiscard]] const TaskState* task_in_callback() noexcept;
+
+}  // namespace heddle::devices

@@ -1,0 +1,283 @@
+#include "devices/task_state.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "devices/buffer_state.hpp"
+#include "devices/device_state.hpp"
+
+namespace heddle::devices {
+
+std::mutex& graph_mutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+TaskState::TaskState(std::shared_ptr<Program> of_program, Score scored, std::string named)
+    : program(std::move(of_program)), score(scored), name(std::move(named)) {
+    if (program == nullptr) throw Error(ErrorCode::kInvalidArgument, "a device task needs a program");
+}
+
+Kernel& TaskState::add_kernel(const std::string& kernel_name) {
+    const std::vector<std::string>& known = of(*program).kernels;
+    if (std::find(known.begin(), known.end(), kernel_name) == known.end())
+        throw Error(ErrorCode::kInvalidArgument, fmt::format("the program has no kernel \"{}\": it has {}",
+                                                             kernel_name, fmt::join(known, ", ")));
+    return kernels.emplace_back(kernel_name);
+}
+
+Kernel& TaskState::kernel(const std::string& kernel_name) {
+    for (Kernel& kernel : kernels)
+        if (kernel.name() == kernel_name) return kernel;
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("the task has no kernel \"{}\"", kernel_name));
+}
+
+std::string TaskState::refusal(const DeviceState& device) const {
+    const ProgramState& built = of(*program);
+    if (device.driver->dead) return "it failed";
+    if (only_device >= 0 && only_device != static_cast<int>(device.index))
+        return "the task is for another one";
+    if (built.built[device.index] == nullptr)
+        return built.logs[device.index].empty() ? "the program has no source for it"
+                                                : "the program was not built: " + built.logs[device.index];
+    const std::vector<std::string>& there = built.kernels_on[device.index];
+    for (const Kernel& kernel : kernels)
+        if (std::find(there.begin(), there.end(), kernel.name()) == there.end())
+            return fmt::format("its program has no kernel \"{}\"", kernel.name());
+    return "";
+}
+
+bool TaskState::runs_on(const DeviceState& device) const {
+    return !device.driver->dead && (only_device < 0 || only_device == static_cast<int>(device.index)) &&
+           of(*program).built[device.index] != nullptr;
+}
+
+std::string TaskState::shown_name() const {
+    if (!name.empty()) return name;
+    std::string names;
+    for (const Kernel& kernel : kernels)
+        names += fmt::format("{}{}", names.empty() ? "" : "+", kernel.name());
+    return names;
+}
+
+void TaskState::sign() {
+    signature_ = of(*program).hash;
+    for (const Kernel& kernel : kernels) {
+        mix(signature_, std::hash<std::string>()(kernel.name()));
+        mix(signature_, kernel.shape_.work.count());
+    }
+}
+
+double TaskState::estimate_us(const DeviceState& device) const {
+    if (device.costs != nullptr)
+        if (const std::optional<double> measured = device.costs->estimate_us(signature_)) return *measured;
+    switch (device.driver->info().type) {
+        case DeviceType::kCpu:
+            return score.cpu;
+        case DeviceType::kGpu:
+            return score.gpu;
+        case DeviceType::kAccelerator:
+            return score.accelerator;
+    }
+    return score.cpu;
+}
+
+double TaskState::transfer_us(const DeviceState& device) const {
+    double us = 0;
+    visit_accesses([&](const Access& access) {
+        if (access.mode == AccessMode::kOut) return;
+        us += BufferState::of(*access.buffer).fetch_us(*device.driver, access.range);
+    });
+    return us;
+}
+
+size_t TaskState::bytes_read_of(const TaskState& writer) const {
+    size_t bytes = 0;
+    visit_accesses([&](const Access& read) {
+        if (read.mode == AccessMode::kOut) return;
+        writer.visit_accesses([&](const Access& written) {
+            if (written.mode == AccessMode::kIn || written.buffer != read.buffer) return;
+            const size_t first = std::max(read.range.offset, written.range.offset);
+            const size_t end =
+                std::min(read.range.offset + read.range.size, written.range.offset + written.range.size);
+            if (first < end) bytes += end - first;
+        });
+    });
+    return bytes;
+}
+
+void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result) {
+    if (predecessor == nullptr || predecessor.get() == this || ended(predecessor->status)) return;
+    predecessor->successors_.push_back({shared_from_this(), needs_result});
+    predecessors.push_back(predecessor);
+    ++waits_for;
+}
+
+void TaskState::enter_graph() {
+    visit_accesses([this](const Access& access) {
+        RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
+        const bool reads = access.mode != AccessMode::kOut;
+        const bool writes = access.mode != AccessMode::kIn;
+        uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
+            std::erase_if(use.readers, [](const auto& reader) { return ended(reader->status); });
+            if (use.writer != nullptr && ended(use.writer->status)) use.writer = nullptr;
+            follow(use.writer, reads);
+            if (writes) {
+                for (const auto& reader : use.readers) follow(reader, false);
+                use.readers.clear();
+                use.writer = shared_from_this();
+            } else if (use.writer.get() != this &&
+                       (use.readers.empty() || use.readers.back().get() != this)) {
+                use.readers.push_back(shared_from_this());
+            }
+        });
+        uses.join(access.range.offset, access.range.size);
+    });
+}
+
+void TaskState::leave_graph(TaskStatus how, std::exception_ptr why,
+                            std::vector<std::shared_ptr<TaskState>>& ready,
+                            std::vector<std::shared_ptr<TaskState>>& failed) {
+    status = how;
+    error = std::move(why);
+    predecessors.clear();
+    for (Successor& successor : successors_) {
+        TaskState& next = *successor.task;
+        --next.waits_for;
+        if (ended(next.status)) continue;
+        if (how != TaskStatus::kDone && successor.needs_result) {
+            failed.push_back(successor.task);
+            next.leave_graph(how, error, ready, failed);
+        } else if (next.waits_for == 0 && next.status == TaskStatus::kWaiting) {
+            next.status = TaskStatus::kReady;
+            ready.push_back(successor.task);
+        }
+    }
+    successors_.clear();
+}
+
+namespace {
+
+bool covers(const std::vector<Access>& written, const Buffer* buffer, ByteRange range) {
+    return std::any_of(written.begin(), written.end(), [&](const Access& access) {
+        return access.buffer.get() == buffer && access.range.offset <= range.offset &&
+               range.offset + range.size <= access.range.offset + access.range.size;
+    });
+}
+
+}  // namespace
+
+void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const Kernel& kernel,
+                              std::vector<Access>& written) {
+    std::vector<DriverArgument> arguments;
+    arguments.reserve(kernel.arguments_.size());
+    for (size_t i = 0; i < kernel.arguments_.size(); ++i) {
+        const KernelArgument& argument = kernel.arguments_[i];
+        if (const auto* const access = std::get_if<Access>(&argument)) {
+            BufferState& buffer = BufferState::of(*access->buffer);
+            const ByteRange range = buffer.checked(access->range);
+            const bool fetch =
+                access->mode != AccessMode::kOut && !covers(written, access->buffer.get(), range);
+            arguments.push_back({&buffer.acquire(device.driver, range, fetch), nullptr, buffer.size()});
+        } else if (const auto* const bytes = std::get_if<std::vector<std::byte>>(&argument)) {
+            arguments.push_back({nullptr, bytes->data(), bytes->size()});
+        } else if (const auto* const local = std::get_if<LocalMemory>(&argument)) {
+            arguments.push_back({nullptr, nullptr, local->bytes});
+        } else {
+            throw Error(ErrorCode::kInvalidArgument,
+                        fmt::format("argument {} of kernel \"{}\" is not set", i, kernel.name()));
+        }
+    }
+    if (kernel.shape_.work.count() == 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("kernel \"{}\" has no work: call Kernel::work()", kernel.name()));
+    device.driver->launch(built, kernel.name(), arguments, kernel.shape_);
+    ++launched_;
+    if (kernels.size() == 1) return;
+    for (const KernelArgument& argument : kernel.arguments_)
+        if (const auto* const access = std::get_if<Access>(&argument);
+            access != nullptr && access->mode != AccessMode::kIn)
+            written.push_back(*access);
+}
+
+void TaskState::launch(DeviceState& on) {
+    launched_ = 0;
+    if (configure) configure(on.device, *handle);
+    std::vector<Access> written;
+    for (const Kernel& kernel : kernels) launch_kernel(on, *of(*program).built[on.index], kernel, written);
+}
+
+void TaskState::publish(DeviceState& on) {
+    visit_accesses([&](const Access& access) {
+        if (access.mode != AccessMode::kIn) BufferState::of(*access.buffer).written(*on.driver, access.range);
+    });
+}
+
+bool TaskState::may_run_again(const DeviceState& on) const {
+    if (launched_ == 0 || !on.driver->info().shares_host_memory) return true;
+    bool changes = false;
+    visit_accesses([&](const Access& access) { changes |= access.mode == AccessMode::kInOut; });
+    return !changes;
+}
+
+void TaskState::forget() {
+    kernels.clear();
+    configure = nullptr;
+    finish = nullptr;
+}
+
+// Kernel.
+
+KernelArgument& Kernel::argument(unsigned index) {
+    constexpr unsigned kMost = 1024;
+    if (index >= kMost)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("kernel \"{}\" has no argument {}", name_, index));
+    constexpr size_t kMostHave = 4;
+    if (arguments_.empty()) arguments_.reserve(std::max<size_t>(kMostHave, index + 1));
+    if (index >= arguments_.size()) arguments_.resize(index + 1);
+    return arguments_[index];
+}
+
+Kernel& Kernel::arg(unsigned index, Access access) {
+    if (access.buffer == nullptr)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("argument {} of kernel \"{}\" is no buffer", index, name_));
+    access.range = BufferState::of(*access.buffer).checked(access.range);
+    argument(index) = std::move(access);
+    return *this;
+}
+
+Kernel& Kernel::arg(unsigned index, LocalMemory local) {
+    if (local.bytes == 0)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("argument {} of kernel \"{}\" is no local memory: it has no bytes", index, name_));
+    argument(index) = local;
+    return *this;
+}
+
+Kernel& Kernel::bytes(unsigned index, const void* value, size_t size) {
+    const auto* const first = static_cast<const std::byte*>(value);
+    argument(index) = std::vector<std::byte>(first, first + size);
+    return *this;
+}
+
+Kernel& Kernel::work(size_t x, size_t y, size_t z) {
+    shape_.work = {x, y, z};
+    return *this;
+}
+
+Kernel& Kernel::offset(size_t x, size_t y, size_t z) {
+    shape_.offset = {x, y, z};
+    return *this;
+}
+
+Kernel& Kernel::group(size_t x, size_t y, size_t z) {
+    shape_.group = {x, y, z};
+    return *this;
+}
+
+}  // namespace heddle::devices

@@ -1,0 +1,221 @@
+// What a worker of a runtime does: it takes tasks for its devices, keeps each of them supplied, ends what
+// they have done, and deals with a device that fails.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "devices/device_trace.hpp"
+#include "devices/runtime_state.hpp"
+
+namespace heddle::devices {
+namespace {
+
+thread_local const TaskState* in_callback = nullptr;
+
+class CallbackScope {
+  public:
+    explicit CallbackScope(const TaskState& task) { in_callback = &task; }
+    ~CallbackScope() { in_callback = nullptr; }
+    CallbackScope(const CallbackScope&) = delete;
+    CallbackScope& operator=(const CallbackScope&) = delete;
+};
+
+bool lost_by(const std::exception_ptr& why) {
+    try {
+        std::rethrow_exception(why);
+    } catch (const DeviceError& error) {
+        return error.lost();
+    } catch (...) {
+        return false;
+    }
+}
+
+}  // namespace
+
+const TaskState* task_in_callback() noexcept {
+    return in_callback;
+}
+
+/// It is to have work behind what it does now, where all that is measured and short: so much, by estimates,
+/// and so many tasks. What it has another device cannot take.
+static bool may_look_ahead(const DeviceState& device) {
+    constexpr double kLookAheadUs = 200;
+    constexpr size_t kMostInFlight = 32;
+    return device.driver->looks_ahead() && device.knows_its_work && device.in_flight.size() < kMostInFlight &&
+           device.free_at_us - device.in_flight.front().task->times.started_us < kLookAheadUs;
+}
+
+void RuntimeState::work(std::span<DeviceState* const> own) {
+    while (true) {
+        const int events = events_.load();
+        bool begun = false;
+        for (DeviceState* const device : own) begun |= begin_some(*device);
+        if (begun) continue;
+        DeviceState* next = nullptr;
+        for (DeviceState* const device : own) {
+            if (device->in_flight.empty()) continue;
+            if (next == nullptr || device->driver->passes_at_us(device->in_flight.front().mark) <
+                                       next->driver->passes_at_us(next->in_flight.front().mark))
+                next = device;
+        }
+        if (next != nullptr) {
+            end_oldest(*next);
+        } else {
+            if (stopping_) return;
+            events_.wait(events);
+        }
+    }
+}
+
+bool RuntimeState::begin_some(DeviceState& device) {
+    std::deque<InFlight>& flights = device.in_flight;
+    const size_t first = flights.size();
+    pop_some(device);
+    if (flights.size() == first) return false;
+    {
+        const std::lock_guard guard(graph_mutex());
+        const auto cancelled = [](const InFlight& flight) {
+            return flight.task->status != TaskStatus::kReady;
+        };
+        const auto fresh = flights.begin() + static_cast<ptrdiff_t>(first);
+        flights.erase(std::remove_if(fresh, flights.end(), cancelled), flights.end());
+        for (size_t i = first; i < flights.size(); ++i) {
+            flights[i].task->status = TaskStatus::kRunning;
+            flights[i].task->ran_on = static_cast<int>(device.index);
+        }
+    }
+    for (size_t at = first; at < flights.size();) {
+        const std::shared_ptr<TaskState> task = flights[at].task;
+        try {
+            const CallbackScope scope(*task);
+            task->launch(device);
+            flights[at].mark = device.driver->mark();
+            ++at;
+        } catch (...) {
+            flights.erase(flights.begin() + static_cast<ptrdiff_t>(at));
+            repeat_or_fail(device, task, std::current_exception());
+        }
+    }
+    return true;
+}
+
+/// Few: so that the device has begun with the first of them soon.
+void RuntimeState::pop_some(DeviceState& device) {
+    constexpr int kAtOnce = 8;
+    for (int i = 0; i < kAtOnce; ++i) {
+        const bool was_idle = device.in_flight.empty();
+        if (device.driver->dead || (!was_idle && !may_look_ahead(device))) return;
+        const TaskPointer handle = scheduler_->pop(device.device);
+        if (handle == nullptr) return;
+        auto task = TaskState::of(*handle).shared_from_this();
+        const double now_us = device.driver->now_us();
+        task->times.started_us = now_us;
+        device.free_at_us = (was_idle ? now_us : device.free_at_us.load()) + task->estimate_us(device) +
+                            task->transfer_us(device);
+        device.knows_its_work = (was_idle || device.knows_its_work) && device.costs != nullptr &&
+                                device.costs->estimate_us(task->signature()).has_value();
+        device.in_flight.push_back({std::move(task), {}});
+    }
+}
+
+/// Tasks that do the same work end together: half of those that are there, so that the device has the other
+/// half while their ends are dealt with, and one that waits for it wakes up once.
+static size_t ending_together(const std::deque<InFlight>& flights) {
+    const Signature signature = flights.front().task->signature();
+    size_t alike = 1;
+    while (alike < flights.size() && flights[alike].task->signature() == signature) ++alike;
+    return (alike + 1) / 2;
+}
+
+void RuntimeState::end_oldest(DeviceState& device) {
+    const size_t count = ending_together(device.in_flight);
+    if (count > 1) device.driver->sleep_until_passed(device.in_flight[count - 1].mark);
+    Tasks done;
+    for (size_t i = 0; i < count && !device.in_flight.empty(); ++i) {
+        const InFlight flight = std::move(device.in_flight.front());
+        device.in_flight.pop_front();
+        try {
+            device.driver->wait(flight.mark);
+            done.push_back(flight.task);
+        } catch (...) {
+            repeat_or_fail(device, flight.task, std::current_exception());
+        }
+    }
+    note_times(device, done);
+    std::erase_if(done, [&](const std::shared_ptr<TaskState>& task) { return !end(device, task); });
+    device.tasks_run.fetch_add(done.size());
+    complete(done);
+}
+
+/// What is known is when the last of them has ended.
+void RuntimeState::note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done) {
+    if (done.empty()) return;
+    const double now_us = device.driver->now_us();
+    double start_us = std::max(done.front()->times.started_us, std::exchange(device.last_ended_us, now_us));
+    const double each_us = (now_us - start_us) / static_cast<double>(done.size());
+    for (const auto& task : done) {
+        task->times = {start_us, start_us + each_us};
+        if (device.driver->trace != nullptr)
+            device.driver->trace->ran(task->shown_name(), task->times.started_us, task->times.ended_us);
+        start_us += each_us;
+        if (device.costs != nullptr)
+            device.costs->add(task->signature(), each_us, device.driver->compiles_at_first_launch());
+    }
+}
+
+bool RuntimeState::end(DeviceState& device, const std::shared_ptr<TaskState>& task) {
+    try {
+        task->publish(device);
+        const CallbackScope scope(*task);
+        if (task->finish) task->finish(device.device, *task->handle);
+        return true;
+    } catch (...) {
+        abandon(task, TaskStatus::kFailed, std::current_exception());
+        return false;
+    }
+}
+
+void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<TaskState>& task,
+                                  std::exception_ptr why) {
+    const bool lost = lost_by(why);
+    if (lost) lose(device, why);
+    if (lost && task->may_run_again(device) && runs_anywhere(*task)) {
+        std::vector<TaskPointer> again;
+        {
+            const std::lock_guard guard(graph_mutex());
+            task->status = TaskStatus::kReady;
+            task->ran_on = -1;
+            again.push_back(task->handle);
+        }
+        push(std::move(again));
+    } else {
+        abandon(task, TaskStatus::kFailed, std::move(why));
+    }
+}
+
+bool RuntimeState::runs_anywhere(const TaskState& task) const {
+    return std::any_of(devices_.begin(), devices_.end(),
+                       [&](const auto& device) { return task.runs_on(*device); });
+}
+
+void RuntimeState::lose(DeviceState& device, std::exception_ptr why) {
+    if (device.driver->dead.exchange(true)) return;
+    lost_device_ = true;
+    const std::deque<InFlight> flights = std::exchange(device.in_flight, {});
+    for (const InFlight& flight : flights) repeat_or_fail(device, flight.task, why);
+    fail_stranded(why);
+    wake_workers();
+}
+
+void RuntimeState::fail_stranded(const std::exception_ptr& why) {
+    Tasks stranded;
+    {
+        const std::lock_guard guard(graph_mutex());
+        for (const auto& task : live_)
+            if (task->status == TaskStatus::kReady && !runs_anywhere(*task)) stranded.push_back(task);
+    }
+    for (const auto& task : stranded) abandon(task, TaskStatus::kFailed, why);
+}
+
+}  // namespace heddle::devices

@@ -1,0 +1,235 @@
+#include "opencl/held_command.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <unordered_map>
+
+#include "heddle/error.hpp"
+#include "heddle/in_task.hpp"
+#include "heddle/pause.hpp"
+
+namespace heddle::opencl {
+namespace {
+
+/// By the events that stand for them. Never destroyed: commands may end while the process does.
+struct Registry {
+    std::mutex mutex;
+    std::unordered_map<cl_event, std::shared_ptr<HeldCommand>> commands;
+    std::atomic<size_t> count{0};
+};
+
+Registry& registry() {
+    static auto* const all = new Registry;
+    return *all;
+}
+
+bool in_order(cl_command_queue queue) {
+    return (queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) &
+            CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+}
+
+}  // namespace
+
+HeldCommand::HeldCommand(cl_command_queue queue, cl_command_type type, Begin begin)
+    : queue_(queue), type_(type), begin_(std::move(begin)) {
+    next().clRetainCommandQueue(queue_);
+}
+
+HeldCommand::~HeldCommand() {
+    if (event_ != nullptr) next().clReleaseEvent(event_);
+    next().clReleaseCommandQueue(queue_);
+}
+
+std::shared_ptr<HeldCommand> HeldCommand::of(cl_event event) {
+    Registry& all = registry();
+    if (all.count == 0) return nullptr;
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.commands.find(event);
+    return found == all.commands.end() ? nullptr : found->second;
+}
+
+cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span<const cl_event> after,
+                         Begin begin, cl_event* event) {
+    const auto command = std::make_shared<HeldCommand>(queue, type, std::move(begin));
+    cl_int code = CL_SUCCESS;
+    command->event_ = next().clCreateUserEvent(queue_value<cl_context>(queue, CL_QUEUE_CONTEXT), &code);
+    if (code != CL_SUCCESS) return code;
+    std::vector<cl_event> drivers;
+    for (cl_event one : after) {
+        const std::shared_ptr<HeldCommand> other = of(one);
+        if (other == nullptr) {
+            drivers.push_back(one);
+            continue;
+        }
+        const std::lock_guard guard(other->mutex_);
+        if (other->over_) {
+            if (other->status_ < 0) command->must_fail_ = true;
+            continue;
+        }
+        ++command->waits_for_;
+        other->followers_.push_back(command);
+    }
+    command->references_ = event == nullptr ? 0 : 1;
+    {
+        Registry& all = registry();
+        const std::lock_guard guard(all.mutex);
+        all.commands.emplace(command->event_, command);
+        ++all.count;
+    }
+    code = command->enter_queue(drivers);
+    if (code != CL_SUCCESS) {
+        command->references_ = 0;
+        command->must_fail_ = true;
+    } else if (event != nullptr) {
+        *event = command->event_;
+    }
+    command->one_less(false);
+    return code;
+}
+
+cl_int HeldCommand::enter_queue(std::span<const cl_event> after) {
+    const bool ordered = in_order(queue_);
+    if (ordered || !after.empty()) {
+        OwnedEvent marker;
+        cl_int code =
+            next().clEnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(after.size()),
+                                               after.empty() ? nullptr : after.data(), marker.place());
+        if (code != CL_SUCCESS) return code;
+        ++waits_for_;
+        auto* const self = new std::shared_ptr<HeldCommand>(shared_from_this());
+        code = next().clSetEventCallback(
+            marker.get(), CL_COMPLETE,
+            [](cl_event, cl_int status, void* data) {
+                const std::unique_ptr<std::shared_ptr<HeldCommand>> command(
+                    static_cast<std::shared_ptr<HeldCommand>*>(data));
+                (*command)->one_less(status < 0);
+            },
+            self);
+        if (code != CL_SUCCESS) {
+            delete self;
+            --waits_for_;
+            return code;
+        }
+    }
+    // What follows in a queue that is in order waits; in any other clFinish() alone does.
+    OwnedEvent behind;
+    const cl_int code = ordered || type_ == CL_COMMAND_BARRIER
+                            ? next().clEnqueueBarrierWithWaitList(queue_, 1, &event_, behind.place())
+                            : next().clEnqueueMarkerWithWaitList(queue_, 1, &event_, behind.place());
+    next().clFlush(queue_);
+    return code;
+}
+
+void HeldCommand::one_less(bool failed) {
+    if (failed) must_fail_ = true;
+    if (waits_for_.fetch_sub(1) != 1) return;
+    const Begin begin = std::exchange(begin_, nullptr);
+    if (must_fail_) {
+        end(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        return;
+    }
+    status_ = CL_RUNNING;
+    begin(shared_from_this());
+}
+
+void HeldCommand::end(cl_int status) {
+    const auto self = shared_from_this();
+    std::vector<std::shared_ptr<HeldCommand>> followers;
+    {
+        const std::lock_guard guard(mutex_);
+        status_ = status;
+        over_ = true;
+        followers.swap(followers_);
+    }
+    next().clSetUserEventStatus(event_, CL_COMPLETE);
+    for (const auto& follower : followers) follower->one_less(status < 0);
+    forget_if_over();
+}
+
+void HeldCommand::release() {
+    --references_;
+    forget_if_over();
+}
+
+void HeldCommand::forget_if_over() {
+    {
+        const std::lock_guard guard(mutex_);
+        if (!over_ || references_ > 0) return;
+    }
+    Registry& all = registry();
+    const std::lock_guard guard(all.mutex);
+    if (all.commands.erase(event_) > 0) --all.count;
+}
+
+cl_int HeldCommand::on_end(cl_int when, Callback callback, void* data) {
+    struct Asked {
+        std::shared_ptr<HeldCommand> command;
+        Callback callback;
+        void* data;
+    };
+    auto* const asked = new Asked{shared_from_this(), callback, data};
+    const cl_int code = next().clSetEventCallback(
+        event_, when,
+        [](cl_event event, cl_int, void* given) {
+            const std::unique_ptr<Asked> one(static_cast<Asked*>(given));
+            one->callback(event, one->command->status(), one->data);
+        },
+        asked);
+    if (code != CL_SUCCESS) delete asked;
+    return code;
+}
+
+HeldWaits::HeldWaits(std::span<const cl_event> events) {
+    for (cl_event event : events)
+        if (auto command = HeldCommand::of(event); command != nullptr && command->status() != CL_COMPLETE)
+            held.push_back(std::move(command));
+}
+
+namespace {
+
+cl_int status_of(cl_event event) {
+    cl_int status = CL_COMPLETE;
+    next().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    return status;
+}
+
+/// Again where there was no memory to pause the task.
+void block(BlockCondition& over) {
+    while (true) {
+        try {
+            over.block();
+            return;
+        } catch (const Error&) {
+            std::this_thread::yield();
+        }
+    }
+}
+
+/// The task is paused until the driver tells of the end.
+void pause_until_over(cl_event event) {
+    if (status_of(event) <= CL_COMPLETE) return;
+    cl_command_queue queue = nullptr;
+    next().clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, static_cast<void*>(&queue), nullptr);
+    if (queue != nullptr) next().clFlush(queue);
+    BlockCondition over;
+    const cl_int code = next().clSetEventCallback(
+        event, CL_COMPLETE,
+        [](cl_event, cl_int, void* data) { static_cast<BlockCondition*>(data)->signal(); }, &over);
+    if (code == CL_SUCCESS) block(over);
+}
+
+}  // namespace
+
+cl_int wait_for(std::span<const cl_event> events) {
+    if (in_task())
+        for (cl_event event : events) pause_until_over(event);
+    const cl_int code = next().clWaitForEvents(static_cast<cl_uint>(events.size()), events.data());
+    if (code != CL_SUCCESS) return code;
+    const bool failed = std::any_of(events.begin(), events.end(), [](cl_event event) {
+        const std::shared_ptr<HeldCommand> command = HeldCommand::of(event);
+        return command != nullptr && command->status() < 0;
+    });
+    return failed ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+}
+
+}  // namespace heddle::opencl

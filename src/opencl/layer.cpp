@@ -1,0 +1,110 @@
+// The layer as the ICD loader sees it, and the functions that are called directly.
+//
+// The loader reads OPENCL_LAYERS at the first call of OpenCL. Who is linked with the layer has it without
+// setting that: the library names itself there when it is loaded, and takes that back when the loader has
+// found it, so that no other program inherits it.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "heddle/compat/CL/cl_heddle.h"
+#include "heddle/export.hpp"
+#include "opencl/enqueue.hpp"
+#include "opencl/native_kernel.hpp"
+
+namespace heddle::opencl {
+namespace {
+
+cl_icd_dispatch below{}, ours{};
+constexpr const char* kVariable = "OPENCL_LAYERS";
+bool named_itself = false;
+std::string& others() {
+    static auto& text = *new std::string;
+    return text;
+}
+
+std::string own_path() {
+    Dl_info info{};
+    if (::dladdr(reinterpret_cast<void*>(&own_path), &info) == 0 || info.dli_fname == nullptr) return "";
+    char* const path = ::realpath(info.dli_fname, nullptr);
+    if (path == nullptr) return "";
+    std::string text = path;
+    std::free(path);
+    return text;
+}
+
+[[gnu::constructor]] void name_itself() {
+    const char* const before = std::getenv(kVariable);
+    // The loader has it in hand where it loads the library itself.
+    if (before != nullptr && std::strstr(before, "libheddle_cl") != nullptr) return;
+    const std::string path = own_path();
+    if (path.empty()) return;
+    others() = before == nullptr ? "" : before;
+    ::setenv(kVariable, (others().empty() ? path : path + ":" + others()).c_str(), 1);
+    named_itself = true;
+}
+
+void take_name_back() {
+    if (!named_itself) return;
+    named_itself = false;
+    if (others().empty())
+        ::unsetenv(kVariable);
+    else
+        ::setenv(kVariable, others().c_str(), 1);
+}
+
+}  // namespace
+
+const cl_icd_dispatch& next() noexcept {
+    return below;
+}
+
+}  // namespace heddle::opencl
+
+using namespace heddle::opencl;
+
+extern "C" HEDDLE_API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t room, void* to,
+                                                        size_t* bytes_ret) {
+    constexpr cl_layer_api_version kVersion = CL_LAYER_API_VERSION_100;
+    constexpr char kName[] = "heddle";
+    if (what == CL_LAYER_API_VERSION) return answer(&kVersion, sizeof kVersion, room, to, bytes_ret);
+    if (what == CL_LAYER_NAME) return answer(kName, sizeof kName, room, to, bytes_ret);
+    return CL_INVALID_VALUE;
+}
+
+extern "C" HEDDLE_API cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch* target,
+                                                     cl_uint* entries_ret, const cl_icd_dispatch** layer) {
+    constexpr cl_uint kEntries = sizeof(cl_icd_dispatch) / sizeof(void*);
+    if (target == nullptr || entries_ret == nullptr || layer == nullptr || entries < kEntries)
+        return CL_INVALID_VALUE;
+    below = *target;
+    ours = below;
+    intercept_commands(ours);
+    intercept_queries(ours);
+    *entries_ret = kEntries;
+    *layer = &ours;
+    take_name_back();
+    return CL_SUCCESS;
+}
+
+extern "C" HEDDLE_API cl_int clEnqueueNativeKernelWithType(cl_command_queue queue,
+                                                           void(CL_CALLBACK* function)(void*), void* args,
+                                                           size_t bytes, cl_uint objects,
+                                                           const cl_mem* memory, const void** places,
+                                                           cl_native_kernel_type type, cl_uint waits,
+                                                           const cl_event* events, cl_event* event) {
+    try {
+        return enqueue_native(queue, {function, args, bytes, {memory, objects}, places, type},
+                              {events, waits}, event);
+    } catch (const std::bad_alloc&) {
+        return CL_OUT_OF_HOST_MEMORY;
+    } catch (const std::exception&) {
+        return CL_OUT_OF_RESOURCES;
+    }
+}
+
+extern "C" HEDDLE_API cl_int clSetNativeKernelStatusHEDDLE(const void* args, cl_int status) {
+    return set_native_status(args, status);
+}

@@ -1,0 +1,193 @@
+#include "opencl/sub_devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "heddle/compat/CL/cl_heddle.h"
+#include "heddle/error.hpp"
+#include "opencl/partition.hpp"
+#include "opencl/thread_pool.hpp"
+
+namespace heddle::opencl {
+namespace {
+
+/// By the driver's devices. Never destroyed: queues may be used while the process ends.
+struct Registry {
+    std::mutex mutex;
+    std::map<cl_device_id, std::shared_ptr<SubDevice>> devices;
+};
+Registry& registry() {
+    static auto* const all = new Registry;
+    return *all;
+}
+
+}  // namespace
+
+SubDevice::SubDevice(cl_device_id driver, std::shared_ptr<ThreadPool> pool, const CpuSet& cpus,
+                     ThreadRange range)
+    : id_(driver), pool_(std::move(pool)), cpus_(cpus), range_(range) {}
+
+std::shared_ptr<SubDevice> SubDevice::of(cl_device_id device) {
+    Registry& all = registry();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.devices.find(device);
+    return found == all.devices.end() ? nullptr : found->second;
+}
+
+/// What is not to be had it borrows; without a place in the ledger it computes all the same.
+void SubDevice::join_ledger() {
+    const std::string name = fmt::format("opencl {}", cpus_.to_list());
+    try {
+        component_.emplace(name, cpus_);
+    } catch (const Error&) {
+        try {
+            component_.emplace(name, CpuSet{});
+        } catch (const Error&) {
+            return;
+        }
+    }
+    // Its own callbacks run as long as it is there.
+    (void)component_->on_disable_cpu([this](int cpu) {
+        pool_->confine(range_, component_->usable());
+        (void)component_->return_cpu(cpu);
+    });
+    (void)component_->on_set_active_mask([this](const CpuSet& usable) { pool_->confine(range_, usable); });
+    (void)component_->lend();
+}
+
+void SubDevice::follow_work() {
+    const bool uses = commands_ > 0 && natives_ == 0;
+    if (!component_ || uses == uses_) return;
+    uses_ = uses;
+    if (uses) {
+        (void)component_->reclaim();
+        (void)component_->borrow_cpu_mask(cpus_);
+    } else {
+        (void)component_->lend();
+        if (references_ == 0 && commands_ == 0) component_.reset();
+    }
+}
+
+void SubDevice::begins() {
+    const std::lock_guard guard(mutex_);
+    ++commands_;
+    follow_work();
+}
+void SubDevice::ended() {
+    const std::lock_guard guard(mutex_);
+    --commands_;
+    follow_work();
+}
+void SubDevice::native_begins() {
+    const std::lock_guard guard(mutex_);
+    ++natives_;
+    follow_work();
+}
+void SubDevice::native_ended() {
+    const std::lock_guard guard(mutex_);
+    --natives_;
+    follow_work();
+}
+
+void SubDevice::retain(cl_device_id parent, std::vector<cl_device_partition_property> how) {
+    const std::lock_guard guard(mutex_);
+    parent_ = parent;
+    how_ = std::move(how);
+    ++references_;
+    if (!component_) join_ledger();
+}
+
+void SubDevice::retain() {
+    const std::lock_guard guard(mutex_);
+    ++references_;
+}
+
+void SubDevice::release() {
+    const std::lock_guard guard(mutex_);
+    if (references_ == 0 || --references_ > 0) return;
+    pool_->release(range_, cpus_);
+    if (commands_ == 0) component_.reset();
+}
+
+cl_device_id SubDevice::parent() const {
+    const std::lock_guard guard(mutex_);
+    return parent_;
+}
+std::vector<cl_device_partition_property> SubDevice::how() const {
+    const std::lock_guard guard(mutex_);
+    return how_;
+}
+cl_uint SubDevice::references() const {
+    const std::lock_guard guard(mutex_);
+    return references_;
+}
+
+CpuSet cpus_of_device(cl_device_id device) {
+    if (const std::shared_ptr<SubDevice> sub = SubDevice::of(device)) return sub->cpus();
+    if (const std::shared_ptr<ThreadPool> pool = ThreadPool::of(device)) return pool->cpus();
+    return process_cpus();
+}
+
+bool partitions(cl_device_id device) {
+    return SubDevice::of(device) != nullptr || ThreadPool::of(device) != nullptr;
+}
+
+/// One of these CPUs; it may be there from before.
+static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus) {
+    Registry& all = registry();
+    const std::lock_guard guard(all.mutex);
+    for (const auto& [id, device] : all.devices)
+        if (device->pool() == pool && device->cpus() == cpus && device->references() > 0) return device;
+    const std::optional<ThreadRange> range = pool->claim(cpus);
+    if (!range) return nullptr;
+    cl_device_id const id = pool->device_of(*range);
+    if (id == nullptr) {
+        pool->release(*range, cpus);
+        return nullptr;
+    }
+    auto& place = all.devices[id];
+    if (place == nullptr || place->cpus() != cpus)
+        place = std::make_shared<SubDevice>(id, pool, cpus, *range);
+    return place;
+}
+
+/// Of a list that partition() took; lists of units may have a 0 before their end.
+static size_t length_of(const cl_device_partition_property* properties) {
+    const bool has_list = properties[0] == CL_DEVICE_PARTITION_BY_COUNTS ||
+                          properties[0] == CL_DEVICE_PARTITION_BY_NAMES_HEDDLE;
+    const auto end_of_list = properties[0] == CL_DEVICE_PARTITION_BY_COUNTS
+                                 ? cl_device_partition_property{CL_DEVICE_PARTITION_BY_COUNTS_LIST_END}
+                                 : CL_PARTITION_BY_NAMES_LIST_END_HEDDLE;
+    size_t length = 1;
+    while (properties[length] != (has_list ? end_of_list : 0)) ++length;
+    return length + 1;
+}
+
+cl_int create_sub_devices(cl_device_id device, const cl_device_partition_property* properties, cl_uint room,
+                          cl_device_id* devices, cl_uint* count) {
+    const std::shared_ptr<SubDevice> from = SubDevice::of(device);
+    const std::shared_ptr<ThreadPool> pool = from != nullptr ? from->pool() : ThreadPool::of(device);
+    if (properties == nullptr || (devices == nullptr && room > 0)) return CL_INVALID_VALUE;
+    static const Machine machine = Machine::detect();
+    const auto [code, parts] = partition(cpus_of_device(device), machine, properties);
+    if (code != CL_SUCCESS) return code;
+    if (count != nullptr) *count = static_cast<cl_uint>(parts.size());
+    if (devices == nullptr) return CL_SUCCESS;
+    if (room < parts.size()) return CL_INVALID_VALUE;
+    std::vector<std::shared_ptr<SubDevice>> made;
+    for (const CpuSet& part : parts) {
+        std::shared_ptr<SubDevice> one = sub_device(pool, part);
+        if (one == nullptr) {
+            for (const auto& other : made) other->release();
+            return CL_DEVICE_PARTITION_FAILED;
+        }
+        one->retain(device, {properties, properties + length_of(properties)});
+        made.push_back(std::move(one));
+    }
+    for (size_t i = 0; i < made.size(); ++i) devices[i] = made[i]->id();
+    return CL_SUCCESS;
+}
+
+}  // namespace heddle::opencl

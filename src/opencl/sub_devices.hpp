@@ -1,0 +1,79 @@
+// SubDevice: some CPUs of a CPU device, for the driver a range of its threads, for heddle a component of the
+// ledger (docs/LEDGER.md).
+//
+// It owns its CPUs, so far as nobody else does. As long as the driver has commands of its queues it uses them
+// and has them back from who borrowed them; when there are none, or a kernel of another runtime runs there,
+// it lends them. The driver's threads are bound to the CPUs that it may use. Drivers' sub-devices are kept
+// for good, since PoCL looks at one after it was released; the program's references are counted here.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "heddle/cores.hpp"
+#include "heddle/cpu_set.hpp"
+#include "opencl/next.hpp"
+#include "opencl/thread_places.hpp"
+
+namespace heddle::opencl {
+
+class ThreadPool;
+
+class SubDevice {
+  public:
+    SubDevice(cl_device_id driver, std::shared_ptr<ThreadPool> pool, const CpuSet& cpus, ThreadRange range);
+
+    /// Null for a device that the layer did not make.
+    [[nodiscard]] static std::shared_ptr<SubDevice> of(cl_device_id device);
+
+    [[nodiscard]] const CpuSet& cpus() const noexcept { return cpus_; }
+    [[nodiscard]] const ThreadRange& range() const noexcept { return range_; }
+    [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const noexcept { return pool_; }
+    [[nodiscard]] cl_device_id id() const noexcept { return id_; }
+
+    // A command of the driver's, and a kernel of another runtime.
+    void begins();
+    void ended();
+    void native_begins();
+    void native_ended();
+
+    /// The program's references; the last one gives its CPUs and threads free.
+    void retain(cl_device_id parent, std::vector<cl_device_partition_property> how);
+    void retain();
+    void release();
+
+    // As the program made it last.
+    [[nodiscard]] cl_device_id parent() const;
+    [[nodiscard]] std::vector<cl_device_partition_property> how() const;
+    [[nodiscard]] cl_uint references() const;
+
+  private:
+    void join_ledger();
+    /// With the lock: takes or lends its CPUs.
+    void follow_work();
+
+    const cl_device_id id_;
+    const std::shared_ptr<ThreadPool> pool_;
+    const CpuSet cpus_;
+    const ThreadRange range_;
+    mutable std::mutex mutex_;  // for what follows; callbacks of the component never take it
+    cl_device_id parent_ = nullptr;
+    std::vector<cl_device_partition_property> how_;
+    cl_uint references_ = 0;
+    std::optional<Component> component_;
+    int commands_ = 0;
+    int natives_ = 0;
+    bool uses_ = false;
+};
+
+/// The CPUs on which a CPU device of the driver's, or a sub-device, computes.
+[[nodiscard]] CpuSet cpus_of_device(cl_device_id device);
+/// Its sub-devices are made here: it is a CPU device of a driver whose threads heddle can bind.
+[[nodiscard]] bool partitions(cl_device_id device);
+/// As clCreateSubDevices.
+[[nodiscard]] cl_int create_sub_devices(cl_device_id device, const cl_device_partition_property* properties,
+                                        cl_uint room, cl_device_id* devices, cl_uint* count);
+
+}  // namespace heddle::opencl

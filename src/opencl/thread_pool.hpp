@@ -1,0 +1,57 @@
+// ThreadPool: the threads of a CPU device of PoCL's, found by a native kernel on a sub-device of each one
+// alone, and bound from then on. Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "heddle/cpu_set.hpp"
+#include "opencl/next.hpp"
+#include "opencl/thread_places.hpp"
+
+namespace heddle::opencl {
+
+class ThreadPool {
+  public:
+    explicit ThreadPool(cl_device_id device);
+    /// Of a device, for good; null where its driver's threads cannot be found.
+    [[nodiscard]] static std::shared_ptr<ThreadPool> of(cl_device_id device);
+
+    [[nodiscard]] cl_device_id device() const noexcept { return device_; }
+    /// As many as threads, of those that the process may use.
+    [[nodiscard]] const CpuSet& cpus() const noexcept { return cpus_; }
+
+    /// The driver's device of a range of threads, kept for good. Null where the driver refuses.
+    [[nodiscard]] cl_device_id device_of(const ThreadRange& range);
+    /// Threads for a set of CPUs, bound there.
+    [[nodiscard]] std::optional<ThreadRange> claim(const CpuSet& cpus);
+    void release(const ThreadRange& range, const CpuSet& cpus);
+    /// The threads of a range may use no others of their CPUs for now.
+    void confine(const ThreadRange& range, const CpuSet& usable);
+
+  private:
+    /// With the lock.
+    [[nodiscard]] pid_t thread(int index);
+    void bind(const ThreadRange& range, const CpuSet& usable);
+
+    const cl_device_id device_;
+    const CpuSet cpus_;
+    std::mutex mutex_;
+    ThreadPlaces places_;
+    std::vector<pid_t> threads_;  // 0: not found yet
+    struct Known {
+        ThreadRange range;
+        cl_device_id device;
+    };
+    std::vector<Known> devices_;
+    const bool synthetic_;  // nothing is bound
+};
+
+/// The CPUs that this process may use, when it was first asked.
+[[nodiscard]] const CpuSet& process_cpus();
+
+}  // namespace heddle::opencl

@@ -1,0 +1,86 @@
+// What tasks took: learned, kept in a file, and not confused by outliers and broken files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/temporary_folder.hpp"
+#include "bench/devices_mix.hpp"
+#include "devices/cost_model.hpp"
+#include "support/device_programs.hpp"
+
+namespace heddle::devices {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DeviceCostsFile : public ::testing::Test {
+  protected:
+    void write(const std::string& text) const { std::ofstream(path_) << text; }
+    [[nodiscard]] std::string text() const {
+        std::ostringstream all;
+        all << std::ifstream(path_).rdbuf();
+        return all.str();
+    }
+
+    TemporaryFolder folder_{"/tmp/heddle-costs-"};
+    std::string path_ = folder_.path() + "/costs";
+    DeviceInfo gpu_{.name = "gpu", .kind = "simulated", .version = "1", .reason = "", .platform = "p"};
+};
+
+TEST_F(DeviceCostsFile, AnOutlierAndTheFirstLaunchChangeNoEstimate) {
+    CostModel model("");
+    DeviceCosts& costs = model.of(gpu_);
+    EXPECT_FALSE(costs.estimate_us(7).has_value());
+    costs.add(7, 5000, true);
+    EXPECT_FALSE(costs.estimate_us(7).has_value());
+    for (const double us : {10.0, 11.0, 1000.0, 9.0, 10.0}) costs.add(7, us, true);
+    EXPECT_DOUBLE_EQ(costs.estimate_us(7).value(), 10.0);
+    EXPECT_FALSE(costs.estimate_us(8).has_value());
+}
+
+TEST_F(DeviceCostsFile, TheNextProcessKnowsWhatThisOneMeasured) {
+    {
+        CostModel model(path_);
+        model.of(gpu_).add(7, 10, false);
+        model.save();
+    }
+    CostModel model(path_);
+    EXPECT_EQ(model.problem(), "");
+    EXPECT_DOUBLE_EQ(model.of(gpu_).estimate_us(7).value(), 10.0);
+    DeviceInfo newer = gpu_;
+    newer.version = "2";
+    EXPECT_FALSE(model.of(newer).estimate_us(7).has_value());
+}
+
+TEST_F(DeviceCostsFile, AForeignOrBrokenFileIsLeftAloneAndToldOnce) {
+    for (const char* bad : {"[colour]\nred=1\n", "heddle device costs 1\np/gpu/1\t7\tten\nend\n",
+                            "heddle device costs 1\np/gpu/1\t7\t10\n", "heddle device costs 1\n\nend\n",
+                            "heddle device costs 1\np/gpu/1\t7\t-1\nend\n",
+                            "\x7f"
+                            "ELF"}) {
+        write(bad);
+        {
+            DeviceRuntime runtime(
+                {.kinds = {}, .simulated = test::two_simulated(), .scheduler = {}, .costs_file = path_});
+            EXPECT_THAT(runtime.warnings(), ::testing::ElementsAre(HasSubstr("ignored; delete it"))) << bad;
+        }
+        EXPECT_EQ(text(), bad);
+    }
+}
+
+TEST_F(DeviceCostsFile, WithoutEstimatesTheSecondRunIsAsGoodAsOneThatKnows) {
+    double known = 0, learned = 0;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        std::remove(path_.c_str());
+        const auto kinds = bench::unequal_mix(seed, 8);
+        known += bench::learned_makespan("heft", kinds, true, "");
+        (void)bench::learned_makespan("heft", kinds, false, path_);
+        learned += bench::learned_makespan("heft", kinds, false, path_);
+    }
+    EXPECT_LE(learned, 1.10 * known);
+}
+
+}  // namespace
+}  // namespace heddle::devices

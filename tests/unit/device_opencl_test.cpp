@@ -1,0 +1,174 @@
+// Devices of kind opencl, as far as this machine has drivers: PoCL, and Oclgrind beside it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "base/temporary_folder.hpp"
+#include "heddle/device.hpp"
+#include "support/device_programs.hpp"
+
+namespace heddle::devices {
+namespace {
+
+using test::failure;
+using test::integer_program;
+using ::testing::HasSubstr;
+
+class OpenClDevices : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        for (const DeviceInfo& info : list_devices())
+            if (info.kind == "opencl" && !info.available) GTEST_SKIP() << info.reason;
+    }
+};
+
+TEST_F(OpenClDevices, IntegerKernelsGiveTheExactResultWithoutACopy) {
+    DeviceRuntime runtime;
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    std::vector<unsigned> values(1 << 16);
+    for (unsigned i = 0; i < values.size(); ++i) values[i] = i * 2654435761u;
+    const auto buffer = std::make_shared<Buffer>(values.data(), values.size() * sizeof(int));
+    const bool in_place = runtime.devices()[0].info().shares_host_memory;
+    for (int i = 0; i < 10; ++i) {
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("add").arg(0, inout(buffer)).arg(1, i).work(values.size());
+        task->add_kernel("multiply").arg(0, inout(buffer)).arg(1, 2 * i + 1).work(values.size());
+        task->only_on(runtime.devices()[0]);
+        runtime.submit(task);
+    }
+    runtime.finish();
+    (void)buffer->host();
+    for (unsigned i = 0; i < values.size(); ++i) {
+        unsigned expected = i * 2654435761u;
+        for (unsigned k = 0; k < 10; ++k) expected = (expected + k) * (2 * k + 1);
+        ASSERT_EQ(values[i], expected) << i;
+    }
+    if (in_place) {
+        EXPECT_EQ(buffer->traffic().bytes, 0u);
+    }
+}
+
+TEST_F(OpenClDevices, ABuildErrorNamesTheDeviceAndTheLine) {
+    DeviceRuntime runtime;
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    for (int i = 0; i < 3; ++i) {
+        try {
+            Program bad(runtime, {.opencl = "kernel void f(global int* a) {\n  a[0] = unknown;\n}\n"});
+            FAIL() << "it was built";
+        } catch (const BuildError& error) {
+            EXPECT_EQ(error.device(), runtime.devices()[0].info().name);
+            EXPECT_THAT(error.what(), HasSubstr(error.device()));
+            EXPECT_THAT(error.log(), HasSubstr(":2:"));
+            EXPECT_THAT(error.log(), HasSubstr("unknown"));
+        }
+    }
+    const auto buffer = std::make_shared<Buffer>(400);
+    auto task = std::make_shared<DeviceTask>(program);
+    task->add_kernel("fill").arg(0, out(buffer)).arg(1, 9).work(100);
+    runtime.submit(task);
+    runtime.finish();
+    EXPECT_EQ(static_cast<const int*>(buffer->host())[99], 9);
+}
+
+TEST_F(OpenClDevices, ArgumentsThatDoNotFitAreNamed) {
+    DeviceRuntime runtime;
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto buffer = std::make_shared<Buffer>(400);
+    const auto outcome = [&](const std::function<void(Kernel&)>& set) {
+        auto task = std::make_shared<DeviceTask>(program);
+        set(task->add_kernel("add").work(10));
+        task->only_on(runtime.devices()[0]);
+        runtime.submit(task);
+        return failure([&] { runtime.finish(); });
+    };
+    EXPECT_THAT(outcome([&](Kernel& kernel) { kernel.arg(0, inout(buffer)); }),
+                HasSubstr("\"add\" has 2 arguments, and 1 were set"));
+    EXPECT_THAT(
+        outcome([&](Kernel& kernel) { kernel.arg(0, 1).arg(1, 1); }),
+        HasSubstr("argument 0 of kernel \"add\", which is \"int* data\", cannot be a value of 4 bytes"));
+    EXPECT_THAT(outcome([&](Kernel& kernel) { kernel.arg(0, inout(buffer)).arg(1, 1.0); }),
+                HasSubstr("argument 1 of kernel \"add\", which is \"int by\", cannot be a value of 8 bytes"));
+    EXPECT_THAT(outcome([&](Kernel& kernel) { kernel.arg(0, inout(buffer)).arg(1, 1); }),
+                "nothing was thrown");
+}
+
+TEST_F(OpenClDevices, WhereAProgramIsNotBuiltItsTasksRunElsewhere) {
+    DeviceRuntime runtime({.kinds = {"opencl"}, .simulated = {{.name = "simulated"}}});
+    ProgramSource source = integer_program();
+    source.opencl = "kernel void add(global int* data, int by) { data[0] = nowhere; }";
+    const auto program = std::make_shared<Program>(runtime, source);
+    const Device& refuses = runtime.devices().front();
+    EXPECT_FALSE(program->built_on(refuses));
+    EXPECT_THAT(program->log(refuses), HasSubstr("nowhere"));
+    const auto buffer = std::make_shared<Buffer>(400);
+    const auto fill = [&] {
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("fill").arg(0, out(buffer)).arg(1, 4).work(100);
+        return task;
+    };
+    for (int i = 0; i < 10; ++i) runtime.submit(fill());
+    runtime.finish();
+    EXPECT_EQ(runtime.devices().back().tasks_run(), 10u);
+    EXPECT_EQ(static_cast<const int*>(buffer->host())[99], 4);
+    const auto there = fill();
+    there->only_on(refuses);
+    EXPECT_THAT(failure([&] { runtime.submit(there); }), HasSubstr("the program was not built"));
+}
+
+size_t open_files() {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+    return count;
+}
+
+TEST_F(OpenClDevices, RefusedProgramsLeaveNoFileOpen) {
+    DeviceRuntime runtime;
+    size_t before = 0;
+    for (int i = 0; i < 20; ++i) {
+        if (i == 2) before = open_files();
+        EXPECT_THROW(Program(runtime, {.opencl = "kernel void f( {"}), BuildError);
+    }
+    EXPECT_EQ(open_files(), before);
+}
+
+/// Its own process: the loader reads its environment once.
+int with_both_drivers() {
+    DeviceRuntime runtime;
+    if (runtime.devices().size() < 2) return 77;
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    std::vector<std::shared_ptr<Buffer>> buffers;
+    for (int i = 0; i < 200; ++i) {
+        buffers.push_back(std::make_shared<Buffer>(64 * sizeof(int)));
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("fill").arg(0, out(buffers.back())).arg(1, i).work(64);
+        task->add_kernel("multiply").arg(0, inout(buffers.back())).arg(1, 3).work(64);
+        runtime.submit(task);
+    }
+    runtime.finish();
+    for (int i = 0; i < 200; ++i)
+        for (size_t k = 0; k < 64; ++k)
+            if (static_cast<const int*>(buffers[static_cast<size_t>(i)]->host())[k] != 3 * i) return 1;
+    for (const Device& device : runtime.devices())
+        if (device.tasks_run() == 0) return 2;
+    return 0;
+}
+
+TEST_F(OpenClDevices, TwoDriversShareTheTasksOfOneQueue) {
+    const char* const oclgrind = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
+    if (!std::filesystem::exists(oclgrind)) GTEST_SKIP() << "oclgrind is not installed";
+    const TemporaryFolder folder("/tmp/heddle-icd-");
+    for (const auto& vendor : std::filesystem::directory_iterator("/etc/OpenCL/vendors"))
+        std::filesystem::copy(vendor.path(), folder.path() + "/" + vendor.path().filename().string());
+    std::ofstream(folder.path() + "/oclgrind.icd") << oclgrind << "\n";
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    ::setenv("OCL_ICD_VENDORS", folder.path().c_str(), 1);
+    EXPECT_EXIT(std::exit(with_both_drivers()), ::testing::ExitedWithCode(0), "");
+    ::unsetenv("OCL_ICD_VENDORS");
+}
+
+}  // namespace
+}  // namespace heddle::devices

@@ -1,0 +1,179 @@
+// Schedulers of devices: HEFT's plan against its paper, and what each makes of devices that differ.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <numeric>
+
+#include "bench/devices_mix.hpp"
+#include "devices/schedulers/heft_plan.hpp"
+#include "support/device_programs.hpp"
+
+namespace heddle::devices {
+namespace {
+
+using bench::makespan;
+using bench::MixCost;
+
+/// The ten tasks on three processors of the paper's figure 1.
+std::vector<PlanTask> paper_example() {
+    const std::vector<std::vector<double>> costs{{14, 16, 9},  {13, 19, 18}, {11, 13, 19}, {13, 8, 17},
+                                                 {12, 13, 10}, {13, 16, 9},  {7, 15, 11},  {5, 11, 14},
+                                                 {18, 12, 20}, {21, 7, 16}};
+    struct Edge {
+        size_t from, to;
+        double us;
+    };
+    const std::vector<Edge> edges{{0, 1, 18}, {0, 2, 12}, {0, 3, 9},  {0, 4, 11}, {0, 5, 14},
+                                  {1, 7, 19}, {1, 8, 16}, {2, 6, 23}, {3, 7, 27}, {3, 8, 23},
+                                  {4, 8, 13}, {5, 7, 15}, {6, 9, 17}, {7, 9, 11}, {8, 9, 13}};
+    std::vector<PlanTask> tasks;
+    for (const auto& cost : costs) tasks.push_back({cost, {0, 0, 0}, {}});
+    for (const Edge& edge : edges) {
+        PlannedEdge planned{edge.from, std::vector<double>(9, edge.us)};
+        for (size_t i = 0; i < 3; ++i) planned.exchange_us[i * 3 + i] = 0;
+        tasks[edge.to].after.push_back(planned);
+    }
+    return tasks;
+}
+
+TEST(Heft, RanksAndMakespanAreThoseOfThePaper) {
+    const std::vector<PlanTask> tasks = paper_example();
+    const std::vector<double> ranks = upward_ranks(tasks, RankWeight::kMean);
+    const std::vector<double> paper{108.000, 77.000, 80.000, 80.000, 69.000,
+                                    63.333,  42.667, 35.667, 44.333, 14.667};
+    for (size_t i = 0; i < ranks.size(); ++i) EXPECT_NEAR(ranks[i], paper[i], 1e-3) << "task " << i + 1;
+    EXPECT_DOUBLE_EQ(makespan(heft_plan(tasks, {0, 0, 0}, RankWeight::kMean)), 80.0);
+}
+
+double mean_over_seeds(const std::function<double(unsigned)>& ratio) {
+    constexpr unsigned kSeeds = 200;
+    double sum = 0;
+    for (unsigned seed = 0; seed < kSeeds; ++seed) sum += ratio(seed);
+    return sum / kSeeds;
+}
+
+TEST(DeviceSchedulers, HeftAndPamsComeNearTheBoundWhereFcfsDoesNot) {
+    const auto of_bound = [](const char* scheduler) {
+        return mean_over_seeds([&](unsigned seed) {
+            const auto mix = bench::unequal_mix(seed, 64);
+            return makespan(scheduler, mix, mix) / bench::fractional_bound(mix);
+        });
+    };
+    const double fcfs = of_bound("fcfs"), heft = of_bound("heft");
+    EXPECT_LE(heft, 1.10);
+    EXPECT_LE(of_bound("pams"), 1.10);
+    EXPECT_GE(fcfs / heft, 1.8);
+}
+
+TEST(DeviceSchedulers, PamsBearsWrongEstimates) {
+    const auto with = [](const char* scheduler) {
+        return mean_over_seeds([&](unsigned seed) {
+            const auto mix = bench::unequal_mix(seed, 64);
+            return makespan(scheduler, mix, bench::noisy(mix, seed));
+        });
+    };
+    EXPECT_LE(with("pams"), 1.05 * with("heft"));
+}
+
+TEST(DeviceSchedulers, PamsLeavesAHopelessDeviceIdle) {
+    EXPECT_LE(mean_over_seeds([](unsigned seed) {
+                  const auto mix = bench::slow_mix(seed, 64);
+                  return makespan("pams", mix, mix) / bench::fractional_bound(mix);
+              }),
+              1.10);
+}
+
+TEST(DeviceSchedulers, TheSameRunEndsTheSame) {
+    const auto mix = bench::unequal_mix(1, 64);
+    for (const char* scheduler : {"fcfs", "heft", "pams"})
+        EXPECT_EQ(makespan(scheduler, mix, mix), makespan(scheduler, mix, mix)) << scheduler;
+}
+
+/// A chain and a lonely task, on devices far from each other: the chain stays where its data is.
+TEST(DeviceSchedulers, HeftKeepsAChainTogetherWhereCopiesAreDear) {
+    std::vector<SimulatedDevice> far = test::two_simulated();
+    for (SimulatedDevice& device : far) {
+        device.us_per_byte = 1;
+        device.cost_us = [](const std::string&, const LaunchShape&) { return 10.0; };
+    }
+    DeviceRuntime runtime({.kinds = {}, .simulated = far, .scheduler = make_scheduler("heft")});
+    const auto program = std::make_shared<Program>(runtime, test::integer_program());
+    std::vector<TaskPointer> chains;
+    for (int chain = 0; chain < 2; ++chain) {
+        const auto data = std::make_shared<Buffer>(400);
+        for (int i = 0; i < 8; ++i) {
+            chains.push_back(std::make_shared<DeviceTask>(program, Score{10, 10}));
+            chains.back()->add_kernel("add").arg(0, i == 0 ? out(data) : inout(data)).arg(1, 1).work(100);
+        }
+    }
+    runtime.submit(chains);
+    runtime.finish();
+    for (size_t i = 0; i < chains.size(); ++i)
+        EXPECT_EQ(chains[i]->device(), chains[i / 8 * 8]->device()) << i;
+    EXPECT_NE(chains[0]->device(), chains[8]->device());
+    EXPECT_DOUBLE_EQ(chains[15]->times().ended_us, 80.0);
+}
+
+/// The five functions of the seed, for one device after the other.
+class InTurn final : public Scheduler {
+  public:
+    void push(TaskPointer task) override {
+        const std::lock_guard guard(mutex_);
+        queue_.push_back(std::move(task));
+    }
+    TaskPointer pop(const Device& device) override {
+        const std::lock_guard guard(mutex_);
+        if (queue_.empty() || device.index() != next_ || !queue_.front()->runs_on(device)) return nullptr;
+        TaskPointer task = std::move(queue_.front());
+        queue_.pop_front();
+        next_ = 1 - next_;
+        idle_.notify_all();
+        return task;
+    }
+    void wait_until_idle() override {
+        std::unique_lock lock(mutex_);
+        idle_.wait(lock, [this] { return queue_.empty(); });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable idle_;
+    std::deque<TaskPointer> queue_;
+    unsigned next_ = 0;
+};
+
+TEST(DeviceSchedulers, AUsersOwnDecides) {
+    DeviceRuntime runtime(
+        {.kinds = {}, .simulated = test::two_simulated(), .scheduler = std::make_shared<InTurn>()});
+    const auto program = std::make_shared<Program>(runtime, test::integer_program());
+    std::vector<TaskPointer> tasks;
+    for (int i = 0; i < 20; ++i) {
+        tasks.push_back(std::make_shared<DeviceTask>(program));
+        tasks.back()->add_kernel("fill").arg(0, out(std::make_shared<Buffer>(4))).arg(1, i).work(1);
+    }
+    runtime.submit(tasks);
+    runtime.finish();
+    for (size_t i = 0; i < tasks.size(); ++i) EXPECT_EQ(tasks[i]->device(), static_cast<int>(i % 2));
+}
+
+TEST(DeviceSchedulers, EachSurvivesADeviceThatDies) {
+    for (const char* scheduler : {"fcfs", "heft", "pams"}) {
+        DeviceRuntime runtime({.kinds = {},
+                               .simulated = {{.name = "mortal", .fails_at_launch = 5}, {.name = "steady"}},
+                               .scheduler = make_scheduler(scheduler)});
+        const auto program = std::make_shared<Program>(runtime, test::integer_program());
+        std::vector<TaskPointer> tasks;
+        for (int i = 0; i < 40; ++i) {
+            tasks.push_back(std::make_shared<DeviceTask>(program));
+            tasks.back()->add_kernel("fill").arg(0, out(std::make_shared<Buffer>(4))).arg(1, i).work(1);
+        }
+        runtime.submit(tasks);
+        runtime.finish();
+        for (const TaskPointer& task : tasks) ASSERT_EQ(task->status(), TaskStatus::kDone) << scheduler;
+        EXPECT_EQ(runtime.devices()[0].tasks_run() + runtime.devices()[1].tasks_run(), 40u) << scheduler;
+    }
+}
+
+}  // namespace
+}  // namespace heddle::devices

@@ -1,0 +1,133 @@
+// Tasks of the unified API that have a kernel beside their function.
+#include "heddle/device_variant.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <vector>
+
+#include "support/device_programs.hpp"
+
+namespace heddle::devices {
+namespace {
+
+using test::failure;
+using test::integer_program;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+DeviceOptions simulated(std::vector<SimulatedDevice> devices, const std::string& scheduler = "fcfs") {
+    DeviceOptions options;
+    options.kinds = {};
+    options.simulated = std::move(devices);
+    options.scheduler = make_scheduler(scheduler);
+    return options;
+}
+
+void add(std::span<int> data, int by) {
+    for (int& one : data) one += by;
+}
+
+TEST(DeviceVariants, DataPassBetweenFunctionsAndKernelsInTheOrderOfTheTasks) {
+    for (const unsigned on_cpu : {0u, 1u, 2u}) {
+        TaskDevices devices(on_cpu, simulated(test::two_simulated()));
+        const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+        Runtime runtime;
+        Vector<int> data(runtime, 1000);
+        Sequence sequence(runtime);
+        for (int i = 0; i < 50; ++i) {
+            devices.insert(sequence, {program, "add", {1000}}, add, inout(data), value(i));
+            sequence.insert([](std::span<int> own) { own[0] += 1; }, inout(data));
+        }
+        sequence.wait();
+        std::vector<int> expected(1000, 49 * 50 / 2);
+        expected[0] += 50;
+        EXPECT_THAT(data.get(), ::testing::ElementsAreArray(expected)) << on_cpu;
+        uint64_t ran = 0;
+        for (const Device& device : devices.runtime().devices()) ran += device.tasks_run();
+        EXPECT_EQ(ran, 50u);
+    }
+}
+
+TEST(DeviceVariants, TheSchedulerChoosesByWhatTheyTake) {
+    // The device takes next to nothing by its own clock, the CPU an hour by its score.
+    TaskDevices devices(1, simulated({{.name = "fast", .type = DeviceType::kGpu}}, "pams"));
+    const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+    Runtime runtime;
+    Vector<int> data(runtime, 100);
+    Sequence sequence(runtime);
+    std::atomic<int> on_cpu{0};
+    for (int i = 0; i < 20; ++i) {
+        DeviceVariant variant{program, "add", {100}};
+        variant.score = {3600e6, 1e-3, 1e-3};
+        devices.insert(
+            sequence, variant,
+            [&](std::span<int> own, int by) {
+                ++on_cpu;
+                add(own, by);
+            },
+            inout(data), value(1));
+    }
+    sequence.wait();
+    EXPECT_EQ(on_cpu, 0);
+    EXPECT_THAT(data.get(), Each(20));
+}
+
+TEST(DeviceVariants, WhatFailsFailsTheTask) {
+    TaskDevices on_cpu(1, simulated({}));
+    const auto program = std::make_shared<Program>(on_cpu.runtime(), integer_program());
+    Runtime runtime;
+    Vector<int> data(runtime, 100);
+    Sequence sequence(runtime);
+    on_cpu.insert(
+        sequence, {program, "add", {100}},
+        [](std::span<int>, int) { throw Error(ErrorCode::kBadInput, "no such thing"); }, inout(data),
+        value(1));
+    EXPECT_THAT(failure([&] { sequence.wait(); }), HasSubstr("no such thing"));
+
+    TaskDevices mortal(0, simulated({{.name = "mortal", .fails_at_launch = 1}}));
+    const auto other = std::make_shared<Program>(mortal.runtime(), integer_program());
+    Sequence second(runtime);
+    mortal.insert(second, {other, "add", {100}}, add, inout(data), value(1));
+    EXPECT_THAT(failure([&] { second.wait(); }), HasSubstr("mortal failed at launch 1"));
+
+    std::vector<int> memory(12);
+    Matrix<int> gaps(runtime, MatrixView<int>{memory.data(), 3, 3, 4});
+    Sequence third(runtime);
+    on_cpu.insert(
+        third, {program, "fill", {9}}, [](MatrixView<int>, int) {}, out(gaps), value(1));
+    EXPECT_THAT(failure([&] { third.wait(); }), HasSubstr("without a gap"));
+}
+
+TEST(DeviceVariants, ADeviceThatDiesLeavesItsTasksToTheCpu) {
+    TaskDevices devices(1, simulated({{.name = "mortal", .fails_at_launch = 3}}));
+    const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+    Runtime runtime;
+    Vector<int> data(runtime, 100);
+    Sequence sequence(runtime);
+    for (int i = 0; i < 30; ++i)
+        devices.insert(sequence, {program, "add", {100}}, add, inout(data), value(1));
+    sequence.wait();
+    EXPECT_THAT(data.get(), Each(30));
+}
+
+TEST(DeviceVariants, OneWorkerIsEnoughForManyThatWait) {
+    TaskDevices devices(1, simulated(test::two_simulated()));
+    const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+    RuntimeOptions options;
+    options.workers = 1;
+    Runtime runtime(options);
+    std::vector<Vector<int>> data;
+    for (int i = 0; i < 40; ++i) data.emplace_back(runtime, 100);
+    Sequence sequence(runtime);
+    for (int round = 0; round < 5; ++round)
+        for (Vector<int>& one : data)
+            devices.insert(sequence, {program, "add", {100}}, add, inout(one), value(2));
+    sequence.wait();
+    for (Vector<int>& one : data) EXPECT_THAT(one.get(), Each(10));
+}
+
+}  // namespace
+}  // namespace heddle::devices
