@@ -1,0 +1,2 @@
+/* Programs of the S-Net run-time system include this. */
+#include <stdbool.h>

@@ -1,0 +1,295 @@
+#include "streams/box_part.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace heddle::streams {
+namespace {
+
+/// The first calls are all measured, then each sixteenth.
+constexpr uint32_t kFirst = 32, kEach = 16;
+/// So often a short box's queue may have been emptied before those who wait for it hear of it.
+constexpr uint32_t kUntold = 8;
+/// Records that were taken out of a queue of several tasks stay so many, as empty ones, in its front.
+constexpr size_t kMostGone = 64;
+
+uint64_t now_ns() {
+    return static_cast<uint64_t>(SteadyClock().now().time_since_epoch().count());
+}
+
+}  // namespace
+
+class BoxPart::Call final : public BoxCall {
+  public:
+    /// Fields that the box uses up are its own during the call, so that it may have what no other record has.
+    Call(BoxPart& part, Record& record, Flow& flow)
+        : part_(part), record_(record), flow_(flow), arguments_(flow.values()) {
+        arguments_.clear();
+        for (const Entry& entry : part.box_.input) {
+            if (entry.label.kind() != LabelKind::kField)
+                arguments_.emplace_back(record.tag(entry.label));
+            else if (entry.passes)
+                arguments_.emplace_back(record.field(entry.label));
+            else
+                arguments_.emplace_back(record.take_field(entry.label));
+        }
+    }
+    [[nodiscard]] const BoxDefinition& box() const override { return part_.box_; }
+    [[nodiscard]] std::span<BoxValue> arguments() override { return arguments_; }
+
+    void emit(size_t variant, std::span<const BoxValue> values) override {
+        if (part_.plant_.stopped()) return;
+        const Variant& declared = check(variant, values);
+        Record record;
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (const Field* const field = std::get_if<Field>(&values[i]))
+                record.set(declared[i].label, *field);
+            else
+                record.set(declared[i].label, std::get<int>(values[i]));
+        }
+        inherit_unused(record, record_, part_.used_);
+        flow_.let_go(&part_);
+        flow_.inner().run(part_.exit_, std::move(record));
+    }
+
+    void emit_last(size_t variant, std::span<BoxValue> values) override {
+        if (part_.plant_.stopped()) return;
+        const Variant& declared = check(variant, values);
+        for (const Label tag : part_.used_tags_) record_.remove(tag);
+        record_.remove_binding_tags();
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (Field* const field = std::get_if<Field>(&values[i]))
+                record_.set(declared[i].label, std::move(*field));
+            else
+                record_.set(declared[i].label, std::get<int>(values[i]));
+        }
+        flow_.pass(part_.exit_, std::move(record_));
+    }
+
+    /// The record as it came, but for what the box has taken out of it.
+    void put_back() {
+        for (size_t i = 0; i < arguments_.size(); ++i)
+            if (Field* const field = std::get_if<Field>(&arguments_[i]); field != nullptr && *field)
+                record_.set(part_.box_.input[i].label, std::move(*field));
+    }
+
+  private:
+    const Variant& check(size_t variant, std::span<const BoxValue> values) const {
+        const BoxDefinition& box = part_.box_;
+        if (variant == 0 || variant > box.outputs.size())
+            throw Error(ErrorCode::kBadInput,
+                        fmt::format("the box \"{}\" sends variant {}: it has declared {}", box.name, variant,
+                                    box.outputs.size()));
+        const Variant& declared = box.outputs[variant - 1];
+        if (values.size() != declared.size())
+            throw Error(ErrorCode::kBadInput,
+                        fmt::format("the box \"{}\" sends {} values as variant {}, which has {}", box.name,
+                                    values.size(), variant, declared.size()));
+        for (size_t i = 0; i < values.size(); ++i)
+            if ((declared[i].label.kind() == LabelKind::kField) != std::holds_alternative<Field>(values[i]))
+                throw Error(ErrorCode::kBadInput,
+                            fmt::format("{} is sent as a {}", declared[i].label.text(),
+                                        std::holds_alternative<Field>(values[i]) ? "field" : "tag"));
+        return declared;
+    }
+
+    BoxPart& part_;
+    Record& record_;
+    Flow& flow_;
+    std::vector<BoxValue>& arguments_;
+};
+
+BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& function, int most_calls,
+                 Inlet& exit, const Path& path)
+    : plant_(plant),
+      box_(box),
+      function_(function),
+      most_calls_(most_calls),
+      exit_(exit),
+      path_(path),
+      input_(box.input) {
+    LabelSet passed;
+    for (const Entry& entry : box.input)
+        if (entry.passes) passed.add(entry.label);
+    used_ = input_.without(passed);
+    for (const Label label : used_.labels())
+        if (label.kind() != LabelKind::kField) used_tags_.push_back(label);
+    gauge_.bound = plant.options.queue_bound;
+}
+
+void BoxPart::take(Record record, Flow& flow) {
+    if (input_.fit(record) < 0) {
+        plant_.fail(record, path_, no_way(record, {input_}));
+        return;
+    }
+    if (keep_for(flow)) {
+        call(record, flow);
+        return;
+    }
+    bool full = false;
+    {
+        const std::lock_guard guard(mutex_);
+        queue_.push_back(std::move(record));
+        queued_.store(true, std::memory_order_relaxed);
+        const size_t count = queue_.size() - first_;
+        full = count >= gauge_.bound.load(std::memory_order_relaxed);
+        // One more at a time, as for the workers of a pool: where the last one has found something to do.
+        if (tasks_ < most_calls_ && !coming_) start_task();
+    }
+    if (!full || plant_.stopped()) return;
+    flow.let_go();
+    plant_.pressure.wait(gauge_, [this] {
+        const std::lock_guard guard(mutex_);
+        return queue_.size() - first_ >= gauge_.bound.load(std::memory_order_relaxed);
+    });
+}
+
+bool BoxPart::keep_for(Flow& flow) {
+    const uint32_t price = duration_ns_.load(std::memory_order_relaxed);
+    const bool affords = price != 0 && price < flow.budget;
+    if (keeper_.load(std::memory_order_relaxed) == &flow) {
+        // What others have brought comes first: it may be of an earlier turn.
+        if (!affords || queued_.load(std::memory_order_relaxed)) {
+            flow.let_go();
+            return false;
+        }
+    } else {
+        if (!affords || most_calls_ != 1) return false;
+        const std::lock_guard guard(mutex_);
+        if (tasks_ != 0 || !queue_.empty()) return false;
+        tasks_ = 1;
+        keeper_.store(&flow, std::memory_order_relaxed);
+        flow.keep(*this);
+    }
+    flow.budget -= price;
+    return true;
+}
+
+void BoxPart::let_go() {
+    const std::lock_guard guard(mutex_);
+    keeper_.store(nullptr, std::memory_order_relaxed);
+    if (queue_.empty()) {
+        tasks_ = 0;
+        return;
+    }
+    plant_.pressure.begin();
+    plant_.schedule([this] { drain(); });
+}
+
+void BoxPart::start_task() {
+    ++tasks_;
+    coming_ = true;
+    plant_.pressure.begin();
+    plant_.schedule([this] { drain(); });
+}
+
+bool BoxPart::take_batch(std::vector<Record>& batch) {
+    bool half_empty = true;
+    const bool some = take_batch(batch, half_empty);
+    // Who waits before a short box goes on when nobody is in it, and then calls it himself.
+    const uint32_t price = duration_ns_.load(std::memory_order_relaxed);
+    const bool is_short = price != 0 && price <= Flow::kBudget;
+    if (some ? half_empty && (!is_short || ++untold_ == kUntold) : price != 0) {
+        if (is_short) untold_ = 0;
+        plant_.pressure.emptied(gauge_);
+    }
+    return some;
+}
+
+bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty) {
+    const std::lock_guard guard(mutex_);
+    coming_ = false;
+    if (first_ == queue_.size()) {
+        --tasks_;
+        return false;
+    }
+    if (most_calls_ == 1) {
+        std::swap(batch, queue_);
+        queued_.store(false, std::memory_order_relaxed);
+        return true;
+    }
+    batch.push_back(std::move(queue_[first_++]));
+    if (first_ == queue_.size() || first_ == kMostGone) {
+        queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(first_));
+        first_ = 0;
+        queued_.store(!queue_.empty(), std::memory_order_relaxed);
+    }
+    half_empty = queue_.size() - first_ <= gauge_.bound.load(std::memory_order_relaxed) / 2;
+    // Another one for what is left.
+    if (!queue_.empty() && tasks_ < most_calls_) start_task();
+    return true;
+}
+
+void BoxPart::drain() {
+    std::vector<Record> batch;
+    Flow flow;
+    while (take_batch(batch)) {
+        for (Record& record : batch) {
+            Record one = std::move(record);
+            call_and_settle(one, flow);
+            // What it keeps is not to wait for long calls.
+            if (duration_ns_.load(std::memory_order_relaxed) > Flow::kBudget) flow.let_go();
+        }
+        batch.clear();
+        flow.let_go();
+    }
+    plant_.pressure.end();
+}
+
+void BoxPart::start() {
+    plant_.pressure.begin();
+    plant_.schedule([this] {
+        Flow flow;
+        Record none;
+        call_and_settle(none, flow);
+        flow.let_go();
+        plant_.pressure.end();
+    });
+}
+
+void BoxPart::call_and_settle(Record& record, Flow& flow) {
+    flow.budget = Flow::kBudget;
+    call(record, flow);
+    try {
+        flow.run_passed();
+    } catch (const std::exception& error) {
+        plant_.fail({}, path_, error.what());
+    }
+}
+
+void BoxPart::note_duration(uint64_t begin_ns) {
+    const uint64_t sample = std::max<uint64_t>(now_ns() - begin_ns, 1);
+    const uint64_t average = duration_ns_.load(std::memory_order_relaxed);
+    // A call that was interrupted says little: none counts for more than eight others.
+    const uint64_t counted = average == 0 ? sample : std::min(sample, 8 * average);
+    const uint64_t next = average == 0 ? sample : (3 * average + counted + 3) / 4;
+    duration_ns_.store(static_cast<uint32_t>(std::min<uint64_t>(next, UINT32_MAX)),
+                       std::memory_order_relaxed);
+}
+
+void BoxPart::call(Record& record, Flow& flow) {
+    if (plant_.stopped()) return;
+    Call call(*this, record, flow);
+    std::string why;
+    try {
+        if (most_calls_ == 1 && (++count_ <= kFirst || count_ % kEach == 0)) {
+            const uint64_t begin_ns = now_ns();
+            function_(call);
+            note_duration(begin_ns);
+        } else {
+            function_(call);
+        }
+        return;
+    } catch (const std::exception& error) {
+        why = error.what();
+    } catch (...) {
+        why = "the box threw something that is no std::exception";
+    }
+    call.put_back();
+    plant_.fail(record, path_, why);
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,69 @@
+// BoxPart: the queue of a box, and the tasks that empty it.
+//
+// A box whose calls take less than handing a record over would (it is measured) is called at once by the flow
+// that brings the record, where nobody else is in it; the flow keeps the box until its own batch is done.
+// What such calls send last goes on in the same flow, so that a chain of short boxes is one worker's loop;
+// what is sent in the midst of a call goes to the queues, where it may have to wait.
+#pragma once
+
+#include "streams/parts.hpp"
+
+namespace heddle::streams {
+
+/// Records are called for in the order of the queue, by as many tasks at once as the box has calls.
+class BoxPart final : public Inlet, public Kept {
+  public:
+    BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& function, int most_calls, Inlet& exit,
+            const Path& path);
+    /// Waits while the queue is full.
+    void take(Record record, Flow& flow) override;
+    void let_go() override;
+    /// Of an initialiser: its one call, without a record.
+    void start();
+
+  private:
+    class Call;
+    /// A task, until the queue is empty.
+    void drain();
+    /// Under the mutex.
+    void start_task();
+    /// What one task calls for next, into an empty batch; false: nothing is there, and the task is over.
+    bool take_batch(std::vector<Record>& batch);
+    bool take_batch(std::vector<Record>& batch, bool& half_empty);
+    /// The record is used up; what it becomes at last is passed to the flow.
+    void call(Record& record, Flow& flow);
+    /// The same, and until all has come to rest.
+    void call_and_settle(Record& record, Flow& flow);
+    /// Whether the flow may call the box itself.
+    [[nodiscard]] bool keep_for(Flow& flow);
+    void note_duration(uint64_t begin_ns);
+
+    Plant& plant_;
+    const BoxDefinition& box_;
+    const BoxFunction& function_;
+    const int most_calls_;
+    Inlet& exit_;
+    const Path& path_;
+    const LabelSet input_;
+    LabelSet used_;  ///< of the input: not what the signature passes on
+    std::vector<Label> used_tags_;
+    Pressure::Gauge gauge_;
+
+    std::mutex mutex_;
+    std::vector<Record> queue_;
+    size_t first_ = 0;  ///< of the queue; those before are gone
+    int tasks_ = 0;
+    bool coming_ = false;  ///< the last task has not begun yet
+    /// The flow that keeps the box, and counts as a task. It writes it itself, under the mutex, so that it
+    /// reads its own address or none without it.
+    std::atomic<Flow*> keeper_{nullptr};
+    /// Whether something is in the queue, as the keeper asks. Written under the mutex; who has to be seen
+    /// there before the keeper's record is told by what orders the two (an OrderedExit's mutex).
+    std::atomic<bool> queued_{false};
+    /// Nanoseconds of a call, on average; 0: not known, or several at once. Written by its one task.
+    std::atomic<uint32_t> duration_ns_{0};
+    uint32_t count_ = 0;   ///< of calls
+    uint32_t untold_ = 0;  ///< of its one task: how often the queue was emptied since that was told
+};
+
+}  // namespace heddle::streams

@@ -1,0 +1,175 @@
+#include "streams/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle::streams {
+namespace {
+
+/// What lies in cells at the end; empty: nothing.
+template <class Cells, class CellOf>
+std::string left_in(const Cells& cells, const CellOf& cell_of) {
+    size_t records = 0;
+    for (const auto& entry : cells) records += cell_of(entry).filled();
+    return records == 0 ? ""
+                        : fmt::format("{} records came into {} synchrocells that were not filled", records,
+                                      cells.size());
+}
+
+}  // namespace
+
+std::vector<LabelSet> sets_of(const std::vector<Pattern>& patterns) {
+    std::vector<LabelSet> sets;
+    for (const Pattern& pattern : patterns) sets.emplace_back(pattern.variant);
+    return sets;
+}
+
+bool matches_any(const std::vector<Pattern>& patterns, const std::vector<LabelSet>& sets,
+                 const Record& record) {
+    for (size_t i = 0; i < patterns.size(); ++i)
+        if (matches(patterns[i], sets[i], record)) return true;
+    return false;
+}
+
+bool Cell::take(const std::vector<Pattern>& patterns, const std::vector<LabelSet>& sets,
+                const Record& record) {
+    bool kept = false;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+        if (slots_[i] || !matches(patterns[i], sets[i], record)) continue;
+        slots_[i] = record;
+        slots_[i]->turn = {};  // it waits for others: its turn is over
+        ++filled_;
+        kept = true;
+    }
+    return kept;
+}
+
+Record Cell::merged(const std::vector<LabelSet>& sets, TurnReference turn) {
+    Record merged = std::move(*slots_[0]);
+    for (size_t i = 1; i < slots_.size(); ++i)
+        for (const Label label : sets[i].labels()) {
+            if (merged.has(label)) continue;
+            label.kind() == LabelKind::kField ? merged.set(label, slots_[i]->field(label))
+                                              : merged.set(label, slots_[i]->tag(label));
+        }
+    merged.turn = std::move(turn);
+    return merged;
+}
+
+ZipperPart::ZipperPart(Plant& plant, const Topology& star, const Topology& cell, Inlet& exit,
+                       const Path& path)
+    : plant_(plant),
+      star_(star),
+      cell_(cell),
+      exit_(exit),
+      path_(path),
+      leaving_(sets_of(star.patterns)),
+      sets_(sets_of(cell.patterns)) {
+    plant.note_cell(path, [this] {
+        const std::lock_guard guard(mutex_);
+        return left_in(cells_, [](const Cell& one) -> const Cell& { return one; });
+    });
+}
+
+void ZipperPart::take(Record record, Flow& flow) {
+    try {
+        if (matches_any(star_.patterns, leaving_, record) || through_cells(record))
+            flow.pass(exit_, std::move(record));
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+    }
+}
+
+bool ZipperPart::through_cells(Record& record) {
+    const std::lock_guard guard(mutex_);
+    for (auto cell = cells_.begin();;) {
+        const bool is_new = cell == cells_.end();
+        if (is_new) {
+            if (cells_.size() >= plant_.options.most_stages)
+                throw Error(ErrorCode::kLimit,
+                            fmt::format("{} synchrocells wait for records, and there may be "
+                                        "no more",
+                                        cells_.size()));
+            cell = cells_.emplace(cell, sets_.size());
+        }
+        bool kept = false;
+        try {
+            kept = cell->take(cell_.patterns, sets_, record);
+        } catch (...) {
+            if (is_new) cells_.erase(cell);
+            throw;
+        }
+        if (!kept && is_new) {
+            cells_.erase(cell);
+            throw Error(
+                ErrorCode::kLimit,
+                fmt::format("{} passes through one synchrocell after the other for ever: none takes it, "
+                            "and it is not {}",
+                            record.text(), text_of(leaving_)));
+        }
+        if (kept && !cell->full()) return false;
+        if (kept) {
+            record = cell->merged(sets_, std::move(record.turn));
+            cell = cells_.erase(cell);
+            if (matches_any(star_.patterns, leaving_, record)) return true;
+        } else {
+            ++cell;
+        }
+    }
+}
+
+JoinPart::JoinPart(Plant& plant, const Topology& split, const Topology& cell, Inlet& exit, const Path& path)
+    : plant_(plant), split_(split), cell_(cell), exit_(exit), path_(path), sets_(sets_of(cell.patterns)) {
+    plant.note_cell(path, [this] {
+        const std::lock_guard guard(mutex_);
+        return left_in(cells_, [](const auto& entry) -> const Cell& { return entry.second; });
+    });
+}
+
+void JoinPart::take(Record record, Flow& flow) {
+    if (!record.has(split_.tag)) {
+        LabelSet wanted;
+        wanted.add(split_.tag);
+        plant_.fail(record, path_, no_way(record, {wanted}));
+        return;
+    }
+    const int value = record.tag(split_.tag);
+    try {
+        const std::lock_guard guard(mutex_);
+        if (!has_fired(value)) {
+            if (cells_.size() >= plant_.options.most_stages && !cells_.contains(value))
+                throw Error(ErrorCode::kLimit, fmt::format("there are {} replicas already", cells_.size()));
+            const auto cell = cells_.try_emplace(value, sets_.size()).first;
+            if (cell->second.take(cell_.patterns, sets_, record)) {
+                if (!cell->second.full()) return;
+                record = cell->second.merged(sets_, std::move(record.turn));
+                cells_.erase(cell);
+                note_fired(value);
+            } else if (cell->second.filled() == 0) {
+                cells_.erase(cell);
+            }
+        }
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+        return;
+    }
+    flow.pass(exit_, std::move(record));
+}
+
+bool JoinPart::has_fired(int value) const {
+    const auto after = fired_.upper_bound(value);
+    return after != fired_.begin() && std::prev(after)->second >= value;
+}
+
+void JoinPart::note_fired(int value) {
+    int first = value, last = value;
+    const auto after = fired_.upper_bound(value);
+    if (after != fired_.end() && int64_t{after->first} == int64_t{value} + 1) last = after->second;
+    if (after != fired_.begin())
+        if (const auto before = std::prev(after); int64_t{before->second} + 1 == value) first = before->first;
+    if (last != value) fired_.erase(after);
+    fired_.insert_or_assign(first, last);
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,105 @@
+#include "streams/metadata.hpp"
+
+#include <fmt/format.h>
+
+#include "streams/xml_reader.hpp"
+
+namespace heddle::streams {
+namespace {
+
+bool is_default(std::string_view name) {
+    return name == "default" || name == "boxdefault" || name == "netdefault";
+}
+
+/// Names of boxes are looked for everywhere.
+Metadata* box_metadata(std::vector<std::unique_ptr<NetDefinition>>& nets,
+                       std::vector<std::unique_ptr<BoxDefinition>>& boxes, std::string_view name) {
+    for (auto& box : boxes)
+        if (box->name == name) return &box->metadata;
+    for (auto& net : nets)
+        if (Metadata* found = box_metadata(net->nets, net->boxes, name)) return found;
+    return nullptr;
+}
+
+void add_missing(Metadata& to, const Metadata& from) {
+    to.insert(from.begin(), from.end());
+}
+
+void apply_default(std::vector<std::unique_ptr<NetDefinition>>& nets,
+                   std::vector<std::unique_ptr<BoxDefinition>>& boxes, const std::string& of,
+                   const Metadata& keys) {
+    for (auto& box : boxes)
+        if (of != "netdefault") add_missing(box->metadata, keys);
+    for (auto& net : nets) {
+        if (of != "boxdefault") add_missing(net->metadata, keys);
+        apply_default(net->nets, net->boxes, of, keys);
+    }
+}
+
+}  // namespace
+
+void MetadataReader::read(std::string_view text, Place place, const Source& source) {
+    // The text begins behind "<" of "<metadata>".
+    const size_t begin = text.find('>') + 1;
+    XmlReader reader(text.substr(begin));
+    std::vector<Block> open;
+    std::string key;
+    try {
+        for (auto event = reader.next(); event != XmlReader::Event::kEnd; event = reader.next()) {
+            const Place here{&source, static_cast<uint32_t>(place.offset + begin + reader.offset())};
+            if (event == XmlReader::Event::kOpen) {
+                const std::string name(reader.name());
+                if (name == "box" || name == "net" || is_default(name)) {
+                    Block block{name, open.empty() ? std::vector<std::string>{} : open.back().path, {}, here};
+                    if (!is_default(name)) block.path.emplace_back(reader.attribute("name"));
+                    open.push_back(std::move(block));
+                } else if (open.empty()) {
+                    throw Error(ErrorCode::kBadInput,
+                                fmt::format("<{}> belongs into a <box> or <net>", name));
+                } else {
+                    key = name;
+                    open.back().keys[key] = std::string(reader.attribute("value"));
+                }
+            } else if (event == XmlReader::Event::kText) {
+                if (!key.empty()) open.back().keys[key] += reader.content();
+            } else if (!key.empty()) {
+                key.clear();
+            } else if (!open.empty()) {
+                blocks_.push_back(std::move(open.back()));
+                open.pop_back();
+            }
+        }
+    } catch (const Error& error) {
+        source.fail({&source, static_cast<uint32_t>(place.offset + begin + reader.offset())}, error.what());
+    }
+}
+
+void MetadataReader::apply(Program& program, const Source& source) const {
+    for (const Block& block : blocks_) {
+        if (is_default(block.of)) continue;
+        auto* nets = &program.nets;
+        auto* boxes = &program.boxes;
+        Metadata* found = nullptr;
+        for (size_t i = 0; i < block.path.size(); ++i) {
+            found = nullptr;
+            const bool wants_box = block.of == "box" && i + 1 == block.path.size();
+            if (wants_box) found = box_metadata(*nets, *boxes, block.path[i]);
+            for (auto& net : *nets) {
+                if (wants_box || net->name != block.path[i]) continue;
+                found = &net->metadata;
+                boxes = &net->boxes;
+                nets = &net->nets;
+                break;
+            }
+            if (found == nullptr)
+                source.fail(block.place, fmt::format("there is no {} \"{}\" that this could be said of",
+                                                     wants_box ? "box" : "net", block.path[i]));
+        }
+        if (found != nullptr)
+            for (const auto& [key, value] : block.keys) (*found)[key] = value;
+    }
+    for (const Block& block : blocks_)
+        if (is_default(block.of)) apply_default(program.nets, program.boxes, block.of, block.keys);
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,25 @@
+// MetadataReader: what the <metadata> of a program says of its boxes and nets.
+#pragma once
+
+#include "streams/syntax.hpp"
+
+namespace heddle::streams {
+
+class MetadataReader {
+  public:
+    /// The text between <metadata> and </metadata>, which begins at `place`. Throws kBadInput.
+    void read(std::string_view text, Place place, const Source& source);
+    /// Into the boxes and nets; throws kBadInput for one that is not there.
+    void apply(Program& program, const Source& source) const;
+
+  private:
+    struct Block {
+        std::string of;                 ///< "box", "net", "default", "boxdefault" or "netdefault"
+        std::vector<std::string> path;  ///< names, outermost first
+        Metadata keys;
+        Place place;
+    };
+    std::vector<Block> blocks_;
+};
+
+}  // namespace heddle::streams

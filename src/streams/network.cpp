@@ -1,0 +1,68 @@
+#include "streams/network.hpp"
+
+#include "streams/parts.hpp"
+
+namespace heddle::streams {
+namespace {
+
+/// Where records leave the network.
+class Outlet final : public Inlet {
+  public:
+    explicit Outlet(std::function<void(Record)> output) : output_(std::move(output)) {}
+    void take(Record record, Flow&) override {
+        const std::lock_guard guard(mutex_);
+        output_(std::move(record));
+    }
+
+  private:
+    const std::function<void(Record)> output_;
+    std::mutex mutex_;
+};
+
+}  // namespace
+
+struct Network::State {
+    State(const Program& program, NetworkOptions options)
+        : outlet(options.output),
+          plant(program, std::move(options)),
+          inlet(plant.build(program.main(), outlet, plant.path(nullptr, ""))) {}
+    Outlet outlet;
+    Plant plant;  // waits for what may still come to the outlet
+    Inlet& inlet;
+    Flow flow;
+};
+
+Network::Network(const Program& program, NetworkOptions options)
+    : state_(std::make_unique<State>(program, std::move(options))) {}
+
+Network::~Network() = default;
+
+void Network::push(Record record) {
+    Plant& plant = state_->plant;
+    plant.rethrow();
+    if (plant.stopped()) return;
+    plant.pressure.begin();
+    try {
+        state_->flow.run(state_->inlet, std::move(record));
+    } catch (...) {
+        plant.pressure.end();
+        throw;
+    }
+    plant.pressure.end();
+    plant.rethrow();
+}
+
+void Network::settle() {
+    state_->plant.wait();
+    state_->plant.rethrow();
+}
+
+std::vector<std::string> Network::remarks() const {
+    return state_->plant.remarks();
+}
+
+size_t Network::part_count() const {
+    return state_->plant.part_count();
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,54 @@
+// OutputQueue: where the records of a network in process leave it, until somebody pulls them.
+//
+// Bounded: a part that brings one more waits, as before a box. Where the one who pushes is the one who pulls
+// it would wait for itself: then the bound grows (Pressure), since it is known who last did which.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "heddle/pause.hpp"
+#include "streams/parts.hpp"
+
+namespace heddle::streams {
+
+class OutputQueue final : public Inlet {
+  public:
+    explicit OutputQueue(size_t bound) { gauge_.bound = bound; }
+    /// Before a record comes.
+    void attach(Plant& plant);
+
+    void take(Record record, Flow& flow) override;
+    /// Waits where nothing is there, but not once `ended` says that nothing can come. Any thread.
+    std::optional<Record> pull(const std::function<bool()>& ended);
+    std::optional<Record> try_pull();
+    /// Somebody pushes.
+    void pushing();
+    /// What waits in pull() looks again whether it has ended.
+    void wake_all();
+    /// Nobody may pull any more while it is waited for: it grows.
+    void grow_freely();
+    /// Drops what is in it; so does what comes from now on.
+    void drop();
+
+  private:
+    bool take_front(std::optional<Record>& to);
+    void pulling();
+
+    Plant* plant_ = nullptr;
+    Pressure::Gauge gauge_;
+    /// The task or thread that pushed last, and that pulled last; 0: nobody. Guesses are good enough.
+    std::atomic<uintptr_t> pusher_{0}, puller_{0};
+
+    std::mutex front_mutex_;  // before mutex_
+    std::deque<Record> front_;
+    std::mutex mutex_;
+    std::deque<Record> back_;
+    std::vector<BlockCondition*> waiting_;
+    bool dropped_ = false;
+};
+
+}  // namespace heddle::streams

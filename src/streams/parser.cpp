@@ -1,0 +1,300 @@
+#include "streams/parser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "streams/metadata.hpp"
+#include "streams/pattern_parser.hpp"
+
+namespace heddle::streams {
+namespace {
+
+/// Names that are known here; those outside are, too.
+struct Scope {
+    const Scope* outer = nullptr;
+    std::map<std::string, Type, std::less<>> types;
+    std::map<std::string, Signature, std::less<>> signatures;
+    std::map<std::string, const NetDefinition*, std::less<>> nets;
+    std::map<std::string, const BoxDefinition*, std::less<>> boxes;
+
+    template <class T>
+    [[nodiscard]] const T* find(std::map<std::string, T, std::less<>> Scope::*names,
+                                std::string_view name) const {
+        for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
+            if (const auto found = (scope->*names).find(name); found != (scope->*names).end())
+                return &found->second;
+        return nullptr;
+    }
+};
+
+constexpr int kMostNested = 200;
+class Parser : PatternParser {
+  public:
+    explicit Parser(std::unique_ptr<Program> program)
+        : PatternParser(program->source), program_(std::move(program)) {}
+
+    std::unique_ptr<Program> program() {
+        Scope scope;
+        while (now().kind != TokenKind::kEnd) definition(scope, program_->boxes, program_->nets);
+        if (program_->nets.empty()) fail(now().place, "there is no net to run: \"net NAME connect ...;\"");
+        metadata_.apply(*program_, source());
+        return std::move(program_);
+    }
+
+  private:
+    using Boxes = std::vector<std::unique_ptr<BoxDefinition>>;
+    using Nets = std::vector<std::unique_ptr<NetDefinition>>;
+
+    void definition(Scope& scope, Boxes& boxes, Nets& nets) {
+        if (at("box")) {
+            boxes.push_back(box(scope));
+        } else if (at("net")) {
+            net(scope, nets);
+        } else if (skip("typesig")) {
+            const Token called = name("a signature");
+            expect("=", "and the signature after it");
+            scope.signatures[std::string(called.text)] = signature(scope);
+            expect(";", "to end the definition");
+        } else if (skip("type")) {
+            const Token called = name("a type");
+            expect("=", "and the type after it");
+            scope.types[std::string(called.text)] = type(scope);
+            expect(";", "to end the definition");
+        } else if (at("<") && lexer().peek().is("metadata")) {
+            lexer().take();
+            const Token text = lexer().take_until("</metadata>");
+            metadata_.read(text.text, text.place, source());
+        } else {
+            fail(now().place, "a definition is wanted here: box, net, type, typesig or <metadata>");
+        }
+    }
+
+    std::unique_ptr<BoxDefinition> box(Scope& scope) {
+        auto made = begin_definition<BoxDefinition>(scope, "a box");
+        expect("(", "for the box's signature");
+        made->is_initialiser = !at("(");
+        if (!made->is_initialiser) made->input = tuple("(", ")", true);
+        expect("->", "between what a box takes and what it gives");
+        if (at("(")) {
+            made->outputs.push_back(tuple("(", ")", true));
+            while (skip("|")) made->outputs.push_back(tuple("(", ")", true));
+        }
+        expect(")", "to end the signature");
+        if (skip("{")) {
+            if (!at("<<<")) fail(now().place, "\"<<<\" is wanted here: {<<< C | code >>>}");
+            lexer().take();
+            made->language = name("a language").text;
+            if (!at("|")) fail(now().place, "\"|\" is wanted here, and the code after it");
+            const Token code = lexer().take_until(">>>");
+            made->code = code.text;
+            made->code_place = code.place;
+            expect("}", "to end the box");
+        } else {
+            expect(";", "to end the box");
+        }
+        scope.boxes[made->name] = made.get();
+        return made;
+    }
+
+    /// Its word and its name, which is new.
+    template <class Definition>
+    std::unique_ptr<Definition> begin_definition(const Scope& scope, const char* what) {
+        lexer().take();
+        const Token called = name(what);
+        if (scope.nets.contains(called.text) || scope.boxes.contains(called.text))
+            fail(called.place, fmt::format("\"{}\" is defined already", called.text));
+        auto made = std::make_unique<Definition>();
+        made->name = called.text;
+        made->place = called.place;
+        return made;
+    }
+
+    /// Returns when the net is in `nets`.
+    void net(Scope& outer, Nets& nets) {
+        auto made = begin_definition<NetDefinition>(outer, "a net");
+        if (skip("(")) {
+            made->has_signature = true;
+            made->signature = signature(outer);
+            expect(")", "to end the signature");
+        }
+        // Known from here on: a net may use itself.
+        NetDefinition& net = *made;
+        outer.nets[net.name] = &net;
+        nets.push_back(std::move(made));
+        if (skip(";")) {
+            net.is_external = true;
+            return;
+        }
+        Scope inner;
+        inner.outer = &outer;
+        if (++depth_ > kMostNested) fail(net.place, "nets are nested too deeply");
+        if (skip("{")) {
+            while (!at("}")) {
+                if (now().kind == TokenKind::kEnd) fail(net.place, "the body of this net has no end: \"}\"");
+                definition(inner, net.boxes, net.nets);
+            }
+            lexer().take();
+        }
+        --depth_;
+        expect("connect", "and what the net is made of");
+        net.body = std::make_unique<Topology>(choice(inner));
+        expect(";", "to end the net");
+    }
+
+    Signature signature(const Scope& scope) {
+        Signature maps;
+        do {
+            if (now().kind == TokenKind::kIdentifier) {
+                const Token called = now();
+                if (const Signature* known = scope.find(&Scope::signatures, called.text)) {
+                    lexer().take();
+                    maps.insert(maps.end(), known->begin(), known->end());
+                    continue;
+                }
+            }
+            Map map;
+            if (!at("->")) map.input = type(scope);
+            expect("->", "between what a net takes and what it gives");
+            if (skip("..."))
+                map.infer = true;
+            else if (at("{") || now().kind == TokenKind::kIdentifier)
+                map.output = type(scope);
+            maps.push_back(std::move(map));
+        } while (skip(","));
+        return maps;
+    }
+
+    Type type(const Scope& scope) {
+        Type variants;
+        do {
+            if (now().kind != TokenKind::kIdentifier) {
+                variants.push_back(tuple("{", "}", true));
+                continue;
+            }
+            const Token called = name("a type");
+            const Type* known = scope.find(&Scope::types, called.text);
+            if (known == nullptr)
+                fail(called.place, fmt::format("there is no type \"{}\" before this line", called.text));
+            variants.insert(variants.end(), known->begin(), known->end());
+        } while (skip("|"));
+        return variants;
+    }
+
+    Topology choice(const Scope& scope) {
+        if (++depth_ > kMostNested) fail(now().place, "this is nested too deeply");
+        Topology made = joined(scope, "|", [&] { return ordered_choice(scope); });
+        --depth_;
+        return made;
+    }
+    Topology ordered_choice(const Scope& scope) {
+        return joined(scope, "||", [&] { return joined(scope, "..", [&] { return replicated(scope); }); });
+    }
+    template <class Operand>
+    Topology joined(const Scope&, std::string_view symbol, const Operand& operand) {
+        Topology first = operand();
+        if (!at(symbol)) return first;
+        Topology made(symbol == ".." ? TopologyKind::kSerial : TopologyKind::kChoice, now().place);
+        made.ordered = symbol == "||";
+        made.parts.push_back(std::move(first));
+        while (skip(symbol)) made.parts.push_back(operand());
+        return made;
+    }
+
+    Topology replicated(const Scope& scope) {
+        Topology made = primary(scope);
+        while (true) {
+            const Token token = now();
+            if (token.is("*") || token.is("**") || token.is("\\")) {
+                lexer().take();
+                made = around(std::move(made), token.is("\\") ? TopologyKind::kFeedback : TopologyKind::kStar,
+                              token);
+                do made.patterns.push_back(pattern());
+                while (skip(","));
+            } else if (token.is("!") || token.is("!!") || token.is("!@") || token.is("!!@")) {
+                lexer().take();
+                made = around(std::move(made), TopologyKind::kSplit, token);
+                expect("<", "for the tag that chooses the replica");
+                made.tag = tag_name();
+                expect(">", "to end the tag");
+            } else if (token.is("@")) {
+                lexer().take();
+                made = around(std::move(made), TopologyKind::kPlaced, token);
+                if (now().kind != TokenKind::kInteger)
+                    fail(now().place, "the number of a node is wanted here");
+                const Token node = lexer().take();
+                const auto [end, error] =
+                    std::from_chars(node.text.data(), node.text.data() + node.text.size(), made.node);
+                if (error != std::errc()) fail(node.place, "there cannot be so many nodes");
+            } else {
+                return made;
+            }
+        }
+    }
+    static Topology around(Topology inner, TopologyKind kind, const Token& symbol) {
+        Topology made(kind, symbol.place);
+        made.ordered = symbol.is("**") || symbol.is("!!") || symbol.is("!!@");
+        made.parts.push_back(std::move(inner));
+        return made;
+    }
+
+    Topology primary(const Scope& scope) {
+        const Place place = now().place;
+        if (skip("(")) {
+            Topology inner = choice(scope);
+            expect(")", "to end what the '(' began");
+            return inner;
+        }
+        if (at("[|")) return sync();
+        if (at("[")) return filter();
+        const Token called = name("a box or a net");
+        // The innermost scope that knows the name tells what it is.
+        for (const Scope* at = &scope; at != nullptr; at = at->outer) {
+            if (const auto box = at->boxes.find(called.text); box != at->boxes.end()) {
+                Topology made(TopologyKind::kBox, place);
+                made.box = box->second;
+                return made;
+            }
+            if (const auto net = at->nets.find(called.text); net != at->nets.end()) {
+                Topology made(TopologyKind::kNet, place);
+                made.net = net->second;
+                return made;
+            }
+        }
+        Topology made(TopologyKind::kNet, place);
+        made.net = &external(called);
+        return made;
+    }
+
+    /// The last net of the file that is called as the net, in the folder of the program.
+    const NetDefinition& external(const Token& called) {
+        const auto known = external_.find(called.text);
+        if (known != external_.end()) return *known->second;
+        const std::filesystem::path file =
+            std::filesystem::path(source().name()).parent_path() / (std::string(called.text) + ".snet");
+        if (!std::filesystem::exists(file) ||
+            std::filesystem::path(source().name()).filename() == file.filename())
+            fail(called.place,
+                 fmt::format("there is no box and no net \"{}\" before this line, and no file {}",
+                             called.text, file.string()));
+        if (depth_ > kMostNested) fail(called.place, "nets are nested too deeply");
+        program_->externals.push_back(parse(Source::of_file(file.string())));
+        return *(external_[std::string(called.text)] = &program_->externals.back()->main());
+    }
+
+    std::unique_ptr<Program> program_;
+    std::map<std::string, const NetDefinition*, std::less<>> external_;
+    MetadataReader metadata_;
+    int depth_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> parse(Source source) {
+    return Parser(std::make_unique<Program>(Program{std::move(source), {}, {}, {}})).program();
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,109 @@
+// The parts that a network is made of while it runs, and what they share.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "heddle/task.hpp"
+#include "streams/flow.hpp"
+#include "streams/matching.hpp"
+#include "streams/network.hpp"
+#include "streams/pressure.hpp"
+#include "streams/typing.hpp"
+
+namespace heddle::streams {
+
+/// Where a part is: "main/merge*[3]/join". Lives as long as the network.
+struct Path {
+    const Path* outer = nullptr;
+    std::string step;
+    size_t depth = 0;
+    /// Of a long one the beginning and the end.
+    [[nodiscard]] std::string text() const;
+};
+
+class BoxPart;
+
+/// What a part needs of its network. Any thread.
+class Plant {
+  public:
+    /// Throws what the box finder throws, and kBadInput for a net that was only declared: before a record
+    /// comes.
+    Plant(const Program& its_program, NetworkOptions its_options);
+    /// Waits for its tasks. What is left of the records goes where it is.
+    ~Plant();
+    Plant(const Plant&) = delete;
+    Plant& operator=(const Plant&) = delete;
+
+    /// The entry of a new part, whose records go to `exit` when they leave it. Its initialisers are called.
+    template <class Part>
+    Inlet& build(const Part& part, Inlet& exit, const Path& path) {
+        Initialisers initialisers;
+        Inlet& made = make(part, exit, path, initialisers);
+        start(initialisers);
+        return made;
+    }
+    /// What comes before a replica of a star.
+    Inlet& make_stage(const Topology& star, Inlet& exit, const Path& path, size_t stage);
+    const Path& path(const Path* outer, std::string step);
+
+    /// Runs it later, in a task.
+    void schedule(std::function<void()> work);
+    /// Of a record that cannot go on.
+    void fail(const Record& record, const Path& path, const std::string& why);
+    /// What is under way is dropped.
+    void stop() { stopped_ = true; }
+    [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+    /// Throws the first failure, once.
+    void rethrow();
+    void wait() { tasks_.wait(); }
+    /// What is left in it is told of at the end.
+    void note_cell(const Path& path, std::function<std::string()> what_is_left);
+    [[nodiscard]] std::vector<std::string> remarks() const;
+    /// That were made so far.
+    [[nodiscard]] size_t part_count() const;
+
+    const Program& program;
+    const NetworkOptions options;
+    const Typing typing;
+    Pressure pressure;
+    Runtime runtime;
+
+  private:
+    using Initialisers = std::vector<BoxPart*>;
+    Inlet& make(const Topology& part, Inlet& exit, const Path& path, Initialisers& initialisers);
+    Inlet& make(const NetDefinition& net, Inlet& exit, const Path& path, Initialisers& initialisers);
+    static void start(const Initialisers& initialisers);
+    [[nodiscard]] Observe observer_of(const Metadata& metadata, const Path& path) const;
+    template <class Part, class... Arguments>
+    Part& keep(Arguments&&... arguments);
+    void look_up_boxes(const Topology& part);
+    void look_up_boxes(const NetDefinition& net);
+
+    mutable std::mutex mutex_;
+    std::deque<std::unique_ptr<Inlet>> parts_;
+    std::deque<Path> paths_;
+    struct BoxUse {
+        BoxFunction function;
+        BoxCalls calls;
+    };
+    std::unordered_map<const BoxDefinition*, BoxUse> boxes_;  ///< all that the program can come to
+    std::unordered_set<const NetDefinition*> looked_up_;
+    std::vector<std::pair<const Path*, std::function<std::string()>>> cells_;
+    std::exception_ptr failure_;
+    std::atomic<bool> failed_{false};  ///< that there is one, to look at without the mutex
+    std::atomic<bool> stopped_{false};
+    std::mutex letters_;  ///< held while a dead letter is handed over
+    Sequence tasks_;      // last: gone before what its tasks use
+};
+
+/// "no branch of this takes {a, <t=3>}: they take {b} or {c, <t>}".
+[[nodiscard]] std::string no_way(const Record& record, const std::vector<LabelSet>& taken);
+
+}  // namespace heddle::streams

@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "streams/box_part.hpp"
+#include "streams/observer_part.hpp"
+#include "streams/parts.hpp"
+#include "streams/routing_parts.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle::streams {
+namespace {
+
+/// The synchrocell that is all of what is repeated; null: there is something else.
+const Topology* cell_in(const Topology& part) {
+    const Topology* inner = &part.parts[0];
+    while (inner->kind == TopologyKind::kPlaced) inner = &inner->parts[0];
+    return inner->kind == TopologyKind::kSync ? inner : nullptr;
+}
+
+using Seen = std::unordered_set<const NetDefinition*>;
+
+/// Whether what a record finds in it depends on no record before; an initialiser would send again.
+bool keeps_nothing(const Topology& part, Seen& seen) {
+    if (part.kind == TopologyKind::kSync || (part.box != nullptr && part.box->is_initialiser)) return false;
+    if (part.net != nullptr && seen.insert(part.net).second && part.net->body &&
+        !keeps_nothing(*part.net->body, seen))
+        return false;
+    return std::all_of(part.parts.begin(), part.parts.end(),
+                       [&](const Topology& inner) { return keeps_nothing(inner, seen); });
+}
+
+bool keeps_nothing(const Topology& part) {
+    Seen seen;
+    return keeps_nothing(part, seen);
+}
+
+}  // namespace
+
+Plant::Plant(const Program& its_program, NetworkOptions its_options)
+    : program(its_program),
+      options(std::move(its_options)),
+      typing(its_program),
+      // Who reads, pushes or pulls is no worker: it may come and go.
+      runtime(std::make_unique<detail::RuntimeState>(RuntimeOptions{"native", {}, options.workers}, CpuSet(),
+                                                     /*callers_work=*/false)),
+      tasks_(runtime) {
+    look_up_boxes(program.main());
+}
+
+void Plant::look_up_boxes(const NetDefinition& net) {
+    if (!looked_up_.insert(&net).second) return;
+    if (!net.body)
+        net.place.source->fail(net.place,
+                               fmt::format("the net \"{}\" is only declared: nothing says what it is "
+                                           "made of",
+                                           net.name));
+    look_up_boxes(*net.body);
+}
+
+void Plant::look_up_boxes(const Topology& part) {
+    if (part.box != nullptr && !boxes_.contains(part.box))
+        boxes_.emplace(part.box, BoxUse{options.boxes(*part.box),
+                                        options.calls ? options.calls(*part.box) : BoxCalls()});
+    if (part.net != nullptr) look_up_boxes(*part.net);
+    for (const Topology& inner : part.parts) look_up_boxes(inner);
+}
+
+Plant::~Plant() {
+    stopped_ = true;
+    try {
+        tasks_.wait();
+    } catch (...) {  // what they throw is told by fail()
+    }
+    // Those inside of others came later: their records may still count for the turns around them.
+    while (!parts_.empty()) parts_.pop_back();
+}
+
+template <class Part, class... Arguments>
+Part& Plant::keep(Arguments&&... arguments) {
+    auto part = std::make_unique<Part>(std::forward<Arguments>(arguments)...);
+    Part& kept = *part;
+    const std::lock_guard guard(mutex_);
+    parts_.push_back(std::move(part));
+    return kept;
+}
+
+const Path& Plant::path(const Path* outer, std::string step) {
+    const std::lock_guard guard(mutex_);
+    return paths_.emplace_back(Path{outer, std::move(step), outer == nullptr ? 0 : outer->depth + 1});
+}
+
+std::string Path::text() const {
+    constexpr size_t kFirst = 4, kLast = 8;
+    std::string text;
+    bool elided = false;
+    for (const Path* at = this; at != nullptr; at = at->outer) {
+        if (at->depth >= kFirst && at->depth + kLast <= depth) {
+            if (!std::exchange(elided, true)) text = fmt::format("...{}{}", text.empty() ? "" : "/", text);
+            continue;
+        }
+        text = text.empty() ? at->step : fmt::format("{}/{}", at->step, text);
+    }
+    return text;
+}
+
+void Plant::start(const Initialisers& initialisers) {
+    for (BoxPart* box : initialisers) box->start();
+}
+
+Inlet& Plant::make(const NetDefinition& net, Inlet& exit, const Path& outer, Initialisers& initialisers) {
+    const Path& here = path(&outer, net.name);
+    const Observe observe = observer_of(net.metadata, here);
+    Inlet& behind = observe ? keep<ObserverPart>(*this, exit, observe, false, here) : exit;
+    Inlet* made = nullptr;
+    if (net.has_signature) {
+        Inlet& body = make(*net.body, keep<NetExit>(behind), here, initialisers);
+        made = &keep<NetEntry>(*this, inputs_of(typing.of(net)), body, here);
+    } else {
+        made = &make(*net.body, behind, here, initialisers);
+    }
+    return observe ? keep<ObserverPart>(*this, *made, observe, true, here) : *made;
+}
+
+Observe Plant::observer_of(const Metadata& metadata, const Path& path) const {
+    if (!options.observers || !metadata.contains("observer")) return nullptr;
+    return options.observers(path.text(), metadata);
+}
+
+Inlet& Plant::make_stage(const Topology& star, Inlet& exit, const Path& path, size_t stage) {
+    return keep<StarPart>(*this, star, exit, path, stage);
+}
+
+Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initialisers& initialisers) {
+    // Order is kept between an entry and an exit around what is made here.
+    OrderedEntry* entry = nullptr;
+    Inlet* leaving = &exit;
+    const BoxUse* const use = part.box == nullptr ? nullptr : &boxes_.at(part.box);
+    if (part.ordered || (use != nullptr && use->calls.most > 1 && use->calls.ordered)) {
+        OrderedExit& keeper = keep<OrderedExit>(*this, exit);
+        entry = &keep<OrderedEntry>(keeper);
+        leaving = &keeper;
+    }
+    Inlet* made = nullptr;
+    switch (part.kind) {
+        case TopologyKind::kBox: {
+            const Path& here = path(&outer, part.box->name);
+            const Observe observe = observer_of(part.box->metadata, here);
+            if (observe) leaving = &keep<ObserverPart>(*this, *leaving, observe, false, here);
+            BoxPart& box = keep<BoxPart>(*this, *part.box, use->function, use->calls.most, *leaving, here);
+            if (part.box->is_initialiser) initialisers.push_back(&box);
+            made = &box;
+            if (observe) made = &keep<ObserverPart>(*this, *made, observe, true, here);
+            break;
+        }
+        case TopologyKind::kNet:
+            if (typing.is_recursive(*part.net))
+                made = &keep<LazyNet>(*this, *part.net, *leaving, outer);
+            else
+                made = &make(*part.net, *leaving, outer, initialisers);
+            break;
+        case TopologyKind::kFilter:
+            made = &keep<FilterPart>(*this, part, *leaving, path(&outer, "[filter]"));
+            break;
+        case TopologyKind::kSync:
+            made = &keep<SyncPart>(*this, part, *leaving, path(&outer, "[|synchrocell|]"));
+            break;
+        case TopologyKind::kSerial:
+            made = leaving;
+            for (size_t i = part.parts.size(); i-- > 0;)
+                made = &make(part.parts[i], *made, outer, initialisers);
+            break;
+        case TopologyKind::kChoice: {
+            std::vector<ChoicePart::Branch> branches;
+            for (const Topology& branch : part.parts)
+                branches.push_back(
+                    {&make(branch, *leaving, outer, initialisers), inputs_of(typing.of(branch))});
+            made = &keep<ChoicePart>(*this, std::move(branches), outer);
+            break;
+        }
+        case TopologyKind::kStar:
+            if (const Topology* cell = cell_in(part))
+                made = &keep<ZipperPart>(*this, part, *cell, *leaving, path(&outer, "*"));
+            else
+                made = &make_stage(part, *leaving, path(&outer, "*"), 0);
+            break;
+        case TopologyKind::kFeedback: {
+            const Path& here = path(&outer, "\\");
+            FeedbackPart& feedback = keep<FeedbackPart>(*this, part, *leaving, here);
+            made = &make(part.parts[0], feedback, here, initialisers);
+            feedback.goes_back_to(*made);
+            break;
+        }
+        case TopologyKind::kSplit: {
+            const Path& here = path(&outer, fmt::format("!{}", part.tag.text()));
+            if (const Topology* cell = cell_in(part))
+                made = &keep<JoinPart>(*this, part, *cell, *leaving, here);
+            else
+                made = &keep<SplitPart>(*this, part, *leaving, here, keeps_nothing(part.parts[0]));
+            break;
+        }
+        case TopologyKind::kPlaced:
+            made = &make(part.parts[0], *leaving, outer, initialisers);  // this is one node
+            break;
+    }
+    if (entry == nullptr) return *made;
+    entry->goes_on_to(*made);
+    return *entry;
+}
+
+void Plant::schedule(std::function<void()> work) {
+    tasks_.insert([work = std::move(work)] { work(); });
+}
+
+void Plant::fail(const Record& record, const Path& path, const std::string& why) {
+    const std::string message = fmt::format("{}: {}", path.text(), why);
+    if (options.dead_letter) {
+        const std::lock_guard guard(letters_);
+        options.dead_letter(record, message);
+        return;
+    }
+    const std::lock_guard guard(mutex_);
+    if (stopped_.exchange(true)) return;
+    failure_ = std::make_exception_ptr(
+        Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())));
+    failed_.store(true, std::memory_order_release);
+}
+
+void Plant::rethrow() {
+    if (!failed_.load(std::memory_order_acquire)) return;
+    std::exception_ptr failure;
+    {
+        const std::lock_guard guard(mutex_);
+        failure = std::exchange(failure_, nullptr);
+    }
+    if (failure) std::rethrow_exception(failure);
+}
+
+size_t Plant::part_count() const {
+    const std::lock_guard guard(mutex_);
+    return parts_.size();
+}
+
+void Plant::note_cell(const Path& path, std::function<std::string()> what_is_left) {
+    const std::lock_guard guard(mutex_);
+    cells_.emplace_back(&path, std::move(what_is_left));
+}
+
+std::vector<std::string> Plant::remarks() const {
+    std::vector<std::string> lines;
+    const std::lock_guard guard(mutex_);
+    for (const auto& [path, what_is_left] : cells_)
+        if (const std::string left = what_is_left(); !left.empty())
+            lines.push_back(fmt::format("{}: {}, and are lost", path->text(), left));
+    if (pressure.growths() > 0)
+        lines.push_back(
+            fmt::format("queues had to grow {} time(s): the network was full by its construction, "
+                        "as where a part waits for its own output",
+                        pressure.growths()));
+    return lines;
+}
+
+std::string no_way(const Record& record, const std::vector<LabelSet>& taken) {
+    return fmt::format("{} cannot go on here: {} is wanted", record.text(), text_of(taken));
+}
+
+}  // namespace heddle::streams

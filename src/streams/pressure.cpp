@@ -1,0 +1,82 @@
+#include "streams/pressure.hpp"
+
+#include <algorithm>
+
+namespace heddle::streams {
+
+void Pressure::end() {
+    // The last one finds all others waiting. Acquire and release: it sees what they wrote to waiters_.
+    if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (waiter_count_.load(std::memory_order_relaxed) > 0) {
+        const std::lock_guard guard(mutex_);
+        // Somebody may have begun meanwhile; growing a bound then is no error.
+        if (active_.load(std::memory_order_acquire) > 0) return;
+        if (!waiters_.empty()) {
+            grow();
+            return;
+        }
+    }
+    if (on_quiet) on_quiet();
+}
+
+void Pressure::grow() {
+    const auto outside = [](const Waiter* waiter) {
+        return waiter->full->outside.load(std::memory_order_relaxed);
+    };
+    if (std::any_of(waiters_.begin(), waiters_.end(), outside)) return;
+    const auto smallest =
+        std::min_element(waiters_.begin(), waiters_.end(), [](const Waiter* a, const Waiter* b) {
+            return a->full->bound.load(std::memory_order_relaxed) <
+                   b->full->bound.load(std::memory_order_relaxed);
+        });
+    Gauge& gauge = *(*smallest)->full;
+    gauge.bound.store(2 * gauge.bound.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    if (gauge.counts) growths_.fetch_add(1, std::memory_order_relaxed);
+    release(gauge);
+}
+
+bool Pressure::quiet() {
+    const std::lock_guard guard(mutex_);
+    return active_.load(std::memory_order_acquire) == 0 && waiters_.empty();
+}
+
+void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
+    Waiter waiter{&full, {}};
+    {
+        const std::lock_guard guard(mutex_);
+        // Announced before the last look: who empties the queue after it sees the waiter.
+        full.waiting.fetch_add(1, std::memory_order_seq_cst);
+        if (!still_full()) {
+            full.waiting.fetch_sub(1, std::memory_order_relaxed);
+            return;
+        }
+        waiters_.push_back(&waiter);
+        waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
+    }
+    end();
+    waiter.goes_on.block();
+}
+
+void Pressure::emptied(Gauge& gauge) {
+    if (gauge.waiting.load(std::memory_order_seq_cst) == 0) return;
+    const std::lock_guard guard(mutex_);
+    release(gauge);
+}
+
+void Pressure::release(Gauge& gauge) {
+    for (size_t i = 0; i < waiters_.size();) {
+        Waiter* const waiter = waiters_[i];
+        if (waiter->full != &gauge) {
+            ++i;
+            continue;
+        }
+        waiters_[i] = waiters_.back();
+        waiters_.pop_back();
+        waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
+        gauge.waiting.fetch_sub(1, std::memory_order_relaxed);
+        begin();
+        waiter->goes_on.signal();
+    }
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,63 @@
+// Pressure: bounded queues without deadlock.
+//
+// Who brings a record to a full queue waits until it has emptied. Where all that could empty a queue waits
+// itself, the smallest of the full ones is let grow (T. M. Parks, Bounded Scheduling of Process Networks,
+// 1995, section 4.2): so memory stays bounded wherever the network allows it. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "heddle/pause.hpp"
+
+namespace heddle::streams {
+
+class Pressure {
+  public:
+    /// A queue that can be full. Its owner calls emptied() when it is half empty.
+    struct Gauge {
+        std::atomic<size_t> bound{0};    ///< records; grows
+        std::atomic<size_t> waiting{0};  ///< that wait for it
+        /// Somebody empties it who neither begins nor ends: it need not grow, nor what waits behind it.
+        std::atomic<bool> outside{false};
+        bool counts = true;  ///< that it grew is told
+    };
+
+    /// Somebody who empties queues begins, and ends.
+    void begin() { active_.fetch_add(1, std::memory_order_relaxed); }
+    void end();
+    /// In between: until the queue has been emptied, or its bound has grown; at once where it is full no
+    /// more. Throws kLimit where there is no memory to pause the task.
+    void wait(Gauge& full, const std::function<bool()>& still_full);
+    void emptied(Gauge& gauge);
+    /// Nobody has begun or waits.
+    [[nodiscard]] bool quiet();
+    /// Called whenever that has become so. Set before somebody begins.
+    std::function<void()> on_quiet;
+
+    /// How often a bound had to grow.
+    [[nodiscard]] size_t growths() const { return growths_.load(std::memory_order_relaxed); }
+
+  private:
+    struct Waiter {
+        Gauge* full;
+        BlockCondition goes_on;
+    };
+    /// Under the mutex: those who wait for it are counted as active again, and go on.
+    void release(Gauge& gauge);
+    /// Under the mutex, where all wait: the smallest bound doubles.
+    void grow();
+
+    std::atomic<size_t> active_{0};
+    std::atomic<size_t> growths_{0};
+    /// As many as are in waiters_; written under the mutex. A waiter counts before it ends, so that the last
+    /// one to end sees it.
+    std::atomic<size_t> waiter_count_{0};
+    std::mutex mutex_;
+    std::vector<Waiter*> waiters_;
+};
+
+}  // namespace heddle::streams

@@ -1,0 +1,203 @@
+// The networks of heddle/streams.hpp, which run what a Net describes.
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "streams/composition.hpp"
+#include "streams/output_queue.hpp"
+
+namespace heddle::snet {
+namespace {
+
+Record to_public(const streams::Record& record) {
+    Record made;
+    auto& parts = *static_cast<streams::Record*>(made.parts());
+    parts = record;
+    parts.turn = {};
+    parts.aside = {};
+    return made;
+}
+
+/// Where records leave to a function.
+class Leaving final : public streams::Inlet {
+  public:
+    explicit Leaving(std::function<void(Record)> output) : output_(std::move(output)) {}
+    void take(streams::Record record, streams::Flow& /*flow*/) override {
+        Record made;
+        *static_cast<streams::Record*>(made.parts()) = std::move(record);
+        const std::lock_guard guard(mutex_);
+        output_(std::move(made));
+    }
+
+  private:
+    const std::function<void(Record)> output_;
+    std::mutex mutex_;
+};
+
+}  // namespace
+
+namespace detail {
+
+struct NetworkState {
+    NetworkState(const Net& net, NetworkOptions its_options)
+        : parts(net.parts()),
+          options(std::move(its_options)),
+          program(parts.program()),
+          leaving(options.output),
+          queue(options.output_bound),
+          plant(*program, network_options()),
+          inlet(plant.build(program->main(), options.output ? static_cast<streams::Inlet&>(leaving) : queue,
+                            plant.path(nullptr, ""))) {
+        queue.attach(plant);
+        plant.pressure.on_quiet = [this] {
+            if (closed || waits_for_quiet || plant.stopped()) queue.wake_all();
+            if (waits_for_quiet) wake_settled();
+        };
+    }
+    ~NetworkState() { delete spare.load(); }
+
+    streams::NetworkOptions network_options() {
+        streams::NetworkOptions made;
+        made.workers = options.workers;
+        made.queue_bound = std::max<size_t>(options.queue_bound, 1);
+        made.most_stages = options.most_stages;
+        made.boxes = [this](const streams::BoxDefinition& box) -> streams::BoxFunction {
+            return
+                [function = parts.boxes.at(box.name)](streams::BoxCall& call) { function->function(call); };
+        };
+        made.calls = [this](const streams::BoxDefinition& box) {
+            const BoxOptions& asked = parts.boxes.at(box.name)->options;
+            return streams::BoxCalls{asked.calls, asked.ordered};
+        };
+        if (options.dead_letter)
+            made.dead_letter = [this](const streams::Record& record, const std::string& why) {
+                options.dead_letter(to_public(record), why);
+            };
+        return made;
+    }
+    void wake_settled() {
+        const std::lock_guard guard(mutex);
+        for (BlockCondition* one : settling) one->signal();
+        settling.clear();
+    }
+    /// Tells of quiet that is there already.
+    void look_whether_quiet() {
+        plant.pressure.begin();
+        plant.pressure.end();
+    }
+
+    const NetParts parts;
+    const NetworkOptions options;
+    const std::unique_ptr<streams::Program> program;
+    Leaving leaving;
+    streams::OutputQueue queue;
+    std::atomic<bool> closed{false};
+    std::atomic<int> waits_for_quiet{0};  ///< in settle()
+    std::atomic<streams::Flow*> spare{nullptr};
+    std::mutex mutex;
+    std::vector<BlockCondition*> settling;
+    streams::Plant plant;  // gone first: it waits for what may still come to the others
+    streams::Inlet& inlet;
+};
+
+}  // namespace detail
+
+Network::Network(const Net& net, NetworkOptions options) {
+    if (!options.unchecked)
+        if (const std::vector<std::string> findings = net.check(); !findings.empty()) {
+            std::string all;
+            for (const std::string& finding : findings) all += (all.empty() ? "" : "\n") + finding;
+            throw Error(ErrorCode::kBadInput, all);
+        }
+    state_ = std::make_unique<detail::NetworkState>(net, std::move(options));
+}
+
+Network::~Network() {
+    cancel();
+}
+
+void Network::push(Record record) {
+    detail::NetworkState& state = *state_;
+    streams::Plant& plant = state.plant;
+    if (state.closed)
+        throw Error(ErrorCode::kInvalidArgument, "a record is pushed into a network that was closed");
+    plant.rethrow();
+    if (plant.stopped()) return;
+    state.queue.pushing();
+    // A flow for each that push at once, kept for who comes next.
+    std::unique_ptr<streams::Flow> flow(state.spare.exchange(nullptr, std::memory_order_acquire));
+    if (!flow) flow = std::make_unique<streams::Flow>();
+    plant.pressure.begin();
+    flow->budget = streams::Flow::kBudget;
+    try {
+        flow->run(state.inlet, std::move(*static_cast<streams::Record*>(record.parts())));
+    } catch (...) {
+        flow->let_go();
+        plant.pressure.end();
+        throw;
+    }
+    flow->let_go();
+    plant.pressure.end();
+    flow.reset(state.spare.exchange(flow.release(), std::memory_order_acq_rel));
+    plant.rethrow();
+}
+
+void Network::close() {
+    state_->closed = true;
+    state_->look_whether_quiet();
+}
+
+std::optional<Record> Network::pull() {
+    detail::NetworkState& state = *state_;
+    if (state.options.output)
+        throw Error(ErrorCode::kInvalidArgument, "the records of this network leave to its output function");
+    std::optional<streams::Record> record = state.queue.pull(
+        [&] { return (state.closed || state.plant.stopped()) && state.plant.pressure.quiet(); });
+    if (!record) {
+        state.plant.rethrow();
+        return std::nullopt;
+    }
+    Record made;
+    *static_cast<streams::Record*>(made.parts()) = std::move(*record);
+    return made;
+}
+
+std::optional<Record> Network::try_pull() {
+    std::optional<streams::Record> record = state_->queue.try_pull();
+    if (!record) {
+        state_->plant.rethrow();
+        return std::nullopt;
+    }
+    Record made;
+    *static_cast<streams::Record*>(made.parts()) = std::move(*record);
+    return made;
+}
+
+void Network::settle() {
+    detail::NetworkState& state = *state_;
+    state.queue.grow_freely();
+    ++state.waits_for_quiet;
+    while (!state.plant.pressure.quiet()) {
+        BlockCondition quiet;
+        {
+            const std::lock_guard guard(state.mutex);
+            state.settling.push_back(&quiet);
+        }
+        state.look_whether_quiet();
+        quiet.block();
+    }
+    --state.waits_for_quiet;
+    state.plant.rethrow();
+}
+
+void Network::cancel() {
+    state_->plant.stop();
+    state_->queue.drop();
+    state_->look_whether_quiet();
+}
+
+std::vector<std::string> Network::remarks() const {
+    return state_->plant.remarks();
+}
+
+}  // namespace heddle::snet

@@ -1,0 +1,89 @@
+#include "streams/record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle::streams {
+namespace {
+
+template <class Values>
+auto at(Values& values, Label label) {
+    return std::find_if(values.begin(), values.end(),
+                        [&](const auto& value) { return value.first == label; });
+}
+
+template <class Values, class Value>
+void replace(Values& values, Label label, Value value) {
+    const auto found = at(values, label);
+    if (found != values.end())
+        found->second = std::move(value);
+    else
+        values.emplace_back(label, std::move(value));
+}
+
+}  // namespace
+
+bool Record::has(Label label) const {
+    return label.kind() == LabelKind::kField ? at(fields_, label) != fields_.end()
+                                             : at(tags_, label) != tags_.end();
+}
+const Field& Record::field(Label label) const {
+    return at(fields_, label)->second;
+}
+int Record::tag(Label label) const {
+    return at(tags_, label)->second;
+}
+
+const Field* Record::find_field(Label label) const {
+    const auto found = at(fields_, label);
+    return found == fields_.end() ? nullptr : &found->second;
+}
+const int* Record::find_tag(Label label) const {
+    const auto found = at(tags_, label);
+    return found == tags_.end() ? nullptr : &found->second;
+}
+
+void Record::set(Label label, Field value) {
+    replace(fields_, label, std::move(value));
+}
+void Record::set(Label label, int value) {
+    replace(tags_, label, value);
+}
+
+void Record::remove(Label label) {
+    if (label.kind() == LabelKind::kField) {
+        if (const auto found = at(fields_, label); found != fields_.end()) fields_.erase(found);
+    } else if (const auto found = at(tags_, label); found != tags_.end()) {
+        tags_.erase(found);
+    }
+}
+
+void Record::remove_binding_tags() {
+    std::erase_if(tags_, [](const auto& tag) { return tag.first.kind() == LabelKind::kBindingTag; });
+}
+
+Field Record::take_field(Label label) {
+    const auto found = at(fields_, label);
+    Field value = std::move(found->second);
+    fields_.erase(found);
+    return value;
+}
+
+void Record::inherit(const Record& from) {
+    for (const auto& [label, value] : from.fields_)
+        if (!has(label)) fields_.emplace_back(label, value);
+    for (const auto& [label, value] : from.tags_)
+        if (label.kind() == LabelKind::kTag && !has(label)) tags_.emplace_back(label, value);
+}
+
+std::string Record::text() const {
+    std::string text = "{";
+    for (const auto& [label, value] : fields_) text += (text.size() > 1 ? ", " : "") + label.name();
+    for (const auto& [label, value] : tags_)
+        text += fmt::format("{}<{}{}={}>", text.size() > 1 ? ", " : "",
+                            label.kind() == LabelKind::kBindingTag ? "#" : "", label.name(), value);
+    return text + "}";
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,83 @@
+// Record: what flows through a network: fields, whose values only boxes look into, and tags, which are ints.
+//
+// A record belongs to one thread at a time and is moved; its values may be shared and are never changed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "heddle/streams_record.hpp"
+#include "streams/labels.hpp"
+#include "streams/turns.hpp"
+
+namespace heddle::streams {
+
+using FieldValue = snet::FieldValue;
+using Field = snet::FieldPointer;
+
+/// One that nobody has looked into since it was read.
+class TextField final : public FieldValue {
+  public:
+    TextField(std::string interface, std::string text)
+        : interface_(std::move(interface)), text_(std::move(text)) {}
+    [[nodiscard]] std::string_view interface() const override { return interface_; }
+    [[nodiscard]] std::string text() const override { return text_; }
+
+  private:
+    std::string interface_, text_;
+};
+
+/// Labels of a record that a net does not know of: they wait at its border.
+struct PutAside;
+
+class Record {
+  public:
+    template <class Value>
+    using Labelled =
+        std::vector<std::pair<Label, Value>, snet::detail::BlockAllocator<std::pair<Label, Value>>>;
+    [[nodiscard]] const Labelled<Field>& fields() const { return fields_; }
+    [[nodiscard]] const Labelled<int>& tags() const { return tags_; }
+
+    [[nodiscard]] bool has(Label label) const;
+    /// Of a field that is there.
+    [[nodiscard]] const Field& field(Label label) const;
+    /// Of a tag that is there.
+    [[nodiscard]] int tag(Label label) const;
+    /// Null: it is not there.
+    [[nodiscard]] const Field* find_field(Label label) const;
+    [[nodiscard]] const int* find_tag(Label label) const;
+
+    /// One with this label is replaced.
+    void set(Label label, Field value);
+    void set(Label label, int value);
+    void remove(Label label);
+    /// Which no descendant inherits.
+    void remove_binding_tags();
+    /// Of a field that is there; it is removed.
+    [[nodiscard]] Field take_field(Label label);
+    /// What `from` has and this has not; binding tags never.
+    void inherit(const Record& from);
+
+    /// "{a, <t=3>}": for messages.
+    [[nodiscard]] std::string text() const;
+
+    /// Whose turn its descendants take where order is kept; null where it is not.
+    TurnReference turn;
+    /// Innermost net first; null: nothing.
+    std::shared_ptr<const PutAside> aside;
+
+  private:
+    Labelled<Field> fields_;
+    Labelled<int> tags_;
+};
+
+struct PutAside {
+    Record labels;
+    std::shared_ptr<const PutAside> outer;
+};
+
+}  // namespace heddle::streams

@@ -1,0 +1,300 @@
+#include "streams/routing_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle::streams {
+FilterPart::FilterPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
+    : TopologyPart(plant, part, exit, path),
+      pattern_(part.patterns.empty() ? LabelSet() : LabelSet(part.patterns[0].variant)) {}
+
+void FilterPart::take(Record record, Flow& flow) {
+    if (part_.patterns.empty()) {
+        flow.pass(exit_, std::move(record));
+        return;
+    }
+    if (pattern_.fit(record) < 0) {
+        plant_.fail(record, path_, no_way(record, {pattern_}));
+        return;
+    }
+    try {
+        for (const GuardedAction& action : part_.actions) {
+            if (action.guard && evaluate(*action.guard, tags_of(record)) == 0) continue;
+            for (const OutputRecord& output : action.outputs) flow.pass(exit_, made(output, record));
+            break;
+        }
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+    }
+}
+
+Record FilterPart::made(const OutputRecord& output, const Record& from) const {
+    Record record;
+    for (const Assignment& assignment : output) {
+        if (assignment.label.kind() == LabelKind::kField) {
+            if (!from.has(assignment.from))
+                throw Error(
+                    ErrorCode::kBadInput,
+                    fmt::format("this filter copies the field {}, which its pattern does not name and {} "
+                                "has not",
+                                assignment.from.text(), from.text()));
+            record.set(assignment.label, from.field(assignment.from));
+        } else if (assignment.value)
+            record.set(assignment.label, evaluate(*assignment.value, tags_of(from)));
+        else
+            record.set(assignment.label, pattern_.has(assignment.from) ? from.tag(assignment.from) : 0);
+    }
+    inherit_unused(record, from, pattern_);
+    return record;
+}
+
+void ChoicePart::take(Record record, Flow& flow) {
+    const Branch* best = nullptr;
+    int most = -1;
+    for (const Branch& branch : branches_)
+        if (const LabelSet* set = best_fit(branch.takes, record); set != nullptr && set->fit(record) > most) {
+            most = set->fit(record);
+            best = &branch;
+        }
+    if (best != nullptr) {
+        flow.pass(*best->entry, std::move(record));
+        return;
+    }
+    std::vector<LabelSet> taken;
+    for (const Branch& branch : branches_)
+        taken.insert(taken.end(), branch.takes.begin(), branch.takes.end());
+    plant_.fail(record, path_, no_way(record, taken));
+}
+
+SyncPart::SyncPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
+    : TopologyPart(plant, part, exit, path), patterns_(sets_of(part.patterns)), cell_(part.patterns.size()) {
+    plant.note_cell(path, [this]() -> std::string {
+        const std::lock_guard guard(mutex_);
+        return done_ || cell_.filled() == 0
+                   ? ""
+                   : fmt::format("{} of {} records came", cell_.filled(), part_.patterns.size());
+    });
+}
+
+void SyncPart::take(Record record, Flow& flow) {
+    try {
+        const std::lock_guard guard(mutex_);
+        if (!done_ && cell_.take(part_.patterns, patterns_, record)) {
+            if (!cell_.full()) return;
+            record = cell_.merged(patterns_, std::move(record.turn));
+            done_ = true;
+        }
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+        return;
+    }
+    flow.pass(exit_, std::move(record));
+}
+
+StarPart::StarPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path, size_t stage)
+    : TopologyPart(plant, part, exit, path), stage_(stage), leaving_(sets_of(part.patterns)) {}
+
+void StarPart::take(Record record, Flow& flow) {
+    try {
+        if (matches_any(part_.patterns, leaving_, record)) {
+            flow.pass(exit_, std::move(record));
+            return;
+        }
+        std::call_once(made_, [this] { make_replica(); });
+        flow.pass(next(), std::move(record));
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+    }
+}
+
+void StarPart::make_replica() {
+    if (stage_ >= plant_.options.most_stages)
+        throw Error(ErrorCode::kLimit, fmt::format("this is replica {}, and none may be more: does no record "
+                                                   "ever match {}?",
+                                                   stage_, leaving_[0].text()));
+    const Path& path = plant_.path(path_.outer, fmt::format("*[{}]", stage_));
+    Inlet& behind = plant_.make_stage(part_, exit_, path, stage_ + 1);
+    replica_.store(&plant_.build(part_.parts[0], behind, path), std::memory_order_release);
+}
+
+Inlet& StarPart::next() {
+    Inlet* const first = replica_.load(std::memory_order_acquire);
+    Inlet* replica = first;
+    while (Inlet* const behind = replica->passes_to()) {
+        auto* const stage = dynamic_cast<StarPart*>(behind);
+        if (stage == nullptr || &stage->part_ != &part_ || &stage->exit_ != &exit_) break;
+        Inlet* const its = stage->replica_.load(std::memory_order_acquire);
+        if (its == nullptr) return *stage;
+        replica = its;
+    }
+    if (replica != first) replica_.store(replica, std::memory_order_release);
+    return *replica;
+}
+
+FeedbackPart::FeedbackPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
+    : TopologyPart(plant, part, exit, path), back_(sets_of(part.patterns)) {}
+
+void FeedbackPart::take(Record record, Flow& flow) {
+    try {
+        const bool back = matches_any(part_.patterns, back_, record);
+        flow.pass(back ? *inner_ : exit_, std::move(record));
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+    }
+}
+
+void SplitPart::take(Record record, Flow& flow) {
+    if (!record.has(part_.tag)) {
+        LabelSet wanted;
+        wanted.add(part_.tag);
+        plant_.fail(record, path_, no_way(record, {wanted}));
+        return;
+    }
+    if (Inlet* const replica = replica_for(record.tag(part_.tag)))
+        flow.pass(*replica, std::move(record));
+    else
+        plant_.fail(record, path_, fmt::format("there are {} replicas already", replicas_.size()));
+}
+
+Inlet* SplitPart::replica_for(int value) {
+    const std::lock_guard guard(mutex_);
+    if (const auto known = replicas_.find(value); known != replicas_.end()) return known->second;
+    if (replicas_.size() < (shares_ ? kMostOwn : plant_.options.most_stages)) {
+        Inlet& made = plant_.build(part_.parts[0], exit_, plant_.path(&path_, fmt::format("{}", value)));
+        replicas_.emplace(value, &made);
+        return &made;
+    }
+    if (!shares_) return nullptr;
+    shared_.resize(kShared);
+    const size_t place = static_cast<uint32_t>(value) % kShared;
+    if (shared_[place] == nullptr)
+        shared_[place] =
+            &plant_.build(part_.parts[0], exit_, plant_.path(&path_, fmt::format("shared {}", place)));
+    return shared_[place];
+}
+
+void NetEntry::take(Record record, Flow& flow) {
+    const LabelSet* const best = best_fit(takes_, record);
+    if (best == nullptr) {
+        plant_.fail(record, path_, no_way(record, takes_));
+        return;
+    }
+    Record inside, rest;
+    for (const auto& [label, value] : record.fields()) (best->has(label) ? inside : rest).set(label, value);
+    for (const auto& [label, value] : record.tags()) (best->has(label) ? inside : rest).set(label, value);
+    inside.turn = std::move(record.turn);
+    inside.aside = std::make_shared<PutAside>(PutAside{std::move(rest), std::move(record.aside)});
+    flow.pass(body_, std::move(inside));
+}
+
+void NetExit::take(Record record, Flow& flow) {
+    if (const std::shared_ptr<const PutAside> aside = std::move(record.aside)) {
+        record.inherit(aside->labels);
+        record.aside = aside->outer;
+    }
+    flow.pass(exit_, std::move(record));
+}
+
+void LazyNet::take(Record record, Flow& flow) {
+    try {
+        std::call_once(made_, [&] {
+            if (path_.depth >= plant_.options.most_nested)
+                throw Error(ErrorCode::kLimit,
+                            fmt::format("the net \"{}\" is inside of {} others, and none may be deeper: does "
+                                        "it use itself without end?",
+                                        net_.name, path_.depth));
+            body_ = &plant_.build(net_, exit_, path_);
+        });
+        flow.pass(*body_, std::move(record));
+    } catch (const Error& error) {
+        plant_.fail(record, path_, error.what());
+    }
+}
+
+void OrderedEntry::take(Record record, Flow& flow) {
+    const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
+    record.turn = TurnReference(new Turn(keeper_, number, std::move(record.turn)));
+    flow.pass(*inner_, std::move(record));
+}
+
+void OrderedExit::take(Record record, Flow& flow) {
+    if (!record.turn) {  // of an initialiser, which no record has called
+        flow.pass(exit_, std::move(record));
+        return;
+    }
+    const TurnReference turn = std::move(record.turn);
+    record.turn = turn.get()->outer();
+    const uint64_t number = turn.get()->number();
+    bool waits = false, full = false;
+    {
+        const std::lock_guard guard(mutex_);
+        if (number != now_ || releasing_) {
+            waits = true;
+            waiting_[number].records.push_back(std::move(record));
+            full = ++count_ >= gauge_.bound.load(std::memory_order_relaxed);
+        }
+    }
+    if (!waits) {
+        flow.pass(exit_, std::move(record));
+        flow.hold(turn);  // not over before this has come to rest
+    } else if (full && !plant_.stopped()) {
+        flow.let_go();
+        plant_.pressure.wait(gauge_, [this] {
+            const std::lock_guard guard(mutex_);
+            return count_ >= gauge_.bound.load(std::memory_order_relaxed);
+        });
+    }
+}
+
+void OrderedExit::over(uint64_t number, TurnReference outer) {
+    if (plant_.stopped()) return;
+    std::vector<TurnReference> ended;  // whose ends are told without the mutex
+    const std::lock_guard guard(mutex_);
+    Waiting& waiting = waiting_[number];
+    waiting.over = true;
+    waiting.outer = std::move(outer);
+    if (releasing_) return;
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == now_;
+         first = waiting_.begin()) {
+        if (!first->second.records.empty()) {
+            releasing_ = true;
+            plant_.pressure.begin();
+            plant_.schedule([this] { release(); });
+            return;
+        }
+        if (!first->second.over) return;
+        ended.push_back(std::move(first->second.outer));
+        waiting_.erase(first);
+        ++now_;
+    }
+}
+
+void OrderedExit::release() {
+    Flow flow;
+    while (true) {
+        std::vector<Record> records;
+        TurnReference outer;
+        {
+            const std::lock_guard guard(mutex_);
+            auto first = waiting_.find(now_);
+            if (first != waiting_.end() && !first->second.records.empty()) {
+                std::swap(records, first->second.records);
+                count_ -= records.size();
+            } else if (first != waiting_.end() && first->second.over) {
+                outer = std::move(first->second.outer);
+                waiting_.erase(first);
+                ++now_;
+            } else {
+                releasing_ = false;
+                break;
+            }
+        }
+        if (!records.empty()) plant_.pressure.emptied(gauge_);
+        for (Record& record : records)
+            if (!plant_.stopped()) flow.run(exit_, std::move(record));
+    }
+    plant_.pressure.end();
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,74 @@
+// Turn: where order is kept, each record that enters takes a number, and all that comes of it leaves before
+// what comes of the next one.
+//
+// The records that descend from one share its turn; when the last of them is gone, the turn is over. Order
+// within order nests: a turn knows the one around it. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace heddle::streams {
+
+class Turn;
+
+/// Counts as one of a turn's records. Any thread, one at a time.
+class TurnReference {
+  public:
+    TurnReference() = default;
+    /// Of a turn with one reference more.
+    explicit TurnReference(Turn* turn) : turn_(turn) {}
+    TurnReference(const TurnReference& other);
+    TurnReference(TurnReference&& other) noexcept : turn_(std::exchange(other.turn_, nullptr)) {}
+    TurnReference& operator=(TurnReference other) noexcept {
+        std::swap(turn_, other.turn_);
+        return *this;
+    }
+    ~TurnReference();
+
+    [[nodiscard]] Turn* get() const { return turn_; }
+    explicit operator bool() const { return turn_ != nullptr; }
+
+  private:
+    Turn* turn_ = nullptr;
+};
+
+/// Where records leave in order.
+class TurnKeeper {
+  public:
+    virtual ~TurnKeeper() = default;
+    /// No record of this turn is left. Any thread; `outer` is the turn around it.
+    virtual void over(uint64_t number, TurnReference outer) = 0;
+};
+
+class Turn {
+  public:
+    /// With one reference.
+    Turn(TurnKeeper& keeper, uint64_t number, TurnReference outer)
+        : keeper_(keeper), number_(number), outer_(std::move(outer)) {}
+    [[nodiscard]] uint64_t number() const { return number_; }
+    [[nodiscard]] const TurnReference& outer() const { return outer_; }
+
+  private:
+    friend class TurnReference;
+    TurnKeeper& keeper_;
+    const uint64_t number_;
+    TurnReference outer_;
+    std::atomic<uint64_t> references_{1};
+};
+
+inline TurnReference::TurnReference(const TurnReference& other) : turn_(other.turn_) {
+    if (turn_ != nullptr) turn_->references_.fetch_add(1, std::memory_order_relaxed);
+}
+
+inline TurnReference::~TurnReference() {
+    if (turn_ == nullptr || turn_->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    TurnKeeper& keeper = turn_->keeper_;
+    const uint64_t number = turn_->number_;
+    TurnReference outer = std::move(turn_->outer_);
+    delete turn_;
+    keeper.over(number, std::move(outer));
+}
+
+}  // namespace heddle::streams

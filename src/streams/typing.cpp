@@ -1,0 +1,218 @@
+#include "streams/typing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle::streams {
+namespace {
+
+std::vector<LabelSet> sets_of(const Type& type) {
+    std::vector<LabelSet> sets;
+    for (const Variant& variant : type) sets.emplace_back(variant);
+    return sets;
+}
+
+LabelSet joined(LabelSet a, const LabelSet& b) {
+    a.add(b);
+    return a;
+}
+
+/// The map whose input fits best; ties go to the first. Null: none fits.
+const TypeMap* best(const TypeMaps& maps, const LabelSet& type) {
+    const TypeMap* found = nullptr;
+    for (const TypeMap& map : maps)
+        if (map.input.fit(type) >= 0 && (found == nullptr || map.input.fit(type) > found->input.fit(type)))
+            found = &map;
+    return found;
+}
+
+TypeMaps box_maps(const BoxDefinition& box) {
+    if (box.is_initialiser) return {};  // no record goes there
+    TypeMap map{LabelSet(box.input), sets_of(box.outputs)};
+    for (const Entry& entry : box.input)
+        for (LabelSet& output : map.outputs)
+            if (entry.passes) output.add(entry.label);
+    return {map};
+}
+
+TypeMaps filter_maps(const Topology& part) {
+    if (part.patterns.empty()) return {{LabelSet(), {LabelSet()}}};
+    TypeMap map{LabelSet(part.patterns[0].variant), {}};
+    for (const GuardedAction& action : part.actions)
+        for (const OutputRecord& record : action.outputs) {
+            LabelSet output;
+            for (const Assignment& assignment : record) output.add(assignment.label);
+            add_type(map.outputs, std::move(output));
+        }
+    return {map};
+}
+
+TypeMaps sync_maps(const Topology& part) {
+    LabelSet all;
+    for (const Pattern& pattern : part.patterns) all.add(LabelSet(pattern.variant));
+    TypeMaps maps;
+    for (const Pattern& pattern : part.patterns) {
+        LabelSet input(pattern.variant);
+        maps.push_back({input, {input, all}});
+    }
+    return maps;
+}
+
+}  // namespace
+
+std::vector<LabelSet> inputs_of(const TypeMaps& maps) {
+    std::vector<LabelSet> inputs;
+    for (const TypeMap& map : maps) inputs.push_back(map.input);
+    return inputs;
+}
+
+void add_type(std::vector<LabelSet>& types, LabelSet type) {
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(std::move(type));
+}
+
+void apply(const TypeMap& map, const LabelSet& type, std::vector<LabelSet>& outputs) {
+    const LabelSet rest = type.without(map.input);
+    for (LabelSet output : map.outputs) {
+        for (const Label label : rest.labels())
+            if (label.kind() != LabelKind::kBindingTag) output.add(label);
+        add_type(outputs, std::move(output));
+    }
+}
+
+Typing::Typing(const Program& program) {
+    infer_all(program.nets);
+}
+
+void Typing::infer_all(const std::vector<std::unique_ptr<NetDefinition>>& nets) {
+    for (const auto& net : nets) {
+        (void)infer(*net);
+        infer_all(net->nets);
+    }
+}
+
+const TypeMaps& Typing::infer(const NetDefinition& net) {
+    if (const auto known = nets_.find(&net); known != nets_.end()) {
+        if (std::find(open_.begin(), open_.end(), &net) != open_.end()) recursive_[&net] = true;
+        return known->second;
+    }
+    if (std::find(open_.begin(), open_.end(), &net) != open_.end())
+        net.place.source->fail(
+            net.place,
+            fmt::format("the net \"{}\" uses itself and so needs a signature, as in net {} ({{a}} -> "
+                        "{{b}}): what it takes cannot be found out",
+                        net.name, net.name));
+    TypeMaps declared;
+    bool infer_output = false;
+    for (const Map& map : net.signature) {
+        infer_output |= map.infer;
+        Type inputs = map.input;
+        if (inputs.empty()) inputs.emplace_back();
+        for (const Variant& input : inputs) declared.push_back({LabelSet(input), sets_of(map.output)});
+    }
+    if (net.has_signature) nets_[&net] = declared;
+    open_.push_back(&net);
+    const TypeMaps* body = net.body ? &infer(*net.body) : nullptr;
+    open_.pop_back();
+    if (!net.has_signature) return nets_[&net] = body == nullptr ? TypeMaps{} : *body;
+    if (infer_output && body != nullptr)
+        for (TypeMap& map : declared)
+            if (const TypeMap* found = best(*body, map.input); found != nullptr && map.outputs.empty())
+                apply(*found, map.input, map.outputs);
+    return nets_[&net] = declared;
+}
+
+const TypeMaps& Typing::infer(const Topology& part) {
+    TypeMaps maps = maps_of(part);
+    return parts_[&part] = std::move(maps);
+}
+
+TypeMaps Typing::serial(const TypeMaps& first, const TypeMaps& then) {
+    TypeMaps maps;
+    for (const TypeMap& map : first) {
+        TypeMap made{map.input, {}};
+        const TypeMap* undecided = nullptr;
+        for (const LabelSet& output : map.outputs) {
+            if (const TypeMap* next = best(then, output)) {
+                apply(*next, output, made.outputs);
+                continue;
+            }
+            // What is missing comes in with the record, where that is the only output; else to the next part
+            // that knows most of it, and misses least.
+            if (map.outputs.size() == 1) {
+                undecided = &map;
+                break;
+            }
+            const auto known = [&](const TypeMap& next) {
+                const size_t missing = next.input.without(output).labels().size();
+                return std::pair(next.input.labels().size() - missing, -static_cast<ptrdiff_t>(missing));
+            };
+            const auto nearest = std::max_element(
+                then.begin(), then.end(), [&](const auto& a, const auto& b) { return known(a) < known(b); });
+            if (nearest == then.end()) continue;
+            made.input.add(nearest->input.without(output));
+            apply(*nearest, joined(output, nearest->input), made.outputs);
+        }
+        if (undecided == nullptr) {
+            maps.push_back(std::move(made));
+            continue;
+        }
+        for (const TypeMap& next : then) {
+            const LabelSet& output = map.outputs[0];
+            TypeMap other{joined(map.input, next.input.without(output)), {}};
+            apply(next, joined(output, next.input), other.outputs);
+            maps.push_back(std::move(other));
+        }
+    }
+    return maps;
+}
+
+TypeMaps Typing::maps_of(const Topology& part) {
+    for (const Topology& inner : part.parts) (void)infer(inner);
+    switch (part.kind) {
+        case TopologyKind::kBox:
+            return box_maps(*part.box);
+        case TopologyKind::kNet:
+            return infer(*part.net);
+        case TopologyKind::kFilter:
+            return filter_maps(part);
+        case TopologyKind::kSync:
+            return sync_maps(part);
+        case TopologyKind::kSerial: {
+            TypeMaps maps = of(part.parts[0]);
+            for (size_t i = 1; i < part.parts.size(); ++i) maps = serial(maps, of(part.parts[i]));
+            return maps;
+        }
+        case TopologyKind::kChoice: {
+            TypeMaps maps;
+            for (const Topology& branch : part.parts)
+                maps.insert(maps.end(), of(branch).begin(), of(branch).end());
+            return maps;
+        }
+        case TopologyKind::kStar: {
+            TypeMaps maps;
+            std::vector<LabelSet> leaving;
+            for (const Pattern& pattern : part.patterns) leaving.emplace_back(pattern.variant);
+            for (const LabelSet& set : leaving) maps.push_back({set, {set}});
+            for (const TypeMap& map : of(part.parts[0])) maps.push_back({map.input, leaving});
+            return maps;
+        }
+        case TopologyKind::kFeedback: {
+            TypeMaps maps = of(part.parts[0]);
+            return maps;
+        }
+        case TopologyKind::kSplit: {
+            TypeMaps maps = of(part.parts[0]);
+            for (TypeMap& map : maps) {
+                map.input.add(part.tag);
+                for (LabelSet& output : map.outputs) output.add(part.tag);
+            }
+            return maps;
+        }
+        case TopologyKind::kPlaced:
+            return of(part.parts[0]);
+    }
+    return {};
+}
+
+}  // namespace heddle::streams

@@ -1,0 +1,53 @@
+// Typing: which records each part of a program takes, and what becomes of them.
+//
+// A part's input is what is declared, or found out from what it is made of: a label that a later part needs
+// and no earlier one makes is needed from the start, since records keep the labels that a part does not know
+// (flow inheritance, S-Net language report section 3).
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "streams/matching.hpp"
+#include "streams/syntax.hpp"
+
+namespace heddle::streams {
+
+/// A record with these labels becomes records with those.
+struct TypeMap {
+    LabelSet input;
+    std::vector<LabelSet> outputs;
+};
+using TypeMaps = std::vector<TypeMap>;
+
+[[nodiscard]] std::vector<LabelSet> inputs_of(const TypeMaps& maps);
+/// Once.
+void add_type(std::vector<LabelSet>& types, LabelSet type);
+/// Adds what a record of the type becomes by the map: labels that the map does not know are kept, binding
+/// tags aside.
+void apply(const TypeMap& map, const LabelSet& type, std::vector<LabelSet>& outputs);
+
+class Typing {
+  public:
+    /// Throws kBadInput, at its place, for a net that uses itself without a signature.
+    explicit Typing(const Program& program);
+
+    [[nodiscard]] const TypeMaps& of(const Topology& part) const { return parts_.at(&part); }
+    [[nodiscard]] const TypeMaps& of(const NetDefinition& net) const { return nets_.at(&net); }
+    /// Whether the net is a part of itself.
+    [[nodiscard]] bool is_recursive(const NetDefinition& net) const { return recursive_.contains(&net); }
+
+  private:
+    void infer_all(const std::vector<std::unique_ptr<NetDefinition>>& nets);
+    const TypeMaps& infer(const NetDefinition& net);
+    const TypeMaps& infer(const Topology& part);
+    TypeMaps maps_of(const Topology& part);
+    static TypeMaps serial(const TypeMaps& first, const TypeMaps& then);
+
+    std::unordered_map<const Topology*, TypeMaps> parts_;
+    std::unordered_map<const NetDefinition*, TypeMaps> nets_;
+    std::unordered_map<const NetDefinition*, bool> recursive_;
+    std::vector<const NetDefinition*> open_;
+};
+
+}  // namespace heddle::streams

@@ -1,0 +1,174 @@
+#include "streams/xml_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "heddle/error.hpp"
+#include "streams/record_streams.hpp"
+
+namespace heddle::streams {
+namespace {
+
+bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+bool ends_name(char c) {
+    return is_blank(c) || c == '>' || c == '/' || c == '=' || c == '<';
+}
+
+}  // namespace
+
+void XmlReader::fail(std::string_view message) const {
+    throw Error(ErrorCode::kBadInput, std::string(message));
+}
+
+size_t XmlReader::find(std::string_view what) const {
+    const size_t found = text_.find(what, at_);
+    if (found == std::string_view::npos) fail(fmt::format("\"{}\" is missing", what));
+    return found;
+}
+
+void XmlReader::skip_blanks() {
+    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
+}
+
+std::string_view XmlReader::read_name() {
+    const size_t begin = at_;
+    while (at_ < text_.size() && !ends_name(text_[at_])) ++at_;
+    if (at_ == begin) fail("a name is missing");
+    return text_.substr(begin, at_ - begin);
+}
+
+XmlReader::Event XmlReader::next() {
+    if (close_follows_) {
+        close_follows_ = false;
+        return Event::kClose;
+    }
+    content_.clear();
+    while (at_ < text_.size()) {
+        if (text_[at_] != '<') {
+            const size_t end = std::min(text_.find('<', at_), text_.size());
+            append_resolved(content_, text_.substr(at_, end - at_));
+            at_ = end;
+            continue;
+        }
+        const std::string_view rest = text_.substr(at_);
+        if (rest.starts_with("<![CDATA[")) {
+            const size_t begin = at_ + 9, end = find("]]>");
+            content_.append(text_.substr(begin, end - begin));
+            at_ = end + 3;
+        } else if (rest.starts_with("<!--")) {
+            at_ = find("-->") + 3;
+        } else if (rest.starts_with("<?")) {
+            at_ = find("?>") + 2;
+        } else if (!content_.empty()) {
+            return Event::kText;
+        } else if (rest.starts_with("</")) {
+            at_ += 2;
+            name_ = read_name();
+            skip_blanks();
+            if (at_ == text_.size() || text_[at_] != '>') fail(fmt::format("</{} has no '>'", name_));
+            ++at_;
+            return Event::kClose;
+        } else {
+            read_element();
+            return Event::kOpen;
+        }
+    }
+    return content_.empty() ? Event::kEnd : Event::kText;
+}
+
+void XmlReader::read_element() {
+    ++at_;
+    name_ = read_name();
+    attribute_count_ = 0;
+    read_attributes();
+    close_follows_ = text_[at_] == '/';
+    if (close_follows_) ++at_;
+    if (at_ == text_.size() || text_[at_] != '>') fail(fmt::format("<{} has no '>'", name_));
+    ++at_;
+}
+
+void XmlReader::read_attributes() {
+    while (true) {
+        skip_blanks();
+        if (at_ == text_.size()) fail(fmt::format("<{} has no '>'", name_));
+        if (text_[at_] == '>' || text_[at_] == '/') return;
+        const std::string_view key = read_name();
+        skip_blanks();
+        if (at_ == text_.size() || text_[at_] != '=') fail(fmt::format("the attribute {} has no value", key));
+        ++at_;
+        skip_blanks();
+        const char quote = at_ < text_.size() ? text_[at_] : ' ';
+        if (quote != '"' && quote != '\'') fail(fmt::format("the value of {} is not in quotes", key));
+        ++at_;
+        const size_t end = find(std::string_view(&quote, 1));
+        if (attribute_count_ == attributes_.size()) attributes_.emplace_back();
+        auto& [name, value] = attributes_[attribute_count_++];
+        name = key;
+        value.clear();
+        append_resolved(value, text_.substr(at_, end - at_));
+        at_ = end + 1;
+    }
+}
+
+std::string_view XmlReader::attribute(std::string_view name) const {
+    for (size_t i = 0; i < attribute_count_; ++i)
+        if (attributes_[i].first == name) return attributes_[i].second;
+    return {};
+}
+
+void XmlReader::append_resolved(std::string& to, std::string_view raw) const {
+    size_t from = 0;
+    for (size_t amp = raw.find('&'); amp != std::string_view::npos; amp = raw.find('&', from)) {
+        to.append(raw.substr(from, amp - from));
+        const size_t end = raw.find(';', amp);
+        if (end == std::string_view::npos) fail("an '&' has no ';': a plain one is written &amp;");
+        const std::string_view entity = raw.substr(amp + 1, end - amp - 1);
+        from = end + 1;
+        if (entity == "lt") {
+            to += '<';
+        } else if (entity == "gt") {
+            to += '>';
+        } else if (entity == "amp") {
+            to += '&';
+        } else if (entity == "quot") {
+            to += '"';
+        } else if (entity == "apos") {
+            to += '\'';
+        } else {
+            const bool hex = entity.starts_with("#x");
+            const std::string_view digits = entity.substr(std::min(entity.size(), size_t{hex ? 2u : 1u}));
+            uint32_t code = 0;
+            const auto [last, error] =
+                std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
+            if (!entity.starts_with('#') || digits.empty() || error != std::errc() ||
+                last != digits.data() + digits.size() || code > 0x10FFFF)
+                fail(fmt::format("&{}; stands for nothing", entity));
+            append_utf8(to, code);
+        }
+    }
+    to.append(raw.substr(from));
+}
+
+void append_escaped(std::string& to, std::string_view text) {
+    for (const char c : text) switch (c) {
+            case '<':
+                to += "&lt;";
+                break;
+            case '>':
+                to += "&gt;";
+                break;
+            case '&':
+                to += "&amp;";
+                break;
+            case '"':
+                to += "&quot;";
+                break;
+            default:
+                to += c;
+        }
+}
+
+}  // namespace heddle::streams

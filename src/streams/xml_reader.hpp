@@ -1,0 +1,54 @@
+// XmlReader: the elements of a text one after the other, without a tree: streams of records have no end, and
+// no root.
+//
+// What S-Net's formats use of XML 1.0: elements, attributes, character data, the five entities and numeric
+// references, comments, CDATA and processing instructions (the last are passed over); no DTD. Owns nothing:
+// the text is the caller's. For one thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace heddle::streams {
+
+class XmlReader {
+  public:
+    enum class Event { kOpen, kClose, kText, kEnd };
+
+    explicit XmlReader(std::string_view text) : text_(text) {}
+
+    /// An element without content is a kOpen and a kClose. Throws kBadInput, with offset() behind what is
+    /// wrong.
+    Event next();
+    /// Of kOpen and kClose.
+    [[nodiscard]] std::string_view name() const { return name_; }
+    /// Of kOpen; empty where there is none.
+    [[nodiscard]] std::string_view attribute(std::string_view name) const;
+    /// Of kText, with entities resolved.
+    [[nodiscard]] const std::string& content() const { return content_; }
+    [[nodiscard]] size_t offset() const { return at_; }
+
+  private:
+    void read_element();
+    void read_attributes();
+    void skip_blanks();
+    std::string_view read_name();
+    size_t find(std::string_view what) const;
+    [[noreturn]] void fail(std::string_view message) const;
+    void append_resolved(std::string& to, std::string_view raw) const;
+
+    std::string_view text_;
+    size_t at_ = 0;
+    std::string_view name_;
+    std::string content_;
+    std::vector<std::pair<std::string_view, std::string>> attributes_;
+    size_t attribute_count_ = 0;
+    bool close_follows_ = false;
+};
+
+/// With the characters that XML does not allow as text written as entities.
+void append_escaped(std::string& to, std::string_view text);
+
+}  // namespace heddle::streams

@@ -1,0 +1,287 @@
+// `heddle snet run` on the networks of tests/golden/streams: FOLDER/{net.snet, boxes.c, in.xml, out.xml}.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "golden.hpp"
+#include "support/child.hpp"
+#include "support/daemon.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/wait_until.hpp"
+
+namespace heddle::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> networks() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(HEDDLE_TEST_DATA "/golden/streams"))
+        if (fs::exists(entry.path() / "net.snet")) names.push_back(entry.path().filename().string());
+    return names;
+}
+
+/// What `heddle status --json` says, without blanks.
+std::string output_of_status(const std::string& arbiter, const std::string& file) {
+    fs::remove(file);
+    Child status({HEDDLE_BUILD_DIR "/bin/heddle", "status", "--json"}, {"HEDDLE_ARBITER=" + arbiter}, -1,
+                 file);
+    if (!status.ends_within(60s) || status.reap() != 0) return "";
+    std::string text = file_text(file);
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+    return text;
+}
+
+class SnetGoldenTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Networks, SnetGoldenTest, testing::ValuesIn(networks()),
+                         [](const auto& name) { return name.param; });
+
+/// All of them keep order, by "||", "**" and "!!", or because there is one way: however many workers run.
+TEST_P(SnetGoldenTest, GivesTheRecordsOfItsFile) {
+    const std::string folder = HEDDLE_TEST_DATA "/golden/streams/" + GetParam();
+    for (const char* workers : {"1", "2", "4"}) {
+        const std::string calls = std::string(workers) + "D";
+        const TemporaryFolder work;
+        const std::string out = work.path() + "/out.xml";
+        std::vector<std::string> command{HEDDLE_BUILD_DIR "/bin/heddle",
+                                         "snet",
+                                         "run",
+                                         folder + "/net.snet",
+                                         "-i",
+                                         folder + "/in.xml",
+                                         "-o",
+                                         out,
+                                         "-w",
+                                         workers,
+                                         "--calls",
+                                         calls,
+                                         "--bound",
+                                         "2"};
+        if (fs::exists(folder + "/boxes.c")) command.insert(command.end(), {"--boxes", folder + "/boxes.c"});
+        Child child(command, {}, -1, work.path() + "/said");
+        ASSERT_TRUE(child.ends_within(60s));
+        ASSERT_EQ(child.reap(), 0) << file_text(work.path() + "/said");
+        expect_golden(folder + "/out.xml", file_text(out));
+    }
+}
+
+TEST(SnetCommandTest, CallsOfBoxesThatAreNoneAreTold) {
+    const std::string net = HEDDLE_TEST_DATA "/golden/streams/" + networks().front() + "/net.snet";
+    for (const auto& [calls, said] :
+         {std::pair("0", "no number of calls"), std::pair("4X", "no number of calls"),
+          std::pair("2:nobody", "the box \"nobody\", which the program does not have")}) {
+        const TemporaryFolder work;
+        Child child({HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", net, "--calls", calls}, {}, -1,
+                    work.path() + "/said");
+        ASSERT_TRUE(child.ends_within(60s));
+        EXPECT_EQ(WEXITSTATUS(child.reap()), 1);
+        EXPECT_NE(file_text(work.path() + "/said").find(said), std::string::npos)
+            << file_text(work.path() + "/said");
+    }
+}
+
+/// Two programs that never heard of each other: each is told of by its name and limits while both have work,
+/// and none loses a record.
+TEST(SnetCommandTest, TwoProgramsShareTheMachineThroughTheArbiter) {
+    constexpr int kRecords = 200;
+    Daemon daemon({"numa:1 core:4 pu:1", {}, {}});
+    const std::vector<std::string> variables{"HEDDLE_TOPOLOGY=numa:1 core:4 pu:1",
+                                             "HEDDLE_ARBITER=" + daemon.path()};
+    const TemporaryFolder work;
+    struct Program {
+        std::string name, folder;
+        int input;
+        Child child;
+    };
+    std::vector<Program> programs;
+    for (const auto& [name, max] : {std::pair("first", "3"), std::pair("second", "4")}) {
+        const std::string base = work.path() + "/" + name;
+        std::ofstream(base + ".snet")
+            << "box spin ((<a>) -> (<a>)) { <<< C | for (volatile int i = 0; i < 100000; ++i) {}\n"
+               "C4SNetOut(hnd, 1, a); >>> }\nnet n connect spin ! <a>;\n";
+        ASSERT_EQ(::mkfifo((base + ".in").c_str(), 0600), 0);
+        const int input = ::open((base + ".in").c_str(), O_RDWR | O_CLOEXEC);
+        programs.push_back({name, base, input,
+                            Child({HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", base + ".snet", "-i",
+                                   base + ".in", "-o", base + ".out", "--min", "1", "--max", max},
+                                  variables, -1, base + ".said")});
+        std::string text;
+        for (int i = 0; i < kRecords; ++i)
+            text += fmt::format("<record type=\"data\" mode=\"textual\"><tag label=\"a\">{}</tag></record>\n",
+                                i % 8);
+        ASSERT_EQ(::write(input, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    }
+    const auto seen = [&] {
+        const std::string status = output_of_status(daemon.path(), work.path() + "/status");
+        for (const char* words :
+             {R"("name":"first")", R"("name":"second")", R"("min":1)", R"("max":3)", R"("max":4)"})
+            if (status.find(words) == std::string::npos) return false;
+        return true;
+    };
+    EXPECT_TRUE(becomes_true(seen, 60s)) << file_text(work.path() + "/status");
+    for (Program& program : programs) {
+        const std::string end = "<record type=\"terminate\"/>\n";
+        ASSERT_EQ(::write(program.input, end.data(), end.size()), static_cast<ssize_t>(end.size()));
+        ASSERT_TRUE(program.child.ends_within(60s));
+        EXPECT_EQ(program.child.reap(), 0) << file_text(program.folder + ".said");
+        ::close(program.input);
+        const std::string out = file_text(program.folder + ".out");
+        size_t count = 0;
+        for (size_t at = out.find("label=\"a\""); at != std::string::npos;
+             at = out.find("label=\"a\"", at + 1))
+            ++count;
+        EXPECT_EQ(count, size_t{kRecords});
+    }
+}
+
+const std::string kHeddle = HEDDLE_BUILD_DIR "/bin/heddle";
+const std::string kCollatz = HEDDLE_TEST_DATA "/golden/streams/collatz";
+
+/// Once the file has the text; what follows it on its line. Empty: it does not come.
+std::string after(const std::string& file, const std::string& text) {
+    for (const auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {
+        const std::string all = fs::exists(file) ? file_text(file) : "";
+        const size_t at = all.find(text);
+        if (at != std::string::npos && all.find('\n', at) != std::string::npos)
+            return all.substr(at + text.size(), all.find('\n', at) - at - text.size());
+        std::this_thread::sleep_for(10ms);
+    }
+    return {};
+}
+
+/// One that listens on a port of its own.
+class Listener {
+  public:
+    Listener() : listens_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in own{};
+        own.sin_family = AF_INET;
+        own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof own;
+        EXPECT_EQ(::bind(listens_.get(), reinterpret_cast<sockaddr*>(&own), size), 0);
+        EXPECT_EQ(::listen(listens_.get(), 1), 0);
+        EXPECT_EQ(::getsockname(listens_.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
+        port_ = std::to_string(ntohs(own.sin_port));
+    }
+    [[nodiscard]] const std::string& port() const { return port_; }
+    [[nodiscard]] Descriptor accept() const { return Descriptor(::accept(listens_.get(), nullptr, nullptr)); }
+
+  private:
+    Descriptor listens_;
+    std::string port_;
+};
+
+TEST(SnetCommandTest, RecordsGoFromOneProcessToAnotherByTcp) {
+    for (const char* format : {"xml", "binary", "json"}) {
+        const TemporaryFolder work;
+        std::ofstream(work.path() + "/copy.snet") << "net copy connect [];\n";
+        Child second(
+            {kHeddle, "snet", "run", kCollatz + "/net.snet", "-i", "tcp:0", "-o", work.path() + "/out.xml"},
+            {}, -1, work.path() + "/second");
+        const std::string port = after(work.path() + "/second", "waits for records at 127.0.0.1:");
+        ASSERT_FALSE(port.empty()) << file_text(work.path() + "/second");
+        Child first({kHeddle, "snet", "run", work.path() + "/copy.snet", "-i", kCollatz + "/in.xml", "-o",
+                     "tcp:127.0.0.1:" + port, "--format", format},
+                    {}, -1, work.path() + "/first");
+        ASSERT_TRUE(first.ends_within(60s));
+        ASSERT_EQ(first.reap(), 0) << file_text(work.path() + "/first");
+        ASSERT_TRUE(second.ends_within(60s));
+        ASSERT_EQ(second.reap(), 0) << file_text(work.path() + "/second");
+        EXPECT_EQ(file_text(work.path() + "/out.xml"), file_text(kCollatz + "/out.xml"));
+    }
+}
+
+TEST(SnetCommandTest, WhoTakesTheRecordsMayGoAway) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/copy.snet") << "net copy connect [];\n";
+    {
+        std::ofstream in(work.path() + "/in.json");
+        for (int i = 0; i < 200'000; ++i) in << "{\"text\": \"warp and weft\", \"<i>\": " << i << "}\n";
+    }
+    const Listener listener;
+    Child child({kHeddle, "snet", "run", work.path() + "/copy.snet", "-i", work.path() + "/in.json", "-o",
+                 "tcp:" + listener.port()},
+                {}, -1, work.path() + "/said");
+    (void)listener.accept();  // and goes
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(child.reap()), 1);
+    EXPECT_NE(file_text(work.path() + "/said").find("cannot write records"), std::string::npos)
+        << file_text(work.path() + "/said");
+}
+
+TEST(SnetCommandTest, WhatIsDoneIsWrittenWhileNothingMoreComes) {
+    const TemporaryFolder work;
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const Descriptor reads(ends[0]);
+    Descriptor writes(ends[1]);
+    Child child({kHeddle, "snet", "run", kCollatz + "/net.snet", "-i", "/dev/fd/3", "--format", "json", "-o",
+                 work.path() + "/out"},
+                {}, reads.get(), work.path() + "/said");
+    const std::string record = "{\"<n>\": 6}\n";
+    ASSERT_EQ(::write(writes.get(), record.data(), record.size()), static_cast<ssize_t>(record.size()));
+    EXPECT_EQ(after(work.path() + "/out", "{\"<steps>\": "), "8}");
+    EXPECT_TRUE(child.running());
+    writes = Descriptor();
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(child.reap(), 0) << file_text(work.path() + "/said");
+    EXPECT_EQ(file_text(work.path() + "/out"), "{\"<steps>\": 8}\n{\"terminate\": true}\n");
+}
+
+TEST(SnetCommandTest, AnObserverThatIsWaitedForSaysWhenToGoOn) {
+    const TemporaryFolder work;
+    const Listener listener;
+    std::ofstream(work.path() + "/net.snet")
+        << "<metadata><net name=\"n\"><observer/><observer_interactive/><observer_data value=\"tagvalues\"/>"
+           "<observer_port value=\""
+        << listener.port()
+        << "\"/><observer_code value=\"X\"/></net></metadata>\nnet n connect [{<a>} -> {<b = a + 1>}];\n";
+    std::ofstream(work.path() + "/in.json") << "{\"<a>\": 1}\n";
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", work.path() + "/in.json"}, {}, -1,
+                work.path() + "/said");
+    const Descriptor observer = listener.accept();
+    std::string heard;
+    for (const char* wanted : {"type=\"before\" code=\"X\" >\n<record type=\"data\" mode=\"textual\" >\n"
+                               "<tag label=\"a\" >1</tag>\n</record>\n</observer>\n",
+                               "type=\"after\" code=\"X\" >\n<record type=\"data\" mode=\"textual\" >\n"
+                               "<tag label=\"b\" >2</tag>\n</record>\n</observer>\n"}) {
+        while (heard.find(wanted) == std::string::npos) {
+            char bytes[1024];
+            const ssize_t got = ::read(observer.get(), bytes, sizeof bytes);
+            ASSERT_GT(got, 0) << heard << file_text(work.path() + "/said");
+            heard.append(bytes, static_cast<size_t>(got));
+        }
+        EXPECT_EQ(file_text(work.path() + "/said").find("<record"), std::string::npos);
+        const std::string answer = "<observer oid=\"1\" />";
+        ASSERT_EQ(::write(observer.get(), answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
+    }
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(child.reap(), 0);
+    EXPECT_NE(file_text(work.path() + "/said").find("<tag label=\"b\">2</tag>"), std::string::npos);
+}
+
+TEST(SnetCommandTest, GraphIsAPictureWhereGraphvizIs) {
+    const TemporaryFolder work;
+    const std::string pairs = HEDDLE_TEST_DATA "/golden/streams/pairs/net.snet";  // nothing for cpp in it
+    const bool there = std::system("command -v dot >/dev/null") == 0;
+    Child child({kHeddle, "snet", "graph", pairs}, {}, -1, work.path() + "/said");
+    ASSERT_TRUE(child.ends_within(60s));
+    ASSERT_EQ(child.reap(), 0);
+    const std::string said = file_text(work.path() + "/said");
+    EXPECT_NE(said.find(there ? "</svg>" : "net pairs"), std::string::npos) << said;
+    // Where there is none, text takes its place.
+    Child without({kHeddle, "snet", "graph", pairs}, {"PATH=/nowhere"}, -1, work.path() + "/without");
+    ASSERT_TRUE(without.ends_within(60s));
+    ASSERT_EQ(without.reap(), 0);
+    EXPECT_NE(file_text(work.path() + "/without").find("net pairs"), std::string::npos)
+        << file_text(work.path() + "/without");
+}
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,333 @@
+// Networks in one process, with boxes in C++: order, bounds, failures.
+#include "streams/network.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "streams/parser.hpp"
+#include "streams/routing_parts.hpp"
+#include "support/sanitized.hpp"
+#include "support/seeds.hpp"
+
+namespace heddle::test {
+namespace {
+
+using namespace streams;  // NOLINT: each name here is of it
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::ThrowsMessage;
+
+const Label kA(LabelKind::kTag, "a"), kB(LabelKind::kTag, "b"), kK(LabelKind::kTag, "k");
+
+Record with(std::vector<std::pair<Label, int>> tags) {
+    Record record;
+    for (const auto& [label, value] : tags) record.set(label, value);
+    return record;
+}
+
+/// A network whose records that leave are kept.
+class RunningNet {
+  public:
+    explicit RunningNet(const std::string& text, int workers = 2, size_t bound = 8,
+                        std::map<std::string, BoxFunction> boxes = {}, bool letters = false)
+        : program_(parse(Source("test", text))) {
+        NetworkOptions options;
+        options.workers = workers;
+        options.queue_bound = bound;
+        options.boxes = [boxes](const BoxDefinition& box) { return boxes.at(box.name); };
+        options.output = [this](Record record) { out_.push_back(std::move(record)); };
+        if (letters)
+            options.dead_letter = [this](const Record&, const std::string& why) { letters_.push_back(why); };
+        network_ = std::make_unique<Network>(*program_, std::move(options));
+    }
+    Network& network() { return *network_; }
+    std::vector<int> values(Label label) {
+        std::vector<int> values;
+        for (const Record& record : out_) values.push_back(record.has(label) ? record.tag(label) : -1);
+        return values;
+    }
+    const std::vector<std::string>& letters() const { return letters_; }
+
+  private:
+    std::unique_ptr<Program> program_;
+    std::vector<Record> out_;
+    std::vector<std::string> letters_;
+    std::unique_ptr<Network> network_;
+};
+
+/// Takes and gives <a>, after a while that differs.
+BoxFunction slow_box(uint64_t seed) {
+    return [seed](BoxCall& call) {
+        const int value = std::get<int>(call.arguments()[0]);
+        std::mt19937_64 random(seed + static_cast<uint64_t>(value));
+        volatile uint64_t work = random() % 4000;
+        while (work > 0) work = work - 1;
+        call.emit(1, std::vector<BoxValue>{value});
+    };
+}
+
+std::vector<int> upto(int count) {
+    std::vector<int> all;
+    for (int i = 0; i < count; ++i) all.push_back(i);
+    return all;
+}
+
+class StreamsOrderTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Workers, StreamsOrderTest, testing::Values(1, 2, 4));
+
+/// One way through a network, and ordered combinators in each other, keep the order of what went in.
+TEST_P(StreamsOrderTest, IsKeptWhereTheProgramAsksForIt) {
+    const std::string boxes = "box f ((<a>) -> (<a>)); box g ((<a>) -> (<a>));";
+    const uint64_t first = seeds(1).first;
+    const std::string nets[] = {
+        "net n connect f .. g;",
+        "net n connect [{<a>} -> {<a>, <k = a % 3>}] .. f !! <k> .. [{<k>} -> {}];",
+        "net n connect [{<a>} -> if <a % 2 == 0> then {<a>, <b>} else {<a>}] .. (([{<b>} -> {}] .. f) || g);",
+        "net n connect [{<a>} -> {<a>, <k = a % 5>}] .. (f .. [{<k>} -> {<k = k - 1>}]) ** {<k>} if <k < 0>;",
+        "net n connect [{<a>} -> {<a>, <k = a % 2>}] .. ((f !! <k>) || [{<b>} -> {}]) !! <k>;",
+    };
+    for (const std::string& net : nets) {
+        RunningNet run(boxes + net, GetParam(), 4, {{"f", slow_box(first)}, {"g", slow_box(first + 1)}});
+        for (int i = 0; i < 300; ++i) run.network().push(with({{kA, i}}));
+        run.network().settle();
+        EXPECT_EQ(run.values(kA), upto(300)) << net;
+    }
+}
+
+/// Where a record has left and is still on its way, the next turn's must not overtake it.
+TEST(StreamsTurnTest, ATurnIsNotOverBeforeItsRecordsHaveComeToRest) {
+    const auto program = parse(Source("test", "net n connect [];"));
+    Plant plant(*program, {});
+    struct Exit final : Inlet {
+        void take(Record record, Flow&) override {
+            if (meanwhile) std::exchange(meanwhile, {})();
+            seen.push_back(record.tag(kA));
+        }
+        std::function<void()> meanwhile;
+        std::vector<int> seen;
+    } exit;
+    OrderedExit ordered(plant, exit);
+    Record first = with({{kA, 0}}), second = with({{kA, 1}});
+    first.turn = TurnReference(new Turn(ordered, 0, {}));
+    second.turn = TurnReference(new Turn(ordered, 1, {}));
+    exit.meanwhile = [&] {
+        Flow other;
+        other.run(ordered, std::move(second));
+    };
+    Flow flow;
+    flow.run(ordered, std::move(first));
+    plant.wait();
+    EXPECT_THAT(exit.seen, ElementsAre(0, 1));
+}
+
+/// A box that sends more than fits waits, in the midst of its call.
+TEST(StreamsNetworkTest, ABurstWaitsForTheBoxBehindIt) {
+    constexpr int kCount = 20'000;
+    std::atomic<int> sent{0}, taken{0}, most{0};
+    const BoxFunction burst = [&](BoxCall& call) {
+        for (int i = 0; i < kCount; ++i) {
+            call.emit(1, std::vector<BoxValue>{i});
+            ++sent;
+        }
+    };
+    const BoxFunction sink = [&](BoxCall& call) {
+        const int waiting = sent - taken++;
+        most = std::max(most.load(), waiting);
+        call.emit(1, call.arguments());
+    };
+    RunningNet run("box burst ((<b>) -> (<a>)); box sink ((<a>) -> (<a>)); net n connect burst .. sink;", 2,
+                   16, {{"burst", burst}, {"sink", sink}});
+    run.network().push(with({{kB, 1}}));
+    run.network().settle();
+    EXPECT_EQ(run.values(kA), upto(kCount));
+    EXPECT_LE(most, 16 + 16 + 2);  // a queue, what was taken out of it at once, and one on either side
+    EXPECT_THAT(run.network().remarks(), IsEmpty());
+}
+
+/// Each record comes back twice: the queue before the box must grow, and what is told of it.
+TEST(StreamsNetworkTest, ALoopThatIsFullGrows) {
+    const BoxFunction twice = [](BoxCall& call) {
+        const int value = std::get<int>(call.arguments()[0]);
+        for (int i = 0; i < 2; ++i) call.emit(1, std::vector<BoxValue>{value - 1});
+    };
+    for (const int workers : {1, 2}) {
+        RunningNet run("box twice ((<a>) -> (<a>)); net n connect twice \\ {<a>} if <a != 0>;", workers, 2,
+                       {{"twice", twice}});
+        run.network().push(with({{kA, 10}}));
+        run.network().settle();
+        EXPECT_THAT(run.values(kA), SizeIs(1024));
+        EXPECT_THAT(run.network().remarks(), ElementsAre(HasSubstr("full by its construction")));
+    }
+}
+
+TEST(StreamsNetworkTest, TheFirstFailureStopsItAndIsTold) {
+    RunningNet run("net n ({<a>, <b>} -> {<a>}) connect [{<a>, <b>} -> {<a = a / b>}];");
+    run.network().push(with({{kA, 6}, {kB, 3}}));
+    EXPECT_THAT(
+        [&] {
+            run.network().push(with({{kA, 6}, {kB, 0}}));
+        },
+        ThrowsMessage<Error>(HasSubstr("/n/[filter]: 6 divided by zero")));
+    run.network().push(with({{kA, 8}, {kB, 4}}));  // goes nowhere
+    run.network().settle();
+    EXPECT_THAT(run.values(kA), ElementsAre(2));
+}
+
+TEST(StreamsNetworkTest, WithDeadLettersTheOthersGoOn) {
+    const BoxFunction odd = [](BoxCall& call) {
+        const int value = std::get<int>(call.arguments()[0]);
+        if (value % 2 == 0) throw std::runtime_error("even");
+        call.emit(value == 3 ? 7u : 1u, std::vector<BoxValue>{value});
+    };
+    RunningNet run("box odd ((<a>) -> (<a>)); net n connect odd;", 2, 8, {{"odd", odd}}, true);
+    for (int i = 0; i < 6; ++i) run.network().push(with({{kA, i}}));
+    run.network().push(with({{kB, 1}}));
+    run.network().settle();
+    EXPECT_THAT(run.values(kA), ElementsAre(1, 5));
+    EXPECT_THAT(run.letters(), SizeIs(5));
+    EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("variant 7: it has declared 1")));
+    EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("{<b=1>} cannot go on here: {<a>} is wanted")));
+}
+
+/// Also where the part that would call it is made for the first record that comes there.
+TEST(StreamsNetworkTest, AMissingBoxIsToldBeforeARecordComes) {
+    for (const char* net : {"f ! <k>", "[] .. f * {<b>}", "m", "f"}) {
+        const auto program = parse(Source(
+            "test", "box f ((<a>) -> (<a>)); net m ({<a>} -> {<a>}) connect [] | f .. m; net n connect " +
+                        std::string(net) + ";"));
+        NetworkOptions options;
+        options.boxes = [](const BoxDefinition& box) -> BoxFunction {
+            throw Error(ErrorCode::kBadInput, "there is no " + box.name);
+        };
+        EXPECT_THAT([&] { Network(*program, options); }, ThrowsMessage<Error>(HasSubstr("there is no f")))
+            << net;
+    }
+    const auto declared = parse(Source("test", "net m; net n connect m ! <k>;"));
+    EXPECT_THAT([&] { Network(*declared, {}); },
+                ThrowsMessage<Error>(HasSubstr("test:1:5: the net \"m\" is only")));
+}
+
+TEST(StreamsNetworkTest, AStarThatNothingLeavesEndsAtItsLimit) {
+    const auto program = parse(Source("test", "net n connect [{<a>} -> {<a>}] * {<b>};"));
+    NetworkOptions options;
+    options.most_stages = 100;
+    options.output = [](const Record&) {};
+    Network network(*program, std::move(options));
+    EXPECT_THAT(
+        [&] {
+            network.push(with({{kA, 1}}));
+        },
+        ThrowsMessage<Error>(HasSubstr("this is replica 100, and none may be more")));
+}
+
+/// A chain of cells that have fired is left out: who comes later does not pass it stage by stage.
+TEST(StreamsNetworkTest, SynchrocellsThatAreDoneCostNothing) {
+    constexpr int kPairs = 20'000;
+    RunningNet run("net n connect [| {<a>}, {<b>} |] * {<a>, <b>};", 2);
+    for (int i = 0; i < kPairs; ++i) {
+        run.network().push(with({{kA, i}}));
+        run.network().push(with({{kB, i}}));
+    }
+    run.network().settle();
+    EXPECT_EQ(run.values(kA), upto(kPairs));
+    EXPECT_EQ(run.values(kB), upto(kPairs));
+}
+
+/// A field that is counted while it is there.
+class Living final : public FieldValue {
+  public:
+    explicit Living(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~Living() override { --count_; }
+    [[nodiscard]] std::string_view interface() const override { return "test"; }
+    [[nodiscard]] std::string text() const override { return ""; }
+
+  private:
+    std::atomic<int>& count_;
+};
+
+/// A million short lives each: of a star's replicas, of a split's that hold something, and of one's that do
+/// not.
+TEST(StreamsNetworkTest, ReplicasThatAreDoneAreGone) {
+    constexpr int kCount = kSanitized ? 20'000 : 1'000'000;
+    const Label value(LabelKind::kField, "v");
+    for (const char* net :
+         {"net n connect [| {<a>}, {<b>} |] * {<a>, <b>};", "net n connect [| {<a>}, {<b>} |] ! <k>;",
+          "net n connect [{<k>} -> {<k>, <d = k + 1>}] ! <k>;"}) {
+        const auto program = parse(Source("test", net));
+        std::atomic<int> living{0};
+        size_t out = 0;
+        int most = 0;
+        NetworkOptions options;
+        options.output = [&](const Record&) { ++out; };
+        Network network(*program, std::move(options));
+        for (int i = 0; i < kCount; ++i) {
+            for (const Label label : {kA, kB}) {
+                Record record = with({{label, 1}, {kK, i}});
+                record.set(value, std::make_shared<Living>(living));
+                network.push(std::move(record));
+            }
+            most = std::max(most, living.load());
+        }
+        network.settle();
+        EXPECT_EQ(out,
+                  std::string_view(net).find("[|") == std::string_view::npos ? 2u * kCount : size_t{kCount});
+        EXPECT_EQ(living, 0) << net;
+        EXPECT_LE(most, 4) << net;
+        EXPECT_LT(network.part_count(), 1500u) << net;
+        EXPECT_THAT(network.remarks(), IsEmpty());
+    }
+}
+
+/// A value whose cell has fired passes for ever, whatever came for its neighbours.
+TEST(StreamsNetworkTest, CellsOfASplitFireOnce) {
+    RunningNet run("net n connect [| {<a>}, {<b>} |] ! <k>;");
+    std::mt19937 random(7);
+    std::vector<int> order(200);
+    for (int i = 0; i < 200; ++i) order[static_cast<size_t>(i)] = i % 100 - 50;
+    std::shuffle(order.begin(), order.end(), random);
+    for (const int k : order) run.network().push(with({{kA, 1}, {kK, k}}));
+    for (const int k : order) run.network().push(with({{kB, 2}, {kK, k}}));
+    run.network().settle();
+    // Of each value: one pair, the other <a> before it, the other <b> behind it.
+    std::map<int, int> seen;
+    for (const int k : run.values(kK)) ++seen[k];
+    EXPECT_THAT(seen, SizeIs(100));
+    for (const auto& [k, count] : seen) EXPECT_EQ(count, 3) << k;
+}
+
+TEST(StreamsNetworkTest, WhatIsLeftInCellsOfAStarIsTold) {
+    RunningNet run("net n connect [| {<a>}, {<b>} |] * {<a>, <b>};");
+    for (int i = 0; i < 3; ++i) run.network().push(with({{kA, i}}));
+    run.network().push(with({{kB, 0}}));
+    run.network().settle();
+    EXPECT_THAT(run.network().remarks(),
+                ElementsAre("/n/*: 2 records came into 2 synchrocells that were not filled, and are lost"));
+    RunningNet never("net n connect [| {<a>}, {<b>} |] * {<a>, <b>};");
+    EXPECT_THAT(
+        [&] {
+            never.network().push(with({{kK, 1}}));
+        },
+        ThrowsMessage<Error>(HasSubstr("for ever: none takes it, and it is not {<a>, <b>}")));
+}
+
+TEST(StreamsNetworkTest, BindingTagsDecideAndAreNotInherited) {
+    const Label binding(LabelKind::kBindingTag, "b");
+    RunningNet run("net n connect [{<#b>} -> {<b = #b>}] | [{<a>} -> {<a>, <k = 1>}];");
+    Record bound = with({{kA, 1}});
+    bound.set(binding, 5);
+    run.network().push(bound);
+    run.network().push(with({{kA, 2}}));
+    run.network().settle();
+    EXPECT_THAT(run.values(kB), ElementsAre(5, -1));
+    EXPECT_THAT(run.values(kA), ElementsAre(1, 2));
+    EXPECT_THAT(run.values(binding), ElementsAre(-1, -1));
+}
+
+}  // namespace
+}  // namespace heddle::test
