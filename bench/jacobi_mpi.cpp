@@ -17,29 +17,17 @@ using heddle::example::Cells;
 using heddle::example::Mesh;
 
 /// The border of each side goes to the neighbour there, and its border comes here.
-void swap_borders(const Mesh& mesh, int rank, const Block& block, Cells& cells) {
+void swap_borders(const Mesh& mesh, int rank, Cells& cells) {
     MPI_Request requests[8];
     int count = 0;
     std::vector<double> in[4], out[4];
-    const auto at = [&](int side, size_t i, size_t inside) -> double& {
-        switch (side) {
-            case Mesh::kUp:
-                return cells.at(inside, i + 1);
-            case Mesh::kDown:
-                return cells.at(block.rows + 1 - inside, i + 1);
-            case Mesh::kLeft:
-                return cells.at(i + 1, inside);
-            default:
-                return cells.at(i + 1, block.columns + 1 - inside);
-        }
-    };
     for (int side = 0; side < 4; ++side) {
         const int other = mesh.neighbour(static_cast<heddle::memory::Rank>(rank), side);
         if (other < 0) continue;
-        const size_t length = side == Mesh::kUp || side == Mesh::kDown ? block.columns : block.rows;
+        const size_t length = cells.length(side);
         in[side].resize(length);
         out[side].resize(length);
-        for (size_t i = 0; i < length; ++i) out[side][i] = at(side, i, 1);
+        for (size_t i = 0; i < length; ++i) out[side][i] = cells.border(side, i, 1);
         MPI_Irecv(in[side].data(), static_cast<int>(length), MPI_DOUBLE, other, 0, MPI_COMM_WORLD,
                   &requests[count++]);
         MPI_Isend(out[side].data(), static_cast<int>(length), MPI_DOUBLE, other, 0, MPI_COMM_WORLD,
@@ -47,7 +35,7 @@ void swap_borders(const Mesh& mesh, int rank, const Block& block, Cells& cells) 
     }
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
     for (int side = 0; side < 4; ++side)
-        for (size_t i = 0; i < in[side].size(); ++i) at(side, i, 0) = in[side][i];
+        for (size_t i = 0; i < in[side].size(); ++i) cells.border(side, i, 0) = in[side][i];
 }
 
 /// The whole square on rank 0.
@@ -91,7 +79,7 @@ int main(int argc, char** argv) {
     double residual = 0;
     const auto begun = std::chrono::steady_clock::now();
     for (int iteration = 0; iteration < iterations; ++iteration) {
-        swap_borders(mesh, rank, block, now);
+        swap_borders(mesh, rank, now);
         residual = heddle::example::step(block, now, next);
         std::swap(now, next);
     }

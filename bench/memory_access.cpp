@@ -1,7 +1,9 @@
-// memory.hit, memory.direct, memory.miss_*, memory.bunch, memory.put_64k: operations of the directory/cache
-// of one rank, against what they cannot do without: memcpy of as many bytes, or pread from the same file
-// system.
+// memory.hit, memory.hit_ipc, memory.direct, memory.miss_*, memory.bunch, memory.put_64k: operations of the
+// directory/cache of one rank, against what they cannot do without: memcpy of as many bytes, or pread from
+// the same file system; a hit from another process against a packet to that process and back.
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -76,6 +78,70 @@ void hits(bool quick) {
         const OperationResult got = client.execute_sync(op::GetConst{at(i), cache, {}, true});
         client.release(std::get<ConstLocalRange>(got));
     });
+    if (client.statistics(cache).misses != kRanges)
+        throw std::runtime_error("a hit was none: the figures mean nothing");
+}
+
+/// A server in a process of its own, which also sends back each packet that it gets.
+class ServerProcess {
+  public:
+    ServerProcess(uint64_t ranges, uint64_t size) {
+        if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets_) != 0)
+            throw std::runtime_error("cannot make a pair of sockets");
+        child_ = ::fork();
+        if (child_ == 0) serve(ranges, size);
+        ::close(sockets_[1]);
+        if (::recv(sockets_[0], &data, sizeof data, 0) != sizeof data)
+            throw std::runtime_error("a memory server did not start");
+    }
+    ~ServerProcess() {
+        ::close(sockets_[0]);
+        ::waitpid(child_, nullptr, 0);
+    }
+    ServerProcess(const ServerProcess&) = delete;
+    ServerProcess& operator=(const ServerProcess&) = delete;
+
+    void round_trip() const {
+        uint64_t packet = 0;
+        if (::send(sockets_[0], &packet, sizeof packet, 0) < 0 || ::recv(sockets_[0], &packet, 8, 0) < 0)
+            throw std::runtime_error("the other process is gone");
+    }
+
+    const std::string path =
+        std::filesystem::temp_directory_path() / ("heddle-bench-" + std::to_string(::getpid()) + ".sock");
+    DataId data;
+
+  private:
+    [[noreturn]] void serve(uint64_t ranges, uint64_t size) {
+        ::close(sockets_[0]);
+        {
+            Server server;
+            const IpcServer socket(server, path);
+            Client client(server);
+            data = client.allocate(ranges * size, client.create_segment(ranges * size));
+            uint64_t packet = data.value;
+            do (void)!::send(sockets_[1], &packet, sizeof packet, MSG_NOSIGNAL);
+            while (::recv(sockets_[1], &packet, sizeof packet, 0) > 0);
+        }
+        ::_exit(0);
+    }
+
+    int sockets_[2];
+    pid_t child_;
+};
+
+void hits_from_another_process(bool quick) {
+    constexpr uint64_t kRanges = 10'000, kSize = 64;
+    const ServerProcess process(kRanges, kSize);
+    Client client(process.path);
+    const CacheId cache = client.create_cache(kRanges * kSize, {.shareable = true});
+    const auto at = [&](uint64_t i) { return GlobalRange{process.data, {i * kSize, kSize}}; };
+    for (uint64_t i = 0; i < kRanges; ++i) client.release(client.get_const(at(i), cache));
+    std::mt19937 random(1);
+    against(
+        "memory.hit_ipc", "us", 1e-6, quick ? 1'000 : 10'000,
+        [&](int) { client.release(client.get_const(at(random() % kRanges), cache)); },
+        [&](int) { process.round_trip(); });
     if (client.statistics(cache).misses != kRanges)
         throw std::runtime_error("a hit was none: the figures mean nothing");
 }
@@ -157,6 +223,7 @@ void puts_and_bunches(bool quick) {
 }
 
 void run(bool quick) {
+    hits_from_another_process(quick);  // first: it begins another process
     hits(quick);
     misses("memory.miss_64k.shm", "shm", 64 << 10, quick ? 100 : 2'000);
     misses("memory.miss_1m.shm", "shm", 1 << 20, quick ? 10 : 200);

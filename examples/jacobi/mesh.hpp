@@ -1,5 +1,5 @@
-// How a square of cells is cut into blocks, one a rank: P x Q blocks as square as they can be, of which some
-// have a row or a column more than others.
+// How a rectangle of cells is cut into blocks, one a rank: P x Q blocks, with P and Q as near to each other
+// as they can be, of which some have a row or a column more than others.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,23 @@ struct Block {
 
 class Mesh {
   public:
-    Mesh(size_t n, memory::Rank ranks) : n_(n), ranks_(ranks) {
+    Mesh(size_t n, memory::Rank ranks) : Mesh(n, n, ranks) {}
+    Mesh(size_t rows, size_t columns, memory::Rank ranks) : rows_(rows), columns_(columns), ranks_(ranks) {
         for (memory::Rank down = 1; down * down <= ranks; ++down)
             if (ranks % down == 0) down_ = down;
         across_ = ranks / down_;
     }
 
     [[nodiscard]] Block block(memory::Rank rank) const {
-        const auto [first_row, rows] = part(down_, rank / across_);
-        const auto [first_column, columns] = part(across_, rank % across_);
+        const auto [first_row, rows] = part(rows_, down_, rank / across_);
+        const auto [first_column, columns] = part(columns_, across_, rank % across_);
         return {first_row, rows, first_column, columns};
     }
+    /// Each block has a cell.
+    [[nodiscard]] bool fits() const { return down_ <= rows_ && across_ <= columns_; }
     /// The most rows and columns that a block has.
-    [[nodiscard]] size_t most_rows() const { return (n_ + down_ - 1) / down_; }
-    [[nodiscard]] size_t most_columns() const { return (n_ + across_ - 1) / across_; }
+    [[nodiscard]] size_t most_rows() const { return (rows_ + down_ - 1) / down_; }
+    [[nodiscard]] size_t most_columns() const { return (columns_ + across_ - 1) / across_; }
 
     static constexpr int kUp = 0, kDown = 1, kLeft = 2, kRight = 3;
     /// The rank on that side, or -1 at the edge of the square.
@@ -49,12 +52,12 @@ class Mesh {
     struct Part {
         size_t first, size;
     };
-    [[nodiscard]] Part part(memory::Rank parts, memory::Rank which) const {
-        const size_t size = n_ / parts, larger = n_ % parts;
+    [[nodiscard]] static Part part(size_t cells, memory::Rank parts, memory::Rank which) {
+        const size_t size = cells / parts, larger = cells % parts;
         return {which * size + (which < larger ? which : larger), size + (which < larger ? 1 : 0)};
     }
 
-    size_t n_;
+    size_t rows_, columns_;
     memory::Rank ranks_, down_ = 1, across_ = 1;
 };
 

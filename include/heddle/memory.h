@@ -190,8 +190,9 @@ typedef struct {
     uint64_t tag;       /**< what all of the range was to be put with, or is put with */
     bool prefer_direct; /**< of GET_CONST and GET_MUTABLE: in the segment itself where it lies here */
     bool release;       /**< of PUT: `local` is released with it */
-    uint32_t readers;   /**< of PUT: the next write waits until so many gets with the tag have read it */
-    uint32_t retain;    /**< of PUT: it ends though it waits, while no more than so many do */
+    uint32_t readers;   /**< of PUT: writes wait until so many gets with the tag have read it, or retain it */
+    uint32_t
+        retain; /**< of PUT: so many earlier versions that are still to be read stay; it waits for more */
 } heddle_memory_operation_t;
 
 /** Waits. `result` may be NULL for RELEASE and PUT, which give nothing. */
@@ -257,6 +258,68 @@ HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_put(heddle_memory_client_t* 
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_put_and_release(heddle_memory_client_t* client,
                                                                     heddle_memory_local_t source,
                                                                     heddle_memory_global_t global);
+
+/* Readers of what is put for so many; see docs/COHERENCE.md. */
+
+/** So many versions can be there at once from now on, for which room is taken in the segment. A put that
+ * retains k does so for k + 1. */
+HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_reserve_versions(heddle_memory_client_t* client,
+                                                                     heddle_memory_data_t data,
+                                                                     uint32_t count);
+/** The client is one of those who are to read what is put there: if its process ends before it has, who puts
+ * there next is told. */
+HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_register_reader(heddle_memory_client_t* client,
+                                                                    heddle_memory_global_t global);
+HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_unregister_reader(heddle_memory_client_t* client,
+                                                                      heddle_memory_global_t global);
+
+/* Costs and places; see Client::transfer_costs and Client::data_locality. */
+
+/** What operations would take on a rank. */
+typedef struct {
+    uint32_t rank;
+    double seconds;
+} heddle_memory_cost_t;
+
+/** Writes the cheapest ranks first, the first `room` of them; `ranks` gets how many there are. */
+HEDDLE_MEMORY_API heddle_memory_ret_t
+heddle_memory_transfer_costs(heddle_memory_client_t* client, const heddle_memory_operation_t* operations,
+                             size_t count, heddle_memory_cost_t* costs, size_t room, size_t* ranks);
+
+/** Where a piece of a range is: the rank whose memory it is in, and those that have copies of some of it. */
+typedef struct {
+    heddle_memory_global_t range;
+    uint32_t home;
+    const uint32_t* copies; /**< valid during the call */
+    size_t copy_count;
+} heddle_memory_locality_t;
+
+/** Calls the function with each piece of the ranges, in their order, in this thread. */
+HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_data_locality(
+    heddle_memory_client_t* client, const heddle_memory_global_t* ranges, size_t count,
+    void (*each)(const heddle_memory_locality_t* piece, void* data), void* data);
+
+/* Checkpoints; see heddle/memory_checkpoint.hpp. */
+
+/** These segments, or all where `count` is 0, with what is in them, into a file. */
+HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_checkpoint(heddle_memory_client_t* client,
+                                                               const char* path,
+                                                               const heddle_memory_segment_t* segments,
+                                                               size_t count);
+
+/** What a segment or an allocation of a checkpoint is now. */
+typedef struct {
+    bool is_segment;
+    uint64_t before, now;
+} heddle_memory_restored_t;
+
+/** Creates the segments of a checkpoint and what was in them, and calls the function with each in this
+ * thread. `kind` and `distribution`: NULL for what they were. INVALID where the file is none, or was cut or
+ * altered: nothing stays then. */
+HEDDLE_MEMORY_API heddle_memory_ret_t
+heddle_memory_restore(heddle_memory_client_t* client, const char* path, const char* kind,
+                      const heddle_memory_option_t* options, size_t count, const char* distribution,
+                      void (*each)(const heddle_memory_restored_t* one, void* data), void* data);
 
 /* Calls that all ranks make, each in the same order, by one thread a rank: rank 0 does it, and all get what
  * it came to. */

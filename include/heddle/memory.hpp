@@ -39,7 +39,7 @@ class IpcService;
 struct SegmentDescription {
     /// "shm": memory of the machine. "file": files in the folder that the option "path" names, with the
     /// option "checksums" as "crc32c" checked at each read. "mpi": memory that ranks reach through MPI, by
-    /// "data" as "shared", "windows" or "messages" (docs/MEMORY.md).
+    /// "data" as "shared", "windows" or "messages"; "gaspi" where heddle has GPI-2 (docs/MEMORY.md).
     std::string kind = "shm";
     std::map<std::string, std::string> options = {};
 };
@@ -201,6 +201,8 @@ class HEDDLE_API Client {
     /// Throws Error kInvalidArgument where there are allocations in it.
     void delete_segment(SegmentId segment);
 
+    /// All segments and allocations, whoever made them.
+    [[nodiscard]] Inventory inventory() const;
     /// How much of a segment is free on each rank.
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment) const;
 
@@ -213,6 +215,15 @@ class HEDDLE_API Client {
                                          const DataDescription& description = {});
     /// Nobody may be using it; copies that are held stay as they are.
     void free(DataId data);
+    /// So many versions of each byte can be there at once from now on: room for them is taken in the
+    /// segment, on the ranks on which the allocation is, until it is freed. A put that retains k does so for
+    /// k + 1 where it has not been done. Throws kSegmentFull; Error kLimit beyond 65,536.
+    void reserve_versions(DataId data, uint32_t count);
+    /// This client is one of those who are to read what is put there for so many readers: if its process
+    /// ends before it has, who puts there next is told, also where it has not read yet. Reading with such a
+    /// tag registers, too. See docs/COHERENCE.md. Throws kUnknown, kOutside.
+    void register_reader(const GlobalRange& global);
+    void unregister_reader(const GlobalRange& global);
 
     /// On this rank; a shareable one that a client in another process created goes when the last such client
     /// that used it has gone. Throws Error kSystem where the machine has not so much memory,
@@ -222,7 +233,7 @@ class HEDDLE_API Client {
     void delete_cache(CacheId cache);
     [[nodiscard]] CacheStatistics statistics(CacheId cache) const;
 
-    /// Begins an operation.
+    /// Begins an operation. It throws where there is no room for the versions that a put is to retain.
     [[nodiscard]] OperationFuture execute(const Operation& operation);
     [[nodiscard]] std::vector<OperationFuture> execute(const std::vector<Operation>& operations);
     /// Waits for the result.
@@ -247,13 +258,27 @@ class HEDDLE_API Client {
     [[nodiscard]] MutableLocalRange get_exclusive(const GlobalRange& global, CacheId cache);
     void put(const LocalRange& source, const GlobalRange& global);
     void put_and_release(const LocalRange& source, const GlobalRange& global);
-    void put_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag, uint32_t readers = 0);
+    void put_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag, uint32_t readers = 0,
+                         uint32_t retain = 0);
     void put_and_release_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag,
                                      uint32_t readers = 0, uint32_t retain = 0);
+
+    /// What the transfers of these operations would take, in seconds, on each rank that executed them; the
+    /// cheapest first. Of the moment, and an estimate: by the speed of each link, which was measured when the
+    /// first segment of its kind was created, one transfer after the other. What a rank has valid copies of
+    /// costs it nothing; on this rank, where the operation names a cache, only those in it. Local ranges of
+    /// puts may be any. Throws kUnknown, kOutside. (Seed 001 section 4.2.6.)
+    [[nodiscard]] std::vector<TransferCost> transfer_costs(const std::vector<Operation>& operations) const;
+    /// Where the ranges lie, piece by piece in their order, and which ranks have copies of parts of a piece
+    /// at the moment. Throws kUnknown, kOutside. (Seed 001 section 4.2.7.)
+    [[nodiscard]] std::vector<DataLocality> data_locality(const std::vector<GlobalRange>& ranges) const;
 
     [[nodiscard]] Rank rank() const noexcept;
 
   private:
+    /// For what it is to retain.
+    void make_room(const Operation& operation);
+
     std::shared_ptr<Connection> connection_;
 };
 

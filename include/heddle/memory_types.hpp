@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -120,13 +122,12 @@ struct Put {
     std::optional<Tag> tag = {};
     /// The source is released with it; where it was all of a mutable one it stays in its cache as a copy.
     bool release = false;
-    /// The next write to these bytes, whose ever it is, waits until so many gets with the tag have read each
-    /// of them; see docs/COHERENCE.md. Needs a tag.
+    /// Writes to these bytes, whose ever they are, wait until so many gets with the tag have read each of
+    /// them, or retain them; see docs/COHERENCE.md. Needs a tag.
     uint32_t readers = 0;
-    /// Where this put has to wait for readers it ends for its caller all the same, as long as no more than so
-    /// many puts of this rank to the same bytes wait: their bytes stay in the cache until then, and are put
-    /// in order. What such a put fails with later is thrown by the client's next put. Needs `release`, and a
-    /// source in a cache.
+    /// So many earlier versions of each byte that are still to be read stay, and are found by their tags;
+    /// this put waits only where there are more. Room for all is taken in the segment: see
+    /// Client::reserve_versions.
     uint32_t retain = 0;
 };
 
@@ -135,6 +136,38 @@ struct Put {
 using Operation =
     std::variant<op::Allocate, op::Release, op::GetConst, op::GetMutable, op::GetExclusive, op::Put>;
 using OperationResult = std::variant<std::monostate, ConstLocalRange, MutableLocalRange>;
+
+/// What operations would take on a rank; see Client::transfer_costs.
+struct TransferCost {
+    Rank rank = 0;
+    double seconds = 0;
+};
+
+/// Where a piece of a range is: the rank whose memory it is in, and those that have copies of some of it.
+struct DataLocality {
+    GlobalRange range;
+    Rank home = 0;
+    std::set<Rank> copies;
+};
+
+/// What all ranks have together at a moment.
+struct Inventory {
+    struct Segment {
+        SegmentId id;
+        std::string kind;
+        std::map<std::string, std::string> options;
+        uint64_t size = 0;
+    };
+    struct Allocation {
+        DataId id;
+        SegmentId segment;
+        uint64_t size = 0;
+        /// "" for one of its program's own.
+        std::string distribution;
+    };
+    std::vector<Segment> segments;
+    std::vector<Allocation> allocations;
+};
 
 /// How a cache did.
 struct CacheStatistics {

@@ -9,6 +9,7 @@
 #include "memory/atlas.hpp"
 #include "memory/cache.hpp"
 #include "memory/caching_agent.hpp"
+#include "memory/versions.hpp"
 
 namespace heddle::memory {
 
@@ -42,11 +43,13 @@ struct Access {
     bool moving = false;
     /// Its homes want to know of each get.
     bool counted = false;
+    /// Where its pieces lie, of those that have more than one slot.
+    std::vector<Slice> slices;
     /// Of a put.
-    ClientId client = 0;
     uint32_t readers = 0;
     uint32_t retain = 0;
-    bool retained = false;  ///< it has ended for its caller
+    /// Readers of whose death its writer hears by it.
+    uint32_t lost_readers = 0;
     bool release = false;
     bool whole_entry = false;
     /// Of a put from a direct range to itself: there is nothing to move.

@@ -8,6 +8,11 @@
 #include <utility>
 
 namespace heddle::memory {
+namespace {
+
+constexpr uint32_t kMostVersions = 65'536;
+
+}  // namespace
 
 MemoryError::MemoryError(MemoryErrorCode code, const std::string& message)
     : Error(code == MemoryErrorCode::kTransfer ? ErrorCode::kSystem
@@ -89,25 +94,58 @@ void Atlas::allocate(DataId id, uint64_t size, SegmentId in, const Distribution&
                             "there: spread the data otherwise, or create a larger segment",
                             in.value, free_bytes[rank], rank, name, wanted[rank]));
     Segment& segment = segments_.at(in);
-    Allocation added{in, size, {}};
+    std::vector<Extent> extents;
     uint64_t offset = 0;
     for (const Share& share : shares) {
         for (const Range& taken : segment.parts[share.rank].take_in_pieces(share.size)) {
-            added.extents.push_back({{offset, taken.size}, share.rank, taken.offset});
+            extents.push_back({{offset, taken.size}, share.rank, taken.offset});
             offset += taken.size;
         }
     }
-    allocations_.emplace(id, std::move(added));
+    allocations_.emplace(id, Allocation{in, size, {std::move(extents)}});
     ++segment.allocations;
 }
 
 void Atlas::free(DataId id) {
     const Allocation& freed = allocation(id);
     Segment& segment = segments_.at(freed.segment);
-    for (const Extent& extent : freed.extents)
-        segment.parts[extent.home].give_back({extent.part_offset, extent.data.size});
+    for (const std::vector<Extent>& slot : freed.slots)
+        for (const Extent& extent : slot)
+            segment.parts[extent.home].give_back({extent.part_offset, extent.data.size});
     --segment.allocations;
     allocations_.erase(id);
+}
+
+void Atlas::reserve_versions(DataId id, uint32_t count) {
+    (void)allocation(id);
+    Allocation& grown = allocations_.at(id);
+    if (count <= grown.slots.size()) return;
+    if (count > kMostVersions)
+        throw Error(ErrorCode::kLimit, fmt::format("{} versions of allocation {} at once are more than {}",
+                                                   count, id.value, kMostVersions));
+    Segment& segment = segments_.at(grown.segment);
+    const uint64_t more = count - grown.slots.size();
+    std::vector<uint64_t> on_rank(segment.parts.size());
+    for (const Extent& extent : grown.slots.front()) on_rank[extent.home] += extent.data.size;
+    for (Rank rank = 0; rank < on_rank.size(); ++rank)
+        if (on_rank[rank] > 0 && more > segment.parts[rank].free_bytes() / on_rank[rank])
+            throw MemoryError(
+                MemoryErrorCode::kSegmentFull,
+                fmt::format("segment {} has {} bytes left on rank {}, and {} version(s) more of allocation "
+                            "{} take {} bytes each there: retain fewer, or create a larger segment",
+                            grown.segment.value, segment.parts[rank].free_bytes(), rank, more, id.value,
+                            on_rank[rank]));
+    while (grown.slots.size() < count) {
+        std::vector<Extent> slot;
+        for (const Extent& extent : grown.slots.front()) {
+            uint64_t offset = extent.data.offset;
+            for (const Range& taken : segment.parts[extent.home].take_in_pieces(extent.data.size)) {
+                slot.push_back({{offset, taken.size}, extent.home, taken.offset});
+                offset += taken.size;
+            }
+        }
+        grown.slots.push_back(std::move(slot));
+    }
 }
 
 const Atlas::Allocation& Atlas::allocation(DataId id) const {
@@ -127,17 +165,18 @@ const Atlas::Allocation& Atlas::checked(const GlobalRange& global) const {
     return in;
 }
 
-std::vector<Atlas::Extent>::const_iterator Atlas::first_extent(const Allocation& in, uint64_t offset) {
+std::vector<Atlas::Extent>::const_iterator Atlas::first_extent(const std::vector<Extent>& extents,
+                                                               uint64_t offset) {
     return std::prev(
-        std::ranges::upper_bound(in.extents, offset, {}, [](const Extent& e) { return e.data.offset; }));
+        std::ranges::upper_bound(extents, offset, {}, [](const Extent& e) { return e.data.offset; }));
 }
 
-std::vector<Piece> Atlas::pieces(const GlobalRange& global) const {
-    const Allocation& in = checked(global);
+std::vector<Piece> Atlas::pieces(const GlobalRange& global, uint32_t slot) const {
+    const std::vector<Extent>& extents = checked(global).slots.at(slot);
     std::vector<Piece> result;
     if (global.range.size == 0) return result;
-    for (auto extent = first_extent(in, global.range.offset);
-         extent != in.extents.end() && extent->data.offset < global.range.end(); ++extent) {
+    for (auto extent = first_extent(extents, global.range.offset);
+         extent != extents.end() && extent->data.offset < global.range.end(); ++extent) {
         const uint64_t from = std::max(extent->data.offset, global.range.offset);
         const uint64_t to = std::min(extent->data.end(), global.range.end());
         result.push_back({extent->home,
@@ -150,7 +189,7 @@ std::vector<Piece> Atlas::pieces(const GlobalRange& global) const {
 std::optional<Piece> Atlas::only_piece(const GlobalRange& global) const {
     const Allocation& in = checked(global);
     if (global.range.size == 0) return {};
-    const auto extent = first_extent(in, global.range.offset);
+    const auto extent = first_extent(in.slots.front(), global.range.offset);
     if (!extent->data.contains(global.range)) return {};
     return Piece{extent->home, global, extent->part_offset + (global.range.offset - extent->data.offset)};
 }

@@ -38,6 +38,12 @@ class Atlas {
     void allocate(DataId id, uint64_t size, SegmentId segment, const Distribution& distribution,
                   const std::string& name = "unnamed");
     void free(DataId id);
+    /// The allocation has at least `count` slots: so many times its room, on the same ranks. Throws
+    /// kSegmentFull, and kLimit; nothing has changed then.
+    void reserve_versions(DataId id, uint32_t count);
+    [[nodiscard]] uint32_t versions(DataId id) const {
+        return static_cast<uint32_t>(allocation(id).slots.size());
+    }
 
     [[nodiscard]] bool has_data(DataId id) const { return allocations_.contains(id); }
     [[nodiscard]] SegmentId segment_of(DataId id) const { return allocation(id).segment; }
@@ -47,7 +53,7 @@ class Atlas {
     /// Of all ranks' parts together.
     [[nodiscard]] uint64_t size_of(SegmentId id) const;
     /// In ascending order; none for a range without a byte.
-    [[nodiscard]] std::vector<Piece> pieces(const GlobalRange& global) const;
+    [[nodiscard]] std::vector<Piece> pieces(const GlobalRange& global, uint32_t slot = 0) const;
     /// As pieces(), but nothing where it is not exactly one.
     [[nodiscard]] std::optional<Piece> only_piece(const GlobalRange& global) const;
 
@@ -64,14 +70,15 @@ class Atlas {
     struct Allocation {
         SegmentId segment;
         uint64_t size;
-        std::vector<Extent> extents;
+        /// Where its bytes lie: there is one slot, and one for each version more that may be there at once.
+        std::vector<std::vector<Extent>> slots;
     };
 
     [[nodiscard]] const Segment& segment(SegmentId id) const;
     [[nodiscard]] const Allocation& allocation(DataId id) const;
     /// Throws where the range is not in the allocation.
     [[nodiscard]] const Allocation& checked(const GlobalRange& global) const;
-    [[nodiscard]] static std::vector<Extent>::const_iterator first_extent(const Allocation& in,
+    [[nodiscard]] static std::vector<Extent>::const_iterator first_extent(const std::vector<Extent>& extents,
                                                                           uint64_t offset);
 
     std::map<SegmentId, Segment> segments_;

@@ -14,6 +14,8 @@
 
 namespace heddle::memory::c {
 
+using heddle::taken;
+
 struct ServerObject {
     explicit ServerObject(const ServerOptions& options) : server(options) {}
     ServerObject() = default;
@@ -51,25 +53,15 @@ heddle_memory_ret_t note_error() noexcept;
 
 template <class Call>
 heddle_memory_ret_t guarded(Call&& call) noexcept {
-    try {
-        call();
-        return HEDDLE_MEMORY_SUCCESS;
-    } catch (...) {
-        return note_error();
-    }
+    return ends_in(HEDDLE_MEMORY_SUCCESS, &note_error, call);
 }
 
 /// Of calls that give a handle: null where `make` throws.
 template <class Handle, class Make>
 Handle* made(Make&& make) noexcept {
-    try {
-        auto object = make();
-        using Object = typename decltype(object)::element_type;
-        return reinterpret_cast<Handle*>(HandleTable<Object>::process().add(std::move(object)));
-    } catch (...) {
-        (void)note_error();
-        return nullptr;
-    }
+    Handle* handle = nullptr;
+    (void)guarded([&] { handle = handle_of<Handle>(make()); });
+    return handle;
 }
 
 template <class Object>
@@ -87,11 +79,6 @@ inline ClientObject& object(heddle_memory_client_t* client) {
 inline FutureObject& object(heddle_memory_future_t* future) {
     return object_of<FutureObject>(future, "future");
 }
-template <class Object>
-std::unique_ptr<Object> taken(const void* handle) {
-    return HandleTable<Object>::process().remove(reinterpret_cast<uintptr_t>(handle));
-}
-
 /// Refuses null.
 template <class T>
 T& given(T* pointer, const char* what) {

@@ -1,4 +1,5 @@
 // The C interface (heddle/memory.h): operations on ranges.
+#include <algorithm>
 #include <utility>
 
 #include "memory/c_interface.hpp"
@@ -194,4 +195,53 @@ heddle_memory_ret_t heddle_memory_put_and_release(heddle_memory_client_t* client
                                                   heddle_memory_local_t source,
                                                   heddle_memory_global_t global) {
     return execute_one(client, op::Put{local_of(source), global_of(global), {}, true}, nullptr);
+}
+
+heddle_memory_ret_t heddle_memory_reserve_versions(heddle_memory_client_t* client, heddle_memory_data_t data,
+                                                   uint32_t count) {
+    return guarded([&] { object(client).client.reserve_versions({data}, count); });
+}
+
+heddle_memory_ret_t heddle_memory_register_reader(heddle_memory_client_t* client,
+                                                  heddle_memory_global_t global) {
+    return guarded([&] { object(client).client.register_reader(global_of(global)); });
+}
+
+heddle_memory_ret_t heddle_memory_unregister_reader(heddle_memory_client_t* client,
+                                                    heddle_memory_global_t global) {
+    return guarded([&] { object(client).client.unregister_reader(global_of(global)); });
+}
+
+heddle_memory_ret_t heddle_memory_transfer_costs(heddle_memory_client_t* client,
+                                                 const heddle_memory_operation_t* operations, size_t count,
+                                                 heddle_memory_cost_t* costs, size_t room, size_t* ranks) {
+    return guarded([&] {
+        Client& of = object(client).client;
+        auto& to = given(ranks, "how many ranks there are");
+        if (room > 0) (void)given(costs, "the costs");
+        const std::vector<TransferCost> all = of.transfer_costs(operations_of(operations, count));
+        for (size_t i = 0; i < std::min(room, all.size()); ++i) costs[i] = {all[i].rank, all[i].seconds};
+        to = all.size();
+    });
+}
+
+heddle_memory_ret_t heddle_memory_data_locality(
+    heddle_memory_client_t* client, const heddle_memory_global_t* ranges, size_t count,
+    void (*each)(const heddle_memory_locality_t* piece, void* data), void* data) {
+    return guarded([&] {
+        Client& of = object(client).client;
+        if (each == nullptr) refuse("there is no function to call with the places");
+        if (ranges == nullptr && count > 0) refuse("the ranges are a null pointer");
+        std::vector<GlobalRange> asked;
+        for (size_t i = 0; i < count; ++i) asked.push_back(global_of(ranges[i]));
+        for (const DataLocality& one : of.data_locality(asked)) {
+            const std::vector<uint32_t> copies(one.copies.begin(), one.copies.end());
+            const heddle_memory_locality_t piece{
+                {one.range.data.value, one.range.range.offset, one.range.range.size},
+                one.home,
+                copies.data(),
+                copies.size()};
+            each(&piece, data);
+        }
+    });
 }

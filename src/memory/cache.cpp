@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace heddle::memory {
+namespace {
+
+/// So that a client that says that it uses everything does not hold up the others.
+constexpr int kMostSpared = 64;
+
+}  // namespace
 
 Cache::Room Cache::reserve(uint64_t size, CacheEntry*& entry, std::vector<GlobalRange>& evicted) {
     if (size > space_.size()) return Room::kNever;
     std::optional<Range> place = space_.take(size);
+    if (!place && !dropped_.empty()) {
+        sweep();
+        place = space_.take(size);
+    }
     if (!place) {
         if (!make_room(size, evicted)) return Room::kFull;
         place = space_.take(size);
@@ -30,6 +41,17 @@ void Cache::publish(CacheEntry& entry, const GlobalRange& global, CacheEntry::St
     }
     entry.global = global;
     entry.state = state;
+    if (state == CacheEntry::State::kValid) show(entry);
+}
+
+void Cache::complete(CacheEntry& entry) {
+    entry.state = CacheEntry::State::kValid;
+    show(entry);
+}
+
+void Cache::show(CacheEntry& entry) {
+    if (listings_ != nullptr && entry.place.size > 0)
+        entry.listed = listings_->list(entry.global, entry.place.offset);
 }
 
 void Cache::withdraw(CacheEntry& entry) {
@@ -40,15 +62,34 @@ void Cache::withdraw(CacheEntry& entry) {
     copies->second.by_begin.erase(
         std::find_if(begin, end, [&](const auto& one) { return one.second == &entry; }));
     if (copies->second.by_begin.empty()) copies_.erase(copies);
+    if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin) listings_->unlist(entry.listed);
     entry.state = CacheEntry::State::kStale;
     entry.tag.reset();
-    if (entry.pins == 0) remove(entry);
+    if (entry.pins == 0) drop(entry);
 }
 
-void Cache::take_over(CacheEntry& entry) {
+bool Cache::take_over(CacheEntry& entry) {
     pin(entry);
     withdraw(entry);
+    if (is_in_use_elsewhere(entry)) {
+        unpin(entry);
+        return false;
+    }
     entry.state = CacheEntry::State::kPrivate;
+    entry.listed = kNoPin;
+    return true;
+}
+
+void Cache::close() {
+    for (const CacheEntry& entry : entries_)
+        if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin)
+            listings_->unlist(entry.listed);
+}
+
+CacheEntry* Cache::find(Pin pin) {
+    const auto found =
+        std::ranges::find_if(entries_, [&](const CacheEntry& entry) { return entry.listed == pin; });
+    return found == entries_.end() ? nullptr : &*found;
 }
 
 CacheEntry* Cache::find(const GlobalRange& global) const {
@@ -75,19 +116,61 @@ std::vector<GlobalRange> Cache::copies() const {
 void Cache::pin(CacheEntry& entry) {
     if (entry.pins++ > 0) return;
     ++pinned_;
-    unpinned_.erase(unpinned_.iterator_to(entry));
+    if (entry.is_linked())
+        unpinned_.erase(unpinned_.iterator_to(entry));
+    else
+        std::erase(dropped_, &entry);
 }
 
 void Cache::unpin(CacheEntry& entry) {
     if (--entry.pins > 0) return;
     --pinned_;
-    if (entry.state != CacheEntry::State::kValid) return remove(entry);
+    if (entry.state != CacheEntry::State::kValid) return drop(entry);
     entry.last_use = ++uses_;
     unpinned_.push_back(entry);
 }
 
-void Cache::remove(CacheEntry& entry) {
+bool Cache::is_in_use_elsewhere(const CacheEntry& entry) const {
+    return entry.listed != kNoPin && listings_->is_pinned(entry.listed);
+}
+
+bool Cache::is_in_use(const CacheEntry& entry) const {
+    return entry.pins > 0 || is_in_use_elsewhere(entry);
+}
+
+size_t Cache::pinned() {
+    sweep();
+    if (listings_ == nullptr) return pinned_;
+    const std::vector<Pin> elsewhere = listings_->pins();
+    const auto in_use = [&](const CacheEntry& entry) {
+        return std::ranges::binary_search(elsewhere, entry.listed);
+    };
+    return pinned_ + dropped_.size() + static_cast<size_t>(std::ranges::count_if(unpinned_, in_use));
+}
+
+uint64_t Cache::free_bytes() {
+    sweep();
+    return space_.free_bytes();
+}
+
+bool Cache::has_room(uint64_t size) {
+    if (size > space_.largest_hole()) sweep();
+    return size <= space_.largest_hole();
+}
+
+void Cache::sweep() {
+    for (CacheEntry* const entry : std::exchange(dropped_, {})) drop(*entry);
+}
+
+void Cache::drop(CacheEntry& entry) {
     if (entry.is_linked()) unpinned_.erase(unpinned_.iterator_to(entry));
+    if (is_in_use_elsewhere(entry))
+        dropped_.push_back(&entry);
+    else
+        remove(entry);
+}
+
+void Cache::remove(CacheEntry& entry) {
     if (entry.place.size > 0) by_place_.erase(entry.place.offset);
     space_.give_back(entry.place);
     entries_.erase(entry.self);
@@ -95,14 +178,14 @@ void Cache::remove(CacheEntry& entry) {
 
 CacheEntry* Cache::evictable_from(uint64_t offset) const {
     const auto found = by_place_.find(offset);
-    return found != by_place_.end() && found->second->pins == 0 ? found->second : nullptr;
+    return found != by_place_.end() && may_go(*found->second) ? found->second : nullptr;
 }
 
 CacheEntry* Cache::evictable_to(uint64_t offset) const {
     const auto after = by_place_.lower_bound(offset);
     if (after == by_place_.begin()) return nullptr;
     CacheEntry& before = *std::prev(after)->second;
-    return before.place.end() == offset && before.pins == 0 ? &before : nullptr;
+    return before.place.end() == offset && may_go(before) ? &before : nullptr;
 }
 
 void Cache::take_in_holes(Range& window) const {
@@ -122,11 +205,23 @@ bool Cache::grow(Range& window) const {
     return true;
 }
 
+void Cache::spare_what_was_used() {
+    if (listings_ == nullptr) return;
+    for (int i = 0; i < kMostSpared && !unpinned_.empty(); ++i) {
+        CacheEntry& oldest = unpinned_.front();
+        if (oldest.listed == kNoPin || !listings_->take_use(oldest.listed)) return;
+        unpinned_.pop_front();
+        oldest.last_use = ++uses_;
+        unpinned_.push_back(oldest);
+    }
+}
+
 bool Cache::make_room(uint64_t size, std::vector<GlobalRange>& evicted) {
+    spare_what_was_used();
     // From the least recently used one on: where its neighbourhood is in use, the next one's is looked at.
     std::vector<Range> too_small;
     for (const CacheEntry& oldest : unpinned_) {
-        if (oldest.place.size == 0) continue;
+        if (oldest.place.size == 0 || is_in_use_elsewhere(oldest)) continue;
         if (std::ranges::any_of(too_small, [&](const Range& seen) { return seen.contains(oldest.place); }))
             continue;
         Range window = oldest.place;
@@ -143,7 +238,8 @@ bool Cache::make_room(uint64_t size, std::vector<GlobalRange>& evicted) {
             evicted.push_back(entry.global);
             withdraw(entry);
         }
-        return true;
+        // A client may have begun to use one of them just now.
+        return has_room(size) || make_room(size, evicted);
     }
     return false;
 }

@@ -2,6 +2,8 @@
 //
 // It knows nothing of the payload itself, and keeps nothing in it. One thread at a time. A cache exactly as
 // large as what is pinned in it holds it: there is no padding, and where room is made neighbours go together.
+// Where clients of other processes pin copies by themselves (copy_listings.hpp) nobody says when they cease
+// to: what they have used last stays until its room is needed, and is looked at then.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "heddle/memory_types.hpp"
+#include "memory/copy_listings.hpp"
 #include "memory/space.hpp"
 
 namespace heddle::memory {
@@ -36,6 +39,8 @@ struct CacheEntry : boost::intrusive::list_base_hook<> {
     bool counted = false;
     /// Who uses it: clients, and operations under way.
     uint32_t pins = 0;
+    /// Where clients of other processes find it while it is valid; later, by what they may still use it.
+    Pin listed = kNoPin;
     /// Of a copy under way.
     Access* access = nullptr;
     uint64_t last_use = 0;
@@ -44,7 +49,9 @@ struct CacheEntry : boost::intrusive::list_base_hook<> {
 
 class Cache {
   public:
-    explicit Cache(uint64_t size) : space_(size) {}
+    /// `listings` show its copies to clients of other processes; null: it has no such clients. They outlive
+    /// it.
+    explicit Cache(uint64_t size, CopyListings* listings = nullptr) : space_(size), listings_(listings) {}
 
     enum class Room { kFound, kFull, kNever };
     /// A private entry with one pin. `evicted` gets what copies had to go for it.
@@ -52,12 +59,19 @@ class Cache {
 
     /// The entry, private till now, is to be found as a copy from now on.
     void publish(CacheEntry& entry, const GlobalRange& global, CacheEntry::State state);
+    /// The copy that was under way is there.
+    void complete(CacheEntry& entry);
     /// The copy is not found any more; it stays until nobody uses it.
     void withdraw(CacheEntry& entry);
-    /// A valid copy that nobody uses becomes a private entry, with one pin.
-    void take_over(CacheEntry& entry);
+    /// A valid copy that nobody uses becomes a private entry, with one pin. False: somebody had begun to use
+    /// it, and it is withdrawn.
+    [[nodiscard]] bool take_over(CacheEntry& entry);
+    /// Clients of other processes find none of its copies any more.
+    void close();
     /// A copy that holds all of the range: a valid one before one that is under way. Null: none.
     [[nodiscard]] CacheEntry* find(const GlobalRange& global) const;
+    /// What a client of another process has pinned; null: nothing that is still there.
+    [[nodiscard]] CacheEntry* find(Pin pin);
     /// Of the copies that can be found.
     template <class Function>
     void for_each_overlapping(const GlobalRange& global, Function function) const;
@@ -67,11 +81,14 @@ class Cache {
     void unpin(CacheEntry& entry);
 
     [[nodiscard]] uint64_t size() const noexcept { return space_.size(); }
-    [[nodiscard]] uint64_t free_bytes() const noexcept { return space_.free_bytes(); }
-    [[nodiscard]] bool has_room(uint64_t size) const noexcept { return size <= space_.largest_hole(); }
+    [[nodiscard]] uint64_t free_bytes();
+    [[nodiscard]] bool has_room(uint64_t size);
+    [[nodiscard]] bool is_in_use(const CacheEntry& entry) const;
     [[nodiscard]] size_t entries() const noexcept { return entries_.size(); }
     /// How many entries are in use by somebody.
-    [[nodiscard]] size_t pinned() const noexcept { return pinned_; }
+    [[nodiscard]] size_t pinned();
+    /// Of clients of other processes, without a message.
+    [[nodiscard]] uint64_t hits_elsewhere() const { return listings_ == nullptr ? 0 : listings_->hits(); }
     /// Ranges of all copies.
     [[nodiscard]] std::vector<GlobalRange> copies() const;
 
@@ -87,16 +104,29 @@ class Cache {
     /// The oldest of the two entries beside the window that may go; the window grows over it and over holes.
     [[nodiscard]] bool grow(Range& window) const;
     void take_in_holes(Range& window) const;
+    [[nodiscard]] bool is_in_use_elsewhere(const CacheEntry& entry) const;
+    [[nodiscard]] bool may_go(const CacheEntry& entry) const {
+        return entry.state == CacheEntry::State::kValid && !is_in_use(entry);
+    }
     [[nodiscard]] CacheEntry* evictable_from(uint64_t offset) const;
     [[nodiscard]] CacheEntry* evictable_to(uint64_t offset) const;
+    void show(CacheEntry& entry);
+    /// One that is no copy any more, which nobody here uses.
+    void drop(CacheEntry& entry);
     void remove(CacheEntry& entry);
+    /// Removes what clients of other processes have ceased to use.
+    void sweep();
+    /// What such clients have used since this was called last is not the next to go.
+    void spare_what_was_used();
 
     Space space_;
+    CopyListings* listings_;
     std::list<CacheEntry> entries_;
     std::map<uint64_t, CacheEntry*> by_place_;  // those that have a size
     std::unordered_multimap<GlobalRange, CacheEntry*> by_range_;
     std::map<DataId, Copies> copies_;
-    Lru unpinned_;  // the next to go first
+    Lru unpinned_;                      // the next to go first
+    std::vector<CacheEntry*> dropped_;  // in use by clients of other processes alone, and no copies any more
     uint64_t uses_ = 0;
     size_t pinned_ = 0;
 };

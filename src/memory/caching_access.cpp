@@ -24,7 +24,8 @@ Access& CachingAgent::new_access(const GlobalRange& global) {
 }
 
 void CachingAgent::send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const {
-    actions.messages.push_back({kind, self_, piece.home, access.id, piece.global, access.tag, false});
+    actions.messages.push_back({kind, self_, piece.home, access.id, piece.global, access.tag});
+    actions.messages.back().retain = access.retain;
 }
 
 void CachingAgent::ask_for_tags(Access& access, Actions& actions) {
@@ -39,11 +40,15 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
         CacheState& state = cache(access.cache);
         std::vector<Get> left;
         for (const Get& wanted : std::exchange(access.waiters, {})) {
-            Result result = wanted.prefer_direct ? get_direct(wanted, access.counted) : Result{};
-            if (!result && !get_here(wanted, state, result, actions))
-                left.push_back(wanted);
-            else if (result)
-                actions.completions.push_back({wanted.ticket, *result});
+            try {
+                Result result = wanted.prefer_direct ? get_direct(wanted, access.counted) : Result{};
+                if (!result && !get_here(wanted, state, result, actions))
+                    left.push_back(wanted);
+                else if (result)
+                    actions.completions.push_back({wanted.ticket, *result});
+            } catch (const MemoryError& error) {
+                actions.completions.push_back({wanted.ticket, error});
+            }
         }
         access.waiters = std::move(left);
         if (access.waiters.empty())
@@ -104,9 +109,11 @@ void CachingAgent::forget(DataId data, Actions& actions) {
         const auto found = accesses_.find(id);
         if (found == accesses_.end() || found->second->global.data != data) continue;
         Access& access = *found->second;
-        if (!access.moving && (!access.waiters.empty() || access.retained))
+        if (!access.moving && !access.waiters.empty())
             fail_waiting(access, "its allocation was freed meanwhile", actions);
     }
+    for (auto& one : readers_) one.second.erase(data);
+    dead_readers_.erase(data);
     const GlobalRange all{data, {0, UINT64_MAX}};
     for (auto& one : caches_) {
         Cache& cache = one.second.cache;
@@ -125,20 +132,35 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
                                                               : Transfer::Direction::kFromSegment,
                       {},
                       nullptr};
-    if (!access.in_place && !access.pieces.empty()) {
-        const SegmentId segment = atlas_.segment_of(access.global.data);
-        for (const Piece& piece : access.pieces)
-            transfer.parts.push_back(
-                {segment, piece.home, piece.part_offset,
-                 access.memory + (piece.global.range.offset - access.global.range.offset),
-                 piece.global.range.size});
-    }
+    if (!access.in_place)
+        for (const Piece& piece : access.pieces) add_parts(access, piece, transfer.parts);
     access.moving = true;
     actions.transfers.push_back(std::move(transfer));
 }
 
+void CachingAgent::add_parts(const Access& access, const Piece& piece,
+                             std::vector<Transfer::Part>& parts) const {
+    const SegmentId segment = atlas_.segment_of(access.global.data);
+    const auto add = [&](const Piece& one) {
+        parts.push_back({segment, one.home, one.part_offset,
+                         access.memory + (one.global.range.offset - access.global.range.offset),
+                         one.global.range.size});
+    };
+    // A home tells of all slots of what it grants, or of none.
+    bool told = false;
+    for (const Slice& slice : access.slices) {
+        if (!slice.range.overlaps(piece.global.range)) continue;
+        told = true;
+        const uint64_t from = std::max(slice.range.offset, piece.global.range.offset);
+        const uint64_t to = std::min(slice.range.end(), piece.global.range.end());
+        for (const Piece& one : atlas_.pieces({piece.global.data, {from, to - from}}, slice.slot)) add(one);
+    }
+    if (!told) add(piece);
+}
+
 void CachingAgent::handle(const Message& message, Actions& actions) {
     if (message.kind == MessageKind::kInvalidate) return invalidate(message, actions);
+    if (message.kind == MessageKind::kDeadReaderIs) return note_dead_reader(message, actions);
     const auto found = accesses_.find(message.access);
     if (found == accesses_.end()) return;  // a tag that nobody waits for any more
     Access& access = *found->second;
@@ -149,12 +171,16 @@ void CachingAgent::handle(const Message& message, Actions& actions) {
         case MessageKind::kReadersGone:
             return readers_gone(access, actions);
         case MessageKind::kReadersLost:
-            return fail_waiting(access, "a rank is gone, and perhaps with it those who are to read it first",
-                                actions);
+            return readers_lost(access, message, actions);
         case MessageKind::kWriteRefused:
             return wait_for_readers(access, actions);
+        case MessageKind::kSlotIs:
+            access.slices.push_back({message.range.range, message.slot});
+            return;
         case MessageKind::kReadGrant:
             access.counted |= message.readers > 0;
+            if (message.earlier && access.entry->state == CacheEntry::State::kFetching)
+                cache(access.cache).cache.withdraw(*access.entry);
             [[fallthrough]];
         case MessageKind::kWriteGrant:
             ++access.granted;
@@ -172,6 +198,7 @@ void CachingAgent::refused(Access& access, Actions& actions) {
     here.unpin(*access.entry);
     access.entry = nullptr;
     access.granted = 0;
+    access.slices.clear();
     let_go(access, actions);
     unshare(access.global, actions);
     if (!access.waiters.empty()) return ask_for_tags(access, actions);
@@ -223,10 +250,10 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     }
     const bool stays = entry.state == CacheEntry::State::kFetching;
     if (stays) {
-        entry.state = CacheEntry::State::kValid;
         entry.access = nullptr;
         entry.tag = access.tag;
         entry.counted = access.counted;
+        state.cache.complete(entry);
     }
     const bool exclusive = access.purpose == Access::Purpose::kExclusive;
     const bool held = exclusive && !access.waiters.empty();
@@ -235,7 +262,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
         const Range range{entry.place.offset + skip, waiter.global.range.size};
         actions.completions.push_back(
             {waiter.ticket, hold(waiter, state, entry, range, exclusive ? &access : nullptr)});
-        if (waiter.tag && access.counted) tell_read(waiter.global, *waiter.tag, actions);
+        if (waiter.tag && access.counted) tell_read(waiter.client, waiter.global, *waiter.tag, actions);
     }
     access.waiters.clear();
     state.cache.unpin(entry);
@@ -278,7 +305,6 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
                         access.global.range.size, access.global.range.offset, access.global.data.value,
                         error));
         for (const Get& waiter : access.waiters) actions.completions.push_back({waiter.ticket, failed});
-        if (access.retained) late_errors_.emplace(access.client, failed);
     }
     const uint64_t id = access.id;
     if (access.under != nullptr) end(access.under->id, actions);
@@ -287,12 +313,14 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
 
 void CachingAgent::end_writing(Access& access, bool written, bool keeps_copy, Actions& actions) const {
     for (size_t i = 0; i < access.granted; ++i) {
+        if (written && access.readers > 0) tell_known_dead(access, access.pieces[i], actions);
         send(written ? MessageKind::kWriteDone : MessageKind::kWriteGivenUp, access, access.pieces[i],
              actions);
         actions.messages.back().keeps_copy = keeps_copy;
         actions.messages.back().readers = access.readers;
     }
     access.granted = 0;
+    access.slices.clear();
 }
 
 void CachingAgent::invalidate(const Message& message, Actions& actions) {
@@ -324,8 +352,25 @@ void CachingAgent::let_go(Access& access, Actions& actions) const {
     access.answers.clear();
 }
 
+bool CachingAgent::has_copy_of_any(const GlobalRange& global) const {
+    bool found = false;
+    for (const auto& [id, state] : caches_)
+        state.cache.for_each_overlapping(global, [&](const CacheEntry&) { found = true; });
+    return found || std::ranges::any_of(accesses_, [&](const auto& one) {
+               const Access& access = *one.second;
+               return access.is_read() && access.entry != nullptr && access.global.data == global.data &&
+                      access.global.range.overlaps(global.range);
+           });
+}
+
 void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
     if (!atlas_.has_data(global.data)) return;
+    const auto tell = [&](const GlobalRange& gone) {
+        for (const Piece& piece : atlas_.pieces(gone))
+            actions.messages.push_back(
+                {MessageKind::kUnshare, self_, piece.home, 0, piece.global, {}, false});
+    };
+    if (!has_copy_of_any(global)) return tell(global);
     using Interval = boost::icl::right_open_interval<uint64_t>;
     boost::icl::interval_set<uint64_t, std::less, Interval> gone;
     gone += Interval(global.range.offset, global.range.end());
@@ -338,10 +383,7 @@ void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
     for (const auto& [id, access] : accesses_)
         if (access->is_read() && access->entry != nullptr && access->global.data == global.data)
             stays(access->global);
-    for (const Interval& part : gone)
-        for (const Piece& piece : atlas_.pieces({global.data, {part.lower(), part.upper() - part.lower()}}))
-            actions.messages.push_back(
-                {MessageKind::kUnshare, self_, piece.home, 0, piece.global, {}, false});
+    for (const Interval& part : gone) tell({global.data, {part.lower(), part.upper() - part.lower()}});
 }
 
 }  // namespace heddle::memory

@@ -26,8 +26,8 @@ OperationResult as_result(const LocalRange& local, bool writable) {
 CachingAgent::CachingAgent(Rank self, const Atlas& atlas) : self_(self), atlas_(atlas) {}
 CachingAgent::~CachingAgent() = default;
 
-void CachingAgent::add_cache(CacheId id, uint64_t size, std::byte* payload) {
-    caches_.emplace(id, CacheState{Cache(size), payload});
+void CachingAgent::add_cache(CacheId id, uint64_t size, std::byte* payload, CopyListings* listings) {
+    caches_.try_emplace(id, size, payload, listings);
 }
 
 void CachingAgent::remove_cache(CacheId id, Actions& actions) {
@@ -37,6 +37,7 @@ void CachingAgent::remove_cache(CacheId id, Actions& actions) {
                     fmt::format("cache {} has {} local range(s) in use: release them before it is deleted",
                                 id.value, pinned));
     const std::vector<GlobalRange> copies = state.cache.copies();
+    state.cache.close();
     caches_.erase(id);
     for (const GlobalRange& copy : copies) unshare(copy, actions);
 }
@@ -51,8 +52,9 @@ CachingAgent::CacheState& CachingAgent::cache(CacheId id) {
 }
 
 CacheStatistics CachingAgent::statistics(CacheId id) {
-    const CacheState& state = cache(id);
+    CacheState& state = cache(id);
     CacheStatistics all = state.counters;
+    all.hits += state.cache.hits_elsewhere();
     all.size = state.cache.size();
     all.free_bytes = state.cache.free_bytes();
     return all;
@@ -62,6 +64,32 @@ std::vector<Counters::OfCache> CachingAgent::statistics() {
     std::vector<Counters::OfCache> all;
     for (const auto& [id, state] : caches_) all.push_back({id, statistics(id)});
     return all;
+}
+
+bool CachingAgent::has_copy(const GlobalRange& range, CacheId in) const {
+    for (const auto& [id, state] : caches_) {
+        if (in != CacheId{} && in != id) continue;
+        const CacheEntry* const copy = state.cache.find(range);
+        if (copy != nullptr && copy->state == CacheEntry::State::kValid) return true;
+    }
+    return false;
+}
+
+bool CachingAgent::has_part_of(const GlobalRange& range) const {
+    bool has = false;
+    for (const auto& [id, state] : caches_)
+        state.cache.for_each_overlapping(
+            range, [&](const CacheEntry& copy) { has |= copy.state == CacheEntry::State::kValid; });
+    return has;
+}
+
+std::optional<CachingAgent::Here> CachingAgent::here(const GlobalRange& range) const {
+    const std::optional<Piece> piece = atlas_.only_piece(range);
+    // Where there are several versions the newest one moves.
+    if (!piece || piece->home != self_ || atlas_.versions(range.data) > 1) return {};
+    const auto part = parts_.find(atlas_.segment_of(range.data));
+    if (part == parts_.end()) return {};
+    return Here{part->second, piece->part_offset};
 }
 
 std::optional<OperationResult> CachingAgent::start(ClientId client, Ticket ticket, const Operation& operation,
@@ -126,7 +154,7 @@ CachingAgent::Result CachingAgent::release(ClientId client, const op::Release& w
 void CachingAgent::release_held(const LocalRange& local, const HeldRange& held, Actions& actions) {
     CacheEntry* const entry = held.entry;
     Access* const exclusive = held.exclusive;
-    if (held.reads) tell_read(*held.global, *held.reads, actions);
+    if (held.reads) tell_read(held.client, *held.global, *held.reads, actions);
     if (entry != nullptr) cache(held.cache).cache.unpin(*entry);
     held_.remove(local);
     if (exclusive == nullptr) return;
@@ -170,15 +198,13 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
 }
 
 CachingAgent::Result CachingAgent::get_direct(const Get& wanted, bool reads) {
-    const std::optional<Piece> piece = atlas_.only_piece(wanted.global);
-    if (!piece || piece->home != self_) return {};
-    const auto part = parts_.find(atlas_.segment_of(wanted.global.data));
-    if (part == parts_.end()) return {};
+    const std::optional<Here> place = here(wanted.global);
+    if (!place) return {};
     const LocalRange local = held_.add({wanted.client,
                                         CacheId{},
                                         nullptr,
-                                        part->second,
-                                        {piece->part_offset, wanted.global.range.size},
+                                        place->part,
+                                        {place->offset, wanted.global.range.size},
                                         wanted.writable,
                                         wanted.global,
                                         nullptr,
@@ -191,10 +217,11 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
     if (copy == nullptr) return false;
     if (copy->state == CacheEntry::State::kValid) {
         if (wanted.tag && copy->tag != wanted.tag) return false;
-        ++state.counters.hits;
-        if (wanted.tag && copy->counted) tell_read(wanted.global, *wanted.tag, actions);
-        if (wanted.writable && copy->pins == 0 && !state.cache.has_room(wanted.global.range.size)) {
+        const bool counts = wanted.tag && copy->counted;
+        if (wanted.writable && !state.cache.has_room(wanted.global.range.size) &&
+            !state.cache.is_in_use(*copy)) {
             result = take_over(wanted, *copy, state, actions);
+            if (!result) return false;
         } else if (wanted.writable) {
             copy_within(wanted, *copy, state, actions);
         } else {
@@ -202,6 +229,8 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
             result =
                 hold(wanted, state, *copy, {copy->place.offset + skip, wanted.global.range.size}, nullptr);
         }
+        ++state.counters.hits;
+        if (counts) tell_read(wanted.client, wanted.global, *wanted.tag, actions);
         return true;
     }
     if (wanted.writable || copy->access->tag != wanted.tag) return false;
@@ -210,11 +239,14 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
     return true;
 }
 
-OperationResult CachingAgent::take_over(const Get& wanted, CacheEntry& copy, CacheState& state,
-                                        Actions& actions) {
+CachingAgent::Result CachingAgent::take_over(const Get& wanted, CacheEntry& copy, CacheState& state,
+                                             Actions& actions) {
     const GlobalRange global = copy.global;
     const uint64_t skip = wanted.global.range.offset - global.range.offset;
-    state.cache.take_over(copy);
+    if (!state.cache.take_over(copy)) {
+        unshare(global, actions);
+        return {};
+    }
     const OperationResult result =
         hold(wanted, state, copy, {copy.place.offset + skip, wanted.global.range.size}, nullptr);
     state.cache.unpin(copy);
@@ -266,12 +298,13 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     if (wanted.readers > 0 && !wanted.tag)
         throw Error(ErrorCode::kInvalidArgument,
                     "a put that is to be read by so many readers needs a tag, by which they are counted");
-    if (wanted.retain > 0 && (!wanted.release || held.entry == nullptr))
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a put can be retained only where its source is in a cache and is released with it: the "
-                    "bytes stay there until they are put");
-    throw_late_error(client);
-    if (held.reads) tell_read(*held.global, *std::exchange(held.reads, std::nullopt), actions);
+    if (wanted.retain >= atlas_.versions(wanted.global.data))
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("allocation {} has room for {} version(s) at once, and {} earlier ones are to "
+                        "be retained: reserve their room first",
+                        wanted.global.data.value, atlas_.versions(wanted.global.data), wanted.retain));
+    if (held.reads) tell_read(client, *held.global, *std::exchange(held.reads, std::nullopt), actions);
     Access& access = new_access(wanted.global);
     access.purpose = Access::Purpose::kPut;
     access.cache = held.cache;
@@ -279,17 +312,18 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     access.memory = held.base + part.offset;
     access.tag = wanted.tag;
     access.release = wanted.release;
-    access.client = client;
     access.readers = wanted.readers;
     access.retain = wanted.retain;
     access.waiters.push_back({client, ticket, wanted.global, held.cache});
     access.whole_entry = wanted.release && held.entry != nullptr && part == held.entry->place;
     access.in_place =
         held.entry == nullptr && held.global && held.global->data == wanted.global.data &&
+        atlas_.versions(wanted.global.data) == 1 &&
         wanted.global.range.offset - held.global->range.offset == part.offset - held.range.offset;
     if (exclusive != nullptr) {
         access.under = exclusive;
         access.granted = access.pieces.size();
+        access.slices = exclusive->slices;
         held.exclusive = nullptr;
     }
     if (held.entry != nullptr) {
@@ -299,10 +333,7 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     }
     if (wanted.release) held_.remove(wanted.source);
     access.behind = access.under == nullptr && is_behind_another(access);
-    if (access.behind)
-        retain(access, actions);
-    else
-        go_on(access, actions);
+    if (!access.behind) go_on(access, actions);
     return {};
 }
 
@@ -317,13 +348,24 @@ bool CachingAgent::give_up(Ticket ticket, Actions& actions) {
     return false;
 }
 
+LocalRange CachingAgent::hold_pinned(ClientId client, CacheId id, Pin pin) {
+    CacheState& state = cache(id);
+    CacheEntry* const entry = pin == kNoPin ? nullptr : state.cache.find(pin);
+    if (entry == nullptr)
+        throw MemoryError(MemoryErrorCode::kUnknown,
+                          fmt::format("cache {} has no copy {:#x} that a client could hold", id.value, pin));
+    const LocalRange local =
+        held_.add({client, id, entry, state.payload, entry->place, false, entry->global});
+    state.cache.pin(*entry);
+    return local;
+}
+
 LocalRange CachingAgent::hold_memory(ClientId client, const std::byte* memory, uint64_t size) {
     // It is never written through: it is held as one that may not be.
     return held_.add({client, {}, nullptr, const_cast<std::byte*>(memory), {0, size}, false, {}, nullptr});
 }
 
-void CachingAgent::drop_client(ClientId client, Actions& actions) {
-    late_errors_.erase(client);
+void CachingAgent::drop_client(ClientId client, Actions& actions, bool died) {
     for (const uint64_t id : access_ids()) {
         const auto found = accesses_.find(id);
         if (found == accesses_.end() || found->second->waiters.empty()) continue;
@@ -341,6 +383,8 @@ void CachingAgent::drop_client(ClientId client, Actions& actions) {
         const HeldRange held = held_.find(local, client);
         release_held(local, held, actions);
     }
+    if (died) tell_reader_died(client, actions);
+    readers_.erase(client);
 }
 
 }  // namespace heddle::memory

@@ -5,6 +5,7 @@
 // the other in ascending order, and the transfer. So no two accesses wait for each other in a circle.
 #pragma once
 
+#include <boost/icl/interval_set.hpp>
 #include <map>
 #include <memory>
 #include <set>
@@ -56,8 +57,8 @@ class CachingAgent {
     CachingAgent(const CachingAgent&) = delete;
     CachingAgent& operator=(const CachingAgent&) = delete;
 
-    /// `payload` has `size` bytes, and stays until the cache is removed.
-    void add_cache(CacheId id, uint64_t size, std::byte* payload);
+    /// `payload` has `size` bytes, and stays until the cache is removed. `listings` as Cache's.
+    void add_cache(CacheId id, uint64_t size, std::byte* payload, CopyListings* listings = nullptr);
     /// Throws kInvalidArgument where something in it is in use.
     void remove_cache(CacheId id, Actions& actions);
     /// This rank's part of a segment, where it has an address.
@@ -71,12 +72,17 @@ class CachingAgent {
     void handle(const Message& message, Actions& actions);
     /// A transfer ended; `error` is empty where it went well.
     void transferred(uint64_t access, const std::string& error, Actions& actions);
+    /// What a client of another process has pinned by itself is held for it. Throws kUnknown.
+    [[nodiscard]] LocalRange hold_pinned(ClientId client, CacheId id, Pin pin);
     /// Memory of a client, from which it can put.
     [[nodiscard]] LocalRange hold_memory(ClientId client, const std::byte* memory, uint64_t size);
+    /// Whether the client is one of those who are to read what is put there. Throws kUnknown, kOutside.
+    void register_reader(ClientId client, const GlobalRange& global, bool reads);
     /// Gives up an operation that waits for a tag, or for readers. False: it does not.
     bool give_up(Ticket ticket, Actions& actions);
-    /// The client is gone: what it holds is released, what it waits for is given up; its puts go on.
-    void drop_client(ClientId client, Actions& actions);
+    /// The client is gone: what it holds is released, what it waits for is given up; its puts go on. `died`:
+    /// it did not leave in order, so that who waits for it to read is told.
+    void drop_client(ClientId client, Actions& actions, bool died = false);
 
     /// What waits for that home, or will, fails.
     void lost(Rank rank, Actions& actions);
@@ -87,6 +93,12 @@ class CachingAgent {
     [[nodiscard]] CacheStatistics statistics(CacheId id);
     /// Of all.
     [[nodiscard]] std::vector<Counters::OfCache> statistics();
+    /// There is a valid copy of all of it in that cache; 0: in any.
+    [[nodiscard]] bool has_copy(const GlobalRange& range, CacheId in) const;
+    /// There are valid copies of some bytes of it.
+    [[nodiscard]] bool has_part_of(const GlobalRange& range) const;
+    /// It can be got directly.
+    [[nodiscard]] bool is_here(const GlobalRange& range) const { return here(range).has_value(); }
     [[nodiscard]] size_t held_ranges() const noexcept { return held_.count(); }
     /// How many pieces of the cache are in use. Throws kUnknown.
     [[nodiscard]] size_t in_use(CacheId id) { return cache(id).cache.pinned(); }
@@ -100,6 +112,8 @@ class CachingAgent {
 
   private:
     struct CacheState {
+        CacheState(uint64_t size, std::byte* memory, CopyListings* listings)
+            : cache(size, listings), payload(memory) {}
         Cache cache;
         std::byte* payload;
         CacheStatistics counters = {};
@@ -115,13 +129,19 @@ class CachingAgent {
     /// Without asking anybody: at once, or when what is under way here has ended. False: it has to be
     /// fetched.
     [[nodiscard]] bool get_here(const Get& wanted, CacheState& state, Result& result, Actions& actions);
-    /// The copy, which nobody uses, becomes the getter's own: where there is no room for another.
-    [[nodiscard]] OperationResult take_over(const Get& wanted, CacheEntry& copy, CacheState& state,
-                                            Actions& actions);
+    /// The copy, which nobody uses, becomes the getter's own: where there is no room for another. Nothing:
+    /// somebody uses it now, and it is not found any more.
+    [[nodiscard]] Result take_over(const Get& wanted, CacheEntry& copy, CacheState& state, Actions& actions);
     void copy_within(const Get& wanted, CacheEntry& from, CacheState& state, Actions& actions);
     /// Room for the copy, and the first question to the first home.
     void fetch(Access& access, CacheState& state, Actions& actions);
 
+    /// Where all of a range lies in this rank's part of its segment, if that has an address.
+    struct Here {
+        std::byte* part;
+        uint64_t offset;
+    };
+    [[nodiscard]] std::optional<Here> here(const GlobalRange& range) const;
     [[nodiscard]] CacheState& cache(CacheId id);
     [[nodiscard]] CacheEntry& reserve(CacheState& state, CacheId id, uint64_t size, Actions& actions);
     Access& new_access(const GlobalRange& global);
@@ -129,23 +149,27 @@ class CachingAgent {
     void tag_reached(Access& access, Actions& actions);
     /// Its tag was there, and is gone: what was granted is given back, and it waits again.
     void refused(Access& access, Actions& actions);
-    // Puts that wait for readers: flow_control.cpp.
+    // Puts that wait for readers: readers.cpp.
     /// Some are still to read what it would write: what was granted is given back, and it waits.
     void wait_for_readers(Access& access, Actions& actions);
     void readers_gone(Access& access, Actions& actions);
     [[nodiscard]] bool is_behind_another(const Access& access) const;
-    /// A put that waits ends for its caller where it may.
-    void retain(Access& access, Actions& actions) const;
     /// The access is over: what was behind it goes on.
     void end(uint64_t access, Actions& actions);
-    /// Throws what a retained put of the client has failed with.
-    void throw_late_error(ClientId client);
-    void tell_read(const GlobalRange& global, Tag tag, Actions& actions) const;
+    void tell_read(ClientId client, const GlobalRange& global, Tag tag, Actions& actions);
+    void tell_reader_died(ClientId client, Actions& actions);
+    /// Homes hear of a death at different times: a writer is told of it once.
+    void note_dead_reader(const Message& message, Actions& actions);
+    void readers_lost(Access& access, const Message& message, Actions& actions);
+    /// Of those who were not counted any more in a put: to a home that may not have heard of them.
+    void tell_known_dead(const Access& access, const Piece& piece, Actions& actions) const;
     /// Of all accesses, so that each may end while others are looked at.
     [[nodiscard]] std::vector<uint64_t> access_ids() const;
 
     /// Asks the next home, or moves the bytes.
     void go_on(Access& access, Actions& actions);
+    /// Where the bytes of a piece are, or are to be.
+    void add_parts(const Access& access, const Piece& piece, std::vector<Transfer::Part>& parts) const;
     void end_copy_within(Access& access, Actions& actions);
     void end_get(Access& access, const std::string& error, Actions& actions);
     void end_put(Access& access, const std::string& error, Actions& actions);
@@ -156,6 +180,8 @@ class CachingAgent {
     void invalidate(const Message& message, Actions& actions);
     /// The copy is not looked for any more: answers that waited for that go out.
     void let_go(Access& access, Actions& actions) const;
+    /// There is, or is on its way, a copy of a part of the range.
+    [[nodiscard]] bool has_copy_of_any(const GlobalRange& global) const;
     /// Tells the homes of what there is no copy of any more.
     void unshare(const GlobalRange& global, Actions& actions) const;
     /// Fails with everything that waits for it.
@@ -177,9 +203,12 @@ class CachingAgent {
     LocalRanges held_;
     std::map<uint64_t, std::unique_ptr<Access>> accesses_;
     uint64_t last_access_ = 0;
-    /// What retained puts have failed with.
-    std::map<ClientId, MemoryError> late_errors_;
     std::set<Rank> lost_;
+    /// What clients read where that is counted, or have said that they will.
+    using Bytes = boost::icl::interval_set<uint64_t, std::less, boost::icl::right_open_interval<uint64_t>>;
+    std::map<ClientId, std::map<DataId, Bytes>> readers_;
+    /// Readers of whose death writers of this rank have been told, and by which homes.
+    std::map<DataId, std::map<std::pair<Rank, ClientId>, std::set<Rank>>> dead_readers_;
 };
 
 }  // namespace heddle::memory

@@ -130,6 +130,9 @@ void Client::delete_segment(SegmentId segment) {
 std::vector<uint64_t> Client::free_bytes(SegmentId segment) const {
     return connection_->free_bytes(segment);
 }
+Inventory Client::inventory() const {
+    return connection_->inventory();
+}
 DataId Client::allocate(uint64_t size, SegmentId segment, const DataDescription& description) {
     return allocate_as_described(*connection_, size, segment, description);
 }
@@ -147,6 +150,21 @@ DataId Client::allocate_filled(std::span<const std::byte> content, SegmentId seg
 void Client::free(DataId data) {
     connection_->free(data);
 }
+void Client::reserve_versions(DataId data, uint32_t count) {
+    connection_->reserve_versions(data, count);
+}
+void Client::register_reader(const GlobalRange& global) {
+    connection_->register_reader(global, true);
+}
+void Client::unregister_reader(const GlobalRange& global) {
+    connection_->register_reader(global, false);
+}
+void Client::make_room(const Operation& operation) {
+    const auto* const put = std::get_if<op::Put>(&operation);
+    if (put == nullptr || put->retain == 0) return;
+    const auto all = static_cast<uint32_t>(std::min<uint64_t>(uint64_t{put->retain} + 1, UINT32_MAX));
+    connection_->reserve_versions(put->global.data, all);
+}
 CacheId Client::create_cache(uint64_t size, const CacheOptions& options) {
     return connection_->create_cache(size, options);
 }
@@ -157,7 +175,15 @@ CacheStatistics Client::statistics(CacheId cache) const {
     return connection_->statistics(cache);
 }
 
+std::vector<TransferCost> Client::transfer_costs(const std::vector<Operation>& operations) const {
+    return connection_->transfer_costs(planned_transfers(operations));
+}
+std::vector<DataLocality> Client::data_locality(const std::vector<GlobalRange>& ranges) const {
+    return connection_->data_locality(ranges);
+}
+
 OperationFuture Client::execute(const Operation& operation) {
+    make_room(operation);
     auto state = std::make_shared<OperationState>();
     state->connection = connection_;
     connection_->execute(operation, state);
@@ -171,10 +197,12 @@ std::vector<OperationFuture> Client::execute(const std::vector<Operation>& opera
 }
 
 OperationResult Client::execute_sync(const Operation& operation) {
+    make_room(operation);
     return connection_->execute_sync(operation);
 }
 
 std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& operations) {
+    for (const Operation& operation : operations) make_room(operation);
     std::vector<std::shared_ptr<OperationState>> states;
     std::vector<OperationFuture> futures;
     for (size_t i = 0; i < operations.size(); ++i) {
@@ -201,6 +229,7 @@ std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& 
 void Client::execute_bunch(const std::vector<Operation>& operations,
                            std::function<void(std::vector<OperationResult>)> success,
                            std::function<void(const BunchError&)> failure) {
+    for (const Operation& operation : operations) make_room(operation);
     std::make_shared<Bunch>(connection_, operations, std::move(success), std::move(failure))
         ->begin(operations);
 }
@@ -227,8 +256,9 @@ void Client::put_and_release(const LocalRange& source, const GlobalRange& global
     (void)execute_sync(op::Put{source, global, {}, true});
 }
 
-void Client::put_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag, uint32_t readers) {
-    (void)execute_sync(op::Put{source, global, tag, false, readers});
+void Client::put_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag, uint32_t readers,
+                             uint32_t retain) {
+    (void)execute_sync(op::Put{source, global, tag, false, readers, retain});
 }
 void Client::put_and_release_and_set_tag(const LocalRange& source, const GlobalRange& global, Tag tag,
                                          uint32_t readers, uint32_t retain) {

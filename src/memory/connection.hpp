@@ -12,6 +12,7 @@
 #include "heddle/memory.hpp"
 #include "memory/operation_state.hpp"
 #include "memory/placement.hpp"
+#include "memory/survey.hpp"
 
 namespace heddle::memory {
 
@@ -27,13 +28,20 @@ class Connection {
     [[nodiscard]] virtual SegmentId create_segment(uint64_t size, const SegmentDescription& description) = 0;
     virtual void delete_segment(SegmentId segment) = 0;
     [[nodiscard]] virtual std::vector<uint64_t> free_bytes(SegmentId segment) = 0;
+    [[nodiscard]] virtual Inventory inventory() = 0;
     [[nodiscard]] virtual DataId allocate(uint64_t size, SegmentId segment, const Placement& placement) = 0;
     virtual void free(DataId data) = 0;
+    virtual void reserve_versions(DataId data, uint32_t count) = 0;
+    virtual void register_reader(const GlobalRange& global, bool reads) = 0;
     /// Writes all of a new allocation.
     virtual void fill(DataId data, std::span<const std::byte> content) = 0;
     [[nodiscard]] virtual CacheId create_cache(uint64_t size, const CacheOptions& options) = 0;
     virtual void delete_cache(CacheId cache) = 0;
     [[nodiscard]] virtual CacheStatistics statistics(CacheId cache) = 0;
+
+    [[nodiscard]] virtual std::vector<TransferCost> transfer_costs(
+        const std::vector<PlannedTransfer>& transfers) = 0;
+    [[nodiscard]] virtual std::vector<DataLocality> data_locality(const std::vector<GlobalRange>& ranges) = 0;
 
     [[nodiscard]] virtual OperationResult execute_sync(const Operation& operation) = 0;
     /// When it has ended, `state` says so.

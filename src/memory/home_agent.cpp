@@ -15,6 +15,10 @@ bool is_write(const Message& request) {
     return request.kind == MessageKind::kWriteRequest;
 }
 
+Versions::Reader reader_of(const Message& message) {
+    return {message.from, static_cast<ClientId>(message.access)};
+}
+
 bool same_access(const Message& a, const Message& b) {
     return a.from == b.from && a.access == b.access && a.range == b.range;
 }
@@ -25,7 +29,8 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
     // Of an allocation that is freed meanwhile only news may still come.
     const bool asks =
         message.kind == MessageKind::kReadRequest || message.kind == MessageKind::kWriteRequest ||
-        message.kind == MessageKind::kTagRequest || message.kind == MessageKind::kReadersRequest;
+        message.kind == MessageKind::kTagRequest || message.kind == MessageKind::kReadersRequest ||
+        message.kind == MessageKind::kReaderDied;
     if (!asks && !data_.contains(message.range.data)) return;
     Data& data = data_[message.range.data];
     switch (message.kind) {
@@ -33,6 +38,11 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
         case MessageKind::kWriteRequest:
             data.queue.push_back({message});
             return admit(data, out);
+        case MessageKind::kKnownDead:
+            for (Access& access : data.queue)
+                if (access.started && same_access(access.request, message))
+                    access.known_dead.emplace(message.reader_rank, message.reader_client);
+            return;
         case MessageKind::kWriteDone:
         case MessageKind::kWriteGivenUp:
             return end_write(data, message, out);
@@ -47,12 +57,17 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
                 waiting->remove_if([&](const Message& one) { return same_access(one, message); });
             return;
         case MessageKind::kHasRead:
-            if (message.tag) note_read(data, message.range.range, *message.tag);
+            if (message.tag) data.versions.has_read(message.range.range, *message.tag, reader_of(message));
             return answer_readers(data, out);
+        case MessageKind::kReaderDied:
+            data.versions.reader_died(message.range.range, reader_of(message));
+            return answer_readers(data, out);
+        case MessageKind::kDeathIsTold:
+            return data.versions.told_of(message.range.range, {message.reader_rank, message.reader_client});
         case MessageKind::kInvalidated:
             return invalidated(data, message, out);
         case MessageKind::kUnshare:
-            data.sharers -= std::make_pair(interval(message.range.range), std::set<Rank>{message.from});
+            data.sharers -= std::make_pair(interval(message.range.range), RankSet(message.from));
             return;
         default:
             return;  // for caching agents
@@ -73,7 +88,10 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
     for (auto access = data.queue.begin(); access != data.queue.end();) {
         const auto here = access++;
         if (here->started || !may_start(data, *here)) continue;
-        if (is_write(here->request) && has_readers(data, here->request.range.range)) {
+        const Message& request = here->request;
+        const Range& range = request.range.range;
+        if (is_write(request) && (!data.versions.may_write(range, request.retain, request.tag) ||
+                                  !data.versions.lost_readers(range).empty())) {
             out.push_back(answer(MessageKind::kWriteRefused, here->request));
             data.queue.erase(here);
         } else if (is_write(here->request)) {
@@ -86,16 +104,29 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
 }
 
 void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Message>& out) const {
-    if (request.tag && !has_tag(data, request.range.range, *request.tag))
-        return out.push_back(answer(MessageKind::kReadRefused, request));
-    data.sharers += std::make_pair(interval(request.range.range), std::set<Rank>{request.from});
+    const auto found = data.versions.find(request.range.range, request.tag);
+    if (!found) return out.push_back(answer(MessageKind::kReadRefused, request));
+    data.sharers += std::make_pair(interval(request.range.range), RankSet(request.from));
+    tell_slots(found->slices, request, out);
     out.push_back(answer(MessageKind::kReadGrant, request));
-    if (request.tag) out.back().readers = has_readers(data, request.range.range) ? 1 : 0;
+    out.back().readers = found->counted ? 1 : 0;
+    out.back().earlier = found->earlier;
+}
+
+void HomeAgent::tell_slots(const std::vector<Slice>& slots, const Message& request,
+                           std::vector<Message>& out) const {
+    for (const Slice& slice : slots) {
+        out.push_back(answer(MessageKind::kSlotIs, request));
+        out.back().range.range = slice.range;
+        out.back().slot = slice.slot;
+    }
 }
 
 void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& out) {
     access.started = true;
     const Message& request = access.request;
+    access.slots = data.versions.slots_to_write(request.range.range);
+    tell_slots(access.slots, request, out);
     access.invalidating = sharers(request.range);
     data.sharers -= interval(request.range.range);
     for (const Rank rank : access.invalidating) {
@@ -118,13 +149,13 @@ void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
     rank_is_gone_ = true;
     for (auto& one : data_) {
         Data& data = one.second;  // a lambda below needs it by a name of its own
-        data.sharers -= std::make_pair(Interval(0, UINT64_MAX), std::set<Rank>{rank});
+        data.sharers -= std::make_pair(Interval(0, UINT64_MAX), RankSet(rank));
         for (auto* waiting : {&data.tag_requests, &data.readers_requests})
             waiting->remove_if([&](const Message& request) { return request.from == rank; });
         answer_readers(data, out);
         data.queue.remove_if([&](const Access& access) {
             if (access.request.from != rank) return false;
-            if (access.started) data.tags -= interval(access.request.range.range);
+            if (access.started) data.versions.spoiled(access.request.range.range);
             return true;
         });
         for (Access& access : data.queue)
@@ -139,12 +170,13 @@ void HomeAgent::end_write(Data& data, const Message& message, std::vector<Messag
         return access.started && same_access(access.request, message);
     });
     if (written == data.queue.end()) return;
+    const Access ended = std::move(*written);
     data.queue.erase(written);
     if (message.kind == MessageKind::kWriteDone) {
-        data.tags -= interval(message.range.range);
-        if (message.tag) data.tags.set({interval(message.range.range), Mark{*message.tag, message.readers}});
+        data.versions.written(message.range.range, ended.slots, message.tag, message.readers,
+                              ended.known_dead);
         if (message.keeps_copy)
-            data.sharers += std::make_pair(interval(message.range.range), std::set<Rank>{message.from});
+            data.sharers += std::make_pair(interval(message.range.range), RankSet(message.from));
     }
     answer_tags(data, out);
     admit(data, out);
@@ -152,45 +184,30 @@ void HomeAgent::end_write(Data& data, const Message& message, std::vector<Messag
 
 void HomeAgent::answer_tags(Data& data, std::vector<Message>& out) const {
     data.tag_requests.remove_if([&](const Message& request) {
-        const bool reached = has_tag(data, request.range.range, *request.tag);
-        if (!reached) return false;
+        const auto found = data.versions.find(request.range.range, request.tag);
+        if (!found) return false;
         out.push_back(answer(MessageKind::kTagReached, request));
-        out.back().readers = has_readers(data, request.range.range) ? 1 : 0;
+        out.back().readers = found->counted ? 1 : 0;
         return true;
     });
 }
 
 void HomeAgent::answer_readers(Data& data, std::vector<Message>& out) const {
     data.readers_requests.remove_if([&](const Message& request) {
-        const bool left = has_readers(data, request.range.range);
-        if (left && !rank_is_gone_) return false;
-        out.push_back(answer(left ? MessageKind::kReadersLost : MessageKind::kReadersGone, request));
+        const Range& range = request.range.range;
+        const bool left = !data.versions.may_write(range, request.retain, request.tag);
+        const std::set<Versions::Reader> died = data.versions.lost_readers(range);
+        if (left && died.empty() && !rank_is_gone_) return false;
+        for (const auto& [rank, client] : died) {
+            out.push_back(answer(MessageKind::kDeadReaderIs, request));
+            out.back().reader_rank = rank;
+            out.back().reader_client = client;
+        }
+        const bool lost = left || !died.empty();
+        out.push_back(answer(lost ? MessageKind::kReadersLost : MessageKind::kReadersGone, request));
+        out.back().readers = static_cast<uint32_t>(died.size());
         return true;
     });
-}
-
-void HomeAgent::note_read(Data& data, const Range& range, Tag tag) {
-    std::vector<std::pair<Interval, Mark>> read;
-    const auto [first, last] = data.tags.equal_range(interval(range));
-    for (auto one = first; one != last; ++one)
-        if (one->second->tag == tag && one->second->readers > 0)
-            read.emplace_back(one->first & interval(range), Mark{tag, one->second->readers - 1});
-    for (const auto& [part, mark] : read) data.tags.set({part, mark});
-}
-
-bool HomeAgent::has_readers(const Data& data, const Range& range) {
-    const auto [first, last] = data.tags.equal_range(interval(range));
-    return std::any_of(first, last, [](const auto& one) { return one.second->readers > 0; });
-}
-
-bool HomeAgent::has_tag(const Data& data, const Range& range, Tag tag) {
-    uint64_t reached = range.offset;
-    const auto [first, last] = data.tags.equal_range(interval(range));
-    for (auto one = first; one != last; ++one) {
-        if (one->first.lower() > reached || one->second->tag != tag) return false;
-        reached = one->first.upper();
-    }
-    return reached >= range.end();
 }
 
 Message HomeAgent::answer(MessageKind kind, const Message& request) const {
@@ -202,7 +219,7 @@ std::set<Rank> HomeAgent::sharers(const GlobalRange& range) const {
     const auto data = data_.find(range.data);
     if (data == data_.end()) return all;
     const auto [first, last] = data->second.sharers.equal_range(interval(range.range));
-    for (auto one = first; one != last; ++one) all.insert(one->second.begin(), one->second.end());
+    for (auto one = first; one != last; ++one) one->second.add_to(all);
     return all;
 }
 

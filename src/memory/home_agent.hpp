@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "memory/message.hpp"
+#include "memory/rank_set.hpp"
+#include "memory/versions.hpp"
 
 namespace heddle::memory {
 
@@ -41,16 +43,12 @@ class HomeAgent {
         Message request;
         std::set<Rank> invalidating = {};
         bool started = false;
-    };
-    /// What a put leaves on its bytes.
-    struct Mark {
-        Tag tag = 0;
-        uint32_t readers = 0;  ///< who are still to read it before it is written again
-        friend auto operator<=>(const Mark&, const Mark&) = default;
+        std::vector<Slice> slots = {};  ///< of a write: where it goes
+        std::set<Versions::Reader> known_dead = {};
     };
     struct Data {
-        IntervalMap<std::set<Rank>, boost::icl::inplace_plus> sharers;
-        IntervalMap<std::optional<Mark>, boost::icl::inplace_max> tags;
+        IntervalMap<RankSet, boost::icl::inplace_plus> sharers;
+        Versions versions;
         std::list<Access> queue;
         std::list<Message> tag_requests;
         std::list<Message> readers_requests;
@@ -60,13 +58,11 @@ class HomeAgent {
     [[nodiscard]] static bool may_start(const Data& data, const Access& access);
     void grant_read(Data& data, const Message& request, std::vector<Message>& out) const;
     void start_write(Data& data, Access& access, std::vector<Message>& out);
+    void tell_slots(const std::vector<Slice>& slots, const Message& request, std::vector<Message>& out) const;
     void end_write(Data& data, const Message& message, std::vector<Message>& out);
     void invalidated(Data& data, const Message& message, std::vector<Message>& out);
     void answer_tags(Data& data, std::vector<Message>& out) const;
     void answer_readers(Data& data, std::vector<Message>& out) const;
-    static void note_read(Data& data, const Range& range, Tag tag);
-    [[nodiscard]] static bool has_tag(const Data& data, const Range& range, Tag tag);
-    [[nodiscard]] static bool has_readers(const Data& data, const Range& range);
     [[nodiscard]] Message answer(MessageKind kind, const Message& request) const;
 
     Rank self_;

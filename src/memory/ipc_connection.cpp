@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -50,33 +52,16 @@ Descriptor connect_to(const std::string& path) {
     return socket;
 }
 
-OperationResult result_of(const LocalRange& local, bool writable) {
-    if (!writable) {
-        ConstLocalRange constant;
-        static_cast<LocalRange&>(constant) = local;
-        return constant;
-    }
-    MutableLocalRange own;
-    static_cast<LocalRange&>(own) = local;
-    return own;
-}
-
-MemoryError unknown_range(const LocalRange& local) {
-    return {MemoryErrorCode::kUnknown,
-            fmt::format("local range {:#x} is not held by this client: it was released, or is not one that "
-                        "an operation returned",
-                        local.id)};
-}
-
-CacheId wanted_cache(const Operation& operation) {
-    return std::visit(
-        [](const auto& one) {
-            if constexpr (requires { one.cache; })
-                return one.cache;
-            else
-                return CacheId{};
-        },
-        operation);
+/// So many at a time; once where there is none, so that the server is asked.
+template <class Value>
+std::vector<std::span<const Value>> in_packets(const std::vector<Value>& values) {
+    std::vector<std::span<const Value>> packets;
+    std::span<const Value> rest(values);
+    do {
+        packets.push_back(rest.first(std::min(kMostInSurvey, rest.size())));
+        rest = rest.subspan(packets.back().size());
+    } while (!rest.empty());
+    return packets;
 }
 
 }  // namespace
@@ -128,6 +113,11 @@ void IpcConnection::leave() noexcept {
     {
         const Lock lock(mutex_);
         if (std::exchange(left_, true)) return;
+        try {
+            send(ipc::packet_of(0, ipc::Request(ipc::Goodbye{})));
+        } catch (const std::exception&) {
+            // Without memory it leaves as one that dies.
+        }
     }
     ::shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
@@ -198,28 +188,11 @@ void IpcConnection::take(uint64_t number, Answer answer) {
     }
     auto found = running_.extract(number);
     if (found.empty()) return;
+    if (found.mapped().writes) --writing_;
     const std::shared_ptr<OperationState> state = found.mapped().state;
     const bool tells = state->end(outcome_of(answer.content, found.mapped()));
     lock.unlock();
     if (tells) state->tell();
-}
-
-OperationState::Outcome IpcConnection::outcome_of(const ipc::Reply& reply, const Running& running) {
-    if (const auto* failure = std::get_if<ipc::Failure>(&reply)) {
-        if (failure->memory_code) return MemoryError(*failure->memory_code, failure->text);
-        return std::make_exception_ptr(Error(failure->code, failure->text));
-    }
-    if (running.released) held_.erase(*running.released);
-    const auto* const got = std::get_if<ipc::Got>(&reply);
-    if (got == nullptr) return OperationResult{};
-    LocalRange local = got->local;
-    const auto cache = caches_.find(local.cache);
-    // It was deleted meanwhile, by another thread.
-    if (cache == caches_.end()) return MemoryError(MemoryErrorCode::kUnknown, "its cache was deleted");
-    const bool apart = got->writable && cache->second.staging != nullptr;
-    local.base = (apart ? cache->second.staging : cache->second.payload)->data();
-    held_.insert(local.id);
-    return result_of(local, got->writable);
 }
 
 void IpcConnection::end_all() {
@@ -283,6 +256,21 @@ DataId IpcConnection::allocate(uint64_t size, SegmentId segment, const Placement
 }
 void IpcConnection::free(DataId data) {
     (void)ask(ipc::FreeData{data});
+    const Lock lock(mutex_);
+    reserved_.erase(data);
+}
+void IpcConnection::reserve_versions(DataId data, uint32_t count) {
+    {
+        const Lock lock(mutex_);
+        const auto known = reserved_.find(data);
+        if (known != reserved_.end() && known->second >= count) return;
+    }
+    (void)ask(ipc::ReserveVersions{data, count});
+    const Lock lock(mutex_);
+    reserved_[data] = std::max(reserved_[data], count);
+}
+void IpcConnection::register_reader(const GlobalRange& global, bool reads) {
+    (void)ask(ipc::RegisterReader{global, reads});
 }
 
 void IpcConnection::fill(DataId data, std::span<const std::byte> content) {
@@ -300,13 +288,22 @@ void IpcConnection::fill(DataId data, std::span<const std::byte> content) {
 
 void IpcConnection::map_answer(Answer& answer) {
     const auto* const is = std::get_if<ipc::CacheIs>(&answer.content);
-    if (is == nullptr || answer.regions.size() != (is->writable ? 1u : 2u))
+    if (is == nullptr || answer.regions.size() != (is->writable ? 3u : 4u))
         throw Error(ErrorCode::kSystem,
                     fmt::format("the memory server at {} shows no cache when asked for one", path_));
+    auto region = answer.regions.begin();
+    const auto map = [&](uint64_t size, bool writable) {
+        return std::make_unique<MemoryRegion>(std::move(*region++), size, writable);
+    };
+    const uint32_t listings = listings_of(is->size);
     Mapped mapped;
-    mapped.payload = std::make_unique<MemoryRegion>(std::move(answer.regions[0]), is->size, is->writable);
-    if (!is->writable)
-        mapped.staging = std::make_unique<MemoryRegion>(std::move(answer.regions[1]), is->size, true);
+    mapped.payload = map(is->size, is->writable);
+    if (!is->writable) mapped.staging = map(is->size, true);
+    mapped.listings = map(listings * sizeof(CopyListing), false);
+    mapped.pins = map(sizeof(PinPage), true);
+    mapped.copies = std::make_unique<PinnedCopies>(
+        std::span(reinterpret_cast<const CopyListing*>(mapped.listings->data()), listings),
+        *reinterpret_cast<PinPage*>(mapped.pins->data()));
     HEDDLE_FAILPOINT(memory_has_mapped);
     const Lock lock(mutex_);
     caches_.emplace(is->cache, std::move(mapped));  // another thread may have been first
@@ -340,80 +337,57 @@ CacheStatistics IpcConnection::statistics(CacheId cache) {
     return ask_for<CacheStatistics>(ipc::AskStatistics{cache});
 }
 
-std::string IpcConnection::status() {
-    Answer answer = ask(ipc::AskStatus{});
-    const auto* const is = std::get_if<ipc::StatusIs>(&answer.content);
+std::string IpcConnection::ask_for_text(ipc::Request request) {
+    Answer answer = ask(std::move(request));
+    const auto* const is = std::get_if<ipc::TextIs>(&answer.content);
     if (is == nullptr || answer.regions.size() != 1)
-        throw Error(ErrorCode::kSystem, fmt::format("the memory server at {} has no status", path_));
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("the memory server at {} answers another question", path_));
     MemoryRegion region(std::move(answer.regions[0]), is->size, false);
     return {reinterpret_cast<const char*>(region.data()), static_cast<size_t>(region.size())};
 }
 
-// Operations.
-void IpcConnection::execute(const Operation& operation, const std::shared_ptr<OperationState>& state) {
-    map_cache(wanted_cache(operation));
-    const auto* const release = std::get_if<op::Release>(&operation);
-    const auto* const put = std::get_if<op::Put>(&operation);
-    bool tells = false;
-    {
-        const Lock lock(mutex_);
-        check_there();
-        if (put != nullptr && !held_.contains(put->source.id)) {
-            tells = state->end(unknown_range(put->source));
-        } else if (release != nullptr) {
-            // Nobody waits for it: what may be wrong with it is known here.
-            const bool known = held_.erase(release->local.id) > 0;
-            if (known) send(ipc::packet_of(0, ipc::Request(*release)));
-            tells = known ? state->end(OperationResult{}) : state->end(unknown_range(release->local));
-        } else {
-            Running running{state, {}};
-            if (put != nullptr && put->release) running.released = put->source.id;
-            state->ticket = ++last_number_;
-            running_.emplace(last_number_, std::move(running));
-            send(std::visit([&](const auto& one) { return ipc::packet_of(last_number_, ipc::Request(one)); },
-                            operation));
+std::string IpcConnection::status() {
+    return ask_for_text(ipc::AskStatus{});
+}
+
+Inventory IpcConnection::inventory() {
+    try {
+        const auto shown = nlohmann::json::parse(status());
+        Inventory all;
+        for (const auto& row : shown.at("segments"))
+            all.segments.push_back({{row.at("id")}, row.at("kind"), row.at("options"), row.at("size")});
+        for (const auto& row : shown.at("allocations"))
+            all.allocations.push_back(
+                {{row.at("id")}, {row.at("segment")}, row.at("size"), row.at("distribution")});
+        return all;
+    } catch (const nlohmann::json::exception&) {
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("the memory server at {} does not tell what it has", path_));
+    }
+}
+
+std::vector<TransferCost> IpcConnection::transfer_costs(const std::vector<PlannedTransfer>& transfers) {
+    std::map<Rank, TransferCost> sums;
+    for (const std::span<const PlannedTransfer> some : in_packets(transfers)) {
+        const auto part = ask_for<ipc::CostsAre>(ipc::AskCosts{{some.begin(), some.end()}});
+        for (const TransferCost& cost : part.ranks) {
+            sums[cost.rank].rank = cost.rank;
+            sums[cost.rank].seconds += cost.seconds;
         }
     }
-    HEDDLE_FAILPOINT(memory_has_begun);
-    if (tells) state->tell();
+    std::vector<TransferCost> costs;
+    for (const auto& [rank, cost] : sums) costs.push_back(cost);
+    std::ranges::stable_sort(costs, {}, &TransferCost::seconds);
+    return costs;
 }
 
-OperationResult IpcConnection::execute_sync(const Operation& operation) {
-    const auto state = std::make_shared<OperationState>();
-    execute(operation, state);
-    wait(*state);
-    return state->take();
-}
-
-void IpcConnection::execute_here(const Operations& operations, const States& states) {
-    for (size_t i = 0; i < operations.size(); ++i) execute(operations[i], states[i]);
-}
-
-bool IpcConnection::is_done(const OperationState& state) {
-    const Lock lock(mutex_);
-    return state.done();
-}
-
-void IpcConnection::wait(OperationState& state) {
-    {
-        const Lock lock(mutex_);
-        if (state.done()) return;
-        state.announce_wait();
-    }
-    state.block();
-}
-
-void IpcConnection::give_up(const States& states) {
-    const Lock lock(mutex_);
-    for (const auto& state : states)
-        if (!state->done() && running_.contains(state->ticket))
-            send(ipc::packet_of(0, ipc::Request(ipc::GiveUp{state->ticket})));
-}
-
-void IpcConnection::release_soon(const LocalRange& local) noexcept {
-    const Lock lock(mutex_);
-    if (held_.erase(local.id) > 0 && !left_ && !gone_)
-        send(ipc::packet_of(0, ipc::Request(op::Release{local})));
+std::vector<DataLocality> IpcConnection::data_locality(const std::vector<GlobalRange>& ranges) {
+    std::vector<DataLocality> all;
+    for (const std::span<const GlobalRange> some : in_packets(ranges))
+        std::ranges::move(localities_in(ask_for_text(ipc::AskLocality{{some.begin(), some.end()}})),
+                          std::back_inserter(all));
+    return all;
 }
 
 }  // namespace heddle::memory

@@ -18,6 +18,7 @@
 #include "memory/connection.hpp"
 #include "memory/ipc_wire.hpp"
 #include "memory/memory_region.hpp"
+#include "memory/pinned_copies.hpp"
 
 namespace heddle::memory {
 
@@ -35,12 +36,18 @@ class IpcConnection final : public Connection {
     SegmentId create_segment(uint64_t size, const SegmentDescription& description) override;
     void delete_segment(SegmentId segment) override;
     std::vector<uint64_t> free_bytes(SegmentId segment) override;
+    Inventory inventory() override;
     DataId allocate(uint64_t size, SegmentId segment, const Placement& placement) override;
     void free(DataId data) override;
+    void reserve_versions(DataId data, uint32_t count) override;
+    void register_reader(const GlobalRange& global, bool reads) override;
     void fill(DataId data, std::span<const std::byte> content) override;
     CacheId create_cache(uint64_t size, const CacheOptions& options) override;
     void delete_cache(CacheId cache) override;
     CacheStatistics statistics(CacheId cache) override;
+
+    std::vector<TransferCost> transfer_costs(const std::vector<PlannedTransfer>& transfers) override;
+    std::vector<DataLocality> data_locality(const std::vector<GlobalRange>& ranges) override;
 
     OperationResult execute_sync(const Operation& operation) override;
     void execute(const Operation& operation, const std::shared_ptr<OperationState>& state) override;
@@ -70,10 +77,13 @@ class IpcConnection final : public Connection {
     struct Running {
         std::shared_ptr<OperationState> state;
         /// A put's, which is released with it.
-        std::optional<uint64_t> released;
+        std::optional<LocalRange> released;
+        /// It changes what gets that come after it see.
+        bool writes = false;
     };
     struct Mapped {
-        std::unique_ptr<MemoryRegion> payload;
+        std::unique_ptr<MemoryRegion> payload, listings, pins;
+        std::unique_ptr<PinnedCopies> copies;
         /// Of a shareable one: what this client may write.
         std::unique_ptr<MemoryRegion> staging;
     };
@@ -82,6 +92,7 @@ class IpcConnection final : public Connection {
     [[nodiscard]] Answer ask(ipc::Request request);
     template <class Content>
     [[nodiscard]] Content ask_for(ipc::Request request);
+    [[nodiscard]] std::string ask_for_text(ipc::Request request);
     void send(Packet packet);
     void flush(Lock& lock);
     void run();
@@ -90,6 +101,13 @@ class IpcConnection final : public Connection {
     void take(uint64_t number, Answer answer);
     [[nodiscard]] OperationState::Outcome outcome_of(const ipc::Reply& reply, const Running& running);
     void end_all();
+    /// What needs no message: a hit of a copy that this client can pin by itself, and its release. The caller
+    /// has the lock.
+    [[nodiscard]] std::optional<OperationResult> do_here(const Operation& operation);
+    /// Null: this client has not pinned it. The caller has the lock.
+    [[nodiscard]] PinnedCopies* copies_with(const LocalRange& local);
+    /// A copy that this client has pinned is held by the server, too.
+    [[nodiscard]] LocalRange hold_pinned(const LocalRange& local);
     void check_there() const;
     /// Where the cache lies here; asks for it where others made it.
     void map_cache(CacheId cache);
@@ -105,9 +123,11 @@ class IpcConnection final : public Connection {
     uint64_t last_number_ = 0;
     std::unordered_map<uint64_t, std::shared_ptr<Question>> questions_;
     std::unordered_map<uint64_t, Running> running_;
+    size_t writing_ = 0;  // of these
     std::unordered_set<uint64_t> held_;
     std::map<CacheId, Mapped> caches_;
-    std::deque<Packet> outgoing_;  // what waits for room in the socket
+    std::map<DataId, uint32_t> reserved_;  // versions, of which the server has said that there is room
+    std::deque<Packet> outgoing_;          // what waits for room in the socket
 
     std::thread thread_;
 };

@@ -257,19 +257,23 @@ std::string IpcService::status() {
     const ServerStatus all = server_.status();
     Json status = Json::parse(to_json(all.counters));
     Json allocations = Json::array(), clients = Json::array();
-    for (const auto& one : all.segments) {
+    for (const auto& one : all.inventory.segments) {
         Json& shown = row_of(status["segments"], one.id.value);
         shown["size"] = one.size;
-        shown["free_bytes"] = one.free_bytes;
+        shown["options"] = one.options;
     }
+    for (const auto& one : all.room) row_of(status["segments"], one.id.value)["free_bytes"] = one.free_bytes;
     for (const auto& one : all.caches) {
         Json& shown = row_of(status["caches"], one.id.value);
         shown["shareable"] = one.shareable;
         shown["clients"] = one.clients;
         shown["in_use"] = one.in_use;
     }
-    for (const auto& one : all.allocations)
-        allocations.push_back({{"id", one.id.value}, {"segment", one.segment.value}, {"size", one.size}});
+    for (const auto& one : all.inventory.allocations)
+        allocations.push_back({{"id", one.id.value},
+                               {"segment", one.segment.value},
+                               {"size", one.size},
+                               {"distribution", one.distribution}});
     {
         const std::scoped_lock lock(peers_mutex_);
         for (const auto& [id, peer] : peers_)

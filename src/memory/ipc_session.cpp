@@ -13,6 +13,7 @@ constexpr size_t kMostRunning = 65'536;
 constexpr size_t kMostHeld = 1'000'000;
 constexpr size_t kMostChanges = 1024;
 constexpr size_t kMostCaches = 128;
+constexpr size_t kMostRegistrations = 65'536;
 constexpr size_t kLongestName = 64;
 
 const LocalRange* local_of(const OperationResult& result) {
@@ -47,6 +48,12 @@ CacheId cache_of(const Operation& operation) {
         operation);
 }
 
+std::shared_ptr<MemoryRegion> region_of(const std::string& text) {
+    auto region = std::make_shared<MemoryRegion>(text.size(), MemoryRegion::Sharing::kReadOnly);
+    std::memcpy(region->data(), text.data(), text.size());
+    return region;
+}
+
 [[noreturn]] void limit(const char* what, size_t most) {
     throw Error(ErrorCode::kLimit, fmt::format("a client cannot have more than {} {} at once", most, what));
 }
@@ -69,7 +76,8 @@ bool IpcSession::handle(std::span<const std::byte> packet) {
     if (says_hello == (client_ != 0)) return false;
     // Nobody could tell how many there are of what is not answered.
     if (parsed->number == 0 && !std::holds_alternative<op::Release>(parsed->content) &&
-        !std::holds_alternative<ipc::GiveUp>(parsed->content))
+        !std::holds_alternative<ipc::GiveUp>(parsed->content) &&
+        !std::holds_alternative<ipc::Goodbye>(parsed->content))
         return false;
     try {
         deal_with(parsed->number, parsed->content);
@@ -103,11 +111,18 @@ void IpcSession::deal_with(uint64_t number, ipc::Request& request) {
         reply(number, server_.statistics(counted->cache));
     } else if (const auto* waiting = std::get_if<ipc::GiveUp>(&request)) {
         give_up(waiting->request);
+    } else if (std::holds_alternative<ipc::Goodbye>(request)) {
+        leaves_in_order_ = true;
+    } else if (const auto* reader = std::get_if<ipc::RegisterReader>(&request)) {
+        if (reader->reads && ++registrations_ > kMostRegistrations)
+            limit("registrations as a reader", kMostRegistrations);
+        server_.register_reader(client_, reader->global, reader->reads);
+        reply(number, ipc::Done{});
+    } else if (const auto* pinned = std::get_if<ipc::HoldPinned>(&request)) {
+        hold_pinned(number, *pinned);
     } else if (std::holds_alternative<ipc::AskStatus>(request)) {
-        const std::string text = host_.status();
-        auto region = std::make_shared<MemoryRegion>(text.size(), MemoryRegion::Sharing::kReadOnly);
-        std::memcpy(region->data(), text.data(), text.size());
-        reply(number, ipc::StatusIs{text.size()}, {region});
+        const auto text = region_of(host_.status());
+        reply(number, ipc::TextIs{text->size()}, {text});
     } else {
         change(number, std::move(request));
     }
@@ -126,13 +141,13 @@ void IpcSession::show_cache(uint64_t number, CacheId cache) {
     auto known = caches_.find(cache);
     if (known == caches_.end()) {
         const ServerState::AttachedCache there = server_.attach_cache(cache);
-        Attached added{there.payload, nullptr};
+        Attached added{there.payload, there.listings, there.pins, nullptr};
         try {
             if (there.shareable)
                 added.staging =
                     std::make_shared<MemoryRegion>(added.payload->size(), MemoryRegion::Sharing::kWritable);
         } catch (...) {
-            server_.detach_cache(cache);
+            server_.detach_cache(cache, *added.pins);
             throw;
         }
         known = caches_.emplace(cache, std::move(added)).first;
@@ -140,7 +155,25 @@ void IpcSession::show_cache(uint64_t number, CacheId cache) {
     const Attached& shown = known->second;
     Regions regions{shown.payload};
     if (shown.staging) regions.push_back(shown.staging);
+    regions.push_back(shown.listings);
+    regions.push_back(shown.pins);
     reply(number, ipc::CacheIs{cache, shown.payload->size(), !shown.staging}, std::move(regions));
+}
+
+void IpcSession::hold_pinned(uint64_t number, const ipc::HoldPinned& wanted) {
+    (void)attached(wanted.cache);
+    {
+        const std::scoped_lock lock(mutex_);
+        if (held_ >= kMostHeld) limit("local ranges", kMostHeld);
+        ++held_;
+    }
+    try {
+        reply(number, ipc::Got{server_.hold_pinned(client_, wanted.cache, wanted.pin), false});
+    } catch (...) {
+        const std::scoped_lock lock(mutex_);
+        --held_;
+        throw;
+    }
 }
 
 void IpcSession::fetch_written(Attached& cache, LocalRange& source) {
@@ -231,12 +264,13 @@ void IpcSession::give_up(uint64_t number) {
 void IpcSession::change(uint64_t number, ipc::Request request) {
     {
         const std::scoped_lock lock(mutex_);
-        if (changes_ >= kMostChanges) limit("changes of segments and allocations", kMostChanges);
+        if (changes_ >= kMostChanges) limit("changes and questions to all ranks", kMostChanges);
         ++changes_;
     }
     host_.do_later([self = shared_from_this(), number, request = std::move(request)] {
         ServerState& server = self->server_;
         ipc::Reply answer = ipc::Done{};
+        Regions regions;
         std::function<void()> undo = [] {};
         try {
             if (const auto* segment = std::get_if<ipc::CreateSegment>(&request)) {
@@ -251,6 +285,13 @@ void IpcSession::change(uint64_t number, ipc::Request request) {
                 answer = ipc::Created{id.value};
             } else if (const auto* freed = std::get_if<ipc::FreeData>(&request)) {
                 server.free(freed->data);
+            } else if (const auto* versions = std::get_if<ipc::ReserveVersions>(&request)) {
+                server.reserve_versions(versions->data, versions->count);
+            } else if (const auto* priced = std::get_if<ipc::AskCosts>(&request)) {
+                answer = ipc::CostsAre{server.transfer_costs(priced->transfers)};
+            } else if (const auto* placed = std::get_if<ipc::AskLocality>(&request)) {
+                regions = {region_of(text_of(server.data_locality(placed->ranges)))};
+                answer = ipc::TextIs{regions.front()->size()};
             }
         } catch (const std::exception& error) {
             answer = ipc::failure_of(error);
@@ -261,7 +302,7 @@ void IpcSession::change(uint64_t number, ipc::Request request) {
         }
         // What nobody can ever know of is not to stay.
         try {
-            if (!self->reply(number, answer)) undo();
+            if (!self->reply(number, answer, std::move(regions))) undo();
         } catch (const std::exception&) {
             // A rank is gone, and what it had is of no use.
         }
@@ -282,8 +323,8 @@ void IpcSession::close() {
         const std::scoped_lock lock(mutex_);
         closed_ = true;
     }
-    if (client_ != 0) server_.drop_client(client_);
-    for (const auto& [cache, attached] : caches_) server_.detach_cache(cache);
+    if (client_ != 0) server_.drop_client(client_, !leaves_in_order_);
+    for (const auto& [cache, attached] : caches_) server_.detach_cache(cache, *attached.pins);
     caches_.clear();
 }
 

@@ -49,6 +49,7 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
   private:
     struct Attached {
         std::shared_ptr<MemoryRegion> payload;
+        std::shared_ptr<MemoryRegion> listings, pins;
         /// Null: of a private cache.
         std::shared_ptr<MemoryRegion> staging;
     };
@@ -59,6 +60,7 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     void give_up(uint64_t number);
     void change(uint64_t number, ipc::Request request);
     void show_cache(uint64_t number, CacheId cache);
+    void hold_pinned(uint64_t number, const ipc::HoldPinned& wanted);
     [[nodiscard]] Attached& attached(CacheId cache);
     /// What it wrote is where the server puts it from.
     void fetch_written(Attached& cache, LocalRange& source);
@@ -70,6 +72,8 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     uint64_t id_;
     std::string name_;
     ClientId client_ = 0;  // 0: before hello
+    bool leaves_in_order_ = false;
+    size_t registrations_ = 0;
     std::map<CacheId, Attached> caches_;
 
     std::mutex mutex_;

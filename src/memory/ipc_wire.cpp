@@ -21,7 +21,7 @@ struct Header {
 };
 
 template <class Field>
-constexpr bool kPlain = std::is_integral_v<Field> || std::is_enum_v<Field>;
+constexpr bool kPlain = std::is_arithmetic_v<Field> || std::is_enum_v<Field>;
 
 class Writer {
   public:
@@ -65,6 +65,10 @@ class Writer {
         (*this)(value.has_value(), value.value_or(Value{}));
     }
     void write(const Share& share) { (*this)(share.rank, share.size); }
+    void write(const TransferCost& cost) { (*this)(cost.rank, cost.seconds); }
+    void write(const PlannedTransfer& t) {
+        (*this)(t.data, t.offset, t.size, t.cache, t.writes, t.anew, t.prefer_direct);
+    }
     template <class Value>
     void write(const std::vector<Value>& values) {
         write(static_cast<uint32_t>(values.size()));
@@ -127,6 +131,10 @@ class Reader {
         if (there) value = content;
     }
     void read(Share& share) { (*this)(share.rank, share.size); }
+    void read(TransferCost& cost) { (*this)(cost.rank, cost.seconds); }
+    void read(PlannedTransfer& t) {
+        (*this)(t.data, t.offset, t.size, t.cache, t.writes, t.anew, t.prefer_direct);
+    }
     template <class Value>
     void read(std::vector<Value>& values) {
         uint32_t count = 0;
@@ -167,6 +175,12 @@ void fields(Archive& archive, Content& content) {
     else if constexpr (std::is_same_v<T, AttachCache> || std::is_same_v<T, DeleteCache> ||
                        std::is_same_v<T, AskStatistics>)
         archive(c.cache);
+    else if constexpr (std::is_same_v<T, HoldPinned>)
+        archive(c.cache, c.pin);
+    else if constexpr (std::is_same_v<T, ReserveVersions>)
+        archive(c.data, c.count);
+    else if constexpr (std::is_same_v<T, RegisterReader>)
+        archive(c.global, c.reads);
     else if constexpr (std::is_same_v<T, GiveUp>)
         archive(c.request);
     else if constexpr (std::is_same_v<T, op::Allocate>)
@@ -193,8 +207,14 @@ void fields(Archive& archive, Content& content) {
         archive(c.size, c.free_bytes, c.hits, c.hits_pending, c.misses, c.evictions, c.invalidations);
     else if constexpr (std::is_same_v<T, FreeBytes>)
         archive(c.ranks);
-    else if constexpr (std::is_same_v<T, StatusIs>)
+    else if constexpr (std::is_same_v<T, TextIs>)
         archive(c.size);
+    else if constexpr (std::is_same_v<T, AskCosts>)
+        archive(c.transfers);
+    else if constexpr (std::is_same_v<T, AskLocality>)
+        archive(c.ranges);
+    else if constexpr (std::is_same_v<T, CostsAre>)
+        archive(c.ranks);
     else
         static_assert(std::is_empty_v<T>);
 }

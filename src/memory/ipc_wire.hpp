@@ -14,11 +14,12 @@
 #include "heddle/memory.hpp"
 #include "memory/mesh.hpp"
 #include "memory/placement.hpp"
+#include "memory/survey.hpp"
 
 namespace heddle::memory::ipc {
 
 constexpr uint32_t kMagic = 0x4d444448;  // "HDDM"
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kVersion = 4;
 constexpr size_t kMaxPacket = 16 * 1024;
 
 /// The first one.
@@ -63,11 +64,35 @@ struct GiveUp {
     uint64_t request = 0;
 };
 struct AskStatus {};
+struct AskCosts {
+    std::vector<PlannedTransfer> transfers;
+};
+struct AskLocality {
+    std::vector<GlobalRange> ranges;
+};
+/// What the client has pinned by itself is to be held for it, so that it can be put: Got.
+struct HoldPinned {
+    CacheId cache;
+    uint64_t pin = 0;
+};
+
+/// The client leaves in order.
+struct Goodbye {};
+struct ReserveVersions {
+    DataId data;
+    uint32_t count = 1;
+};
+/// Whether the client is one of those who are to read it.
+struct RegisterReader {
+    GlobalRange global;
+    bool reads = true;
+};
 
 /// The base of a local range is not sent: where it lies is another address in each process.
 using Request =
     std::variant<Hello, CreateSegment, DeleteSegment, AllocateData, FreeData, CreateCache, AttachCache,
-                 DeleteCache, AskFreeBytes, AskStatistics, GiveUp, AskStatus, op::Allocate, op::Release,
+                 DeleteCache, AskFreeBytes, AskStatistics, GiveUp, AskStatus, AskCosts, AskLocality,
+                 HoldPinned, Goodbye, ReserveVersions, RegisterReader, op::Allocate, op::Release,
                  op::GetConst, op::GetMutable, op::GetExclusive, op::Put>;
 
 struct Welcome {
@@ -85,8 +110,9 @@ struct Done {};
 struct Created {
     uint64_t id = 0;
 };
-/// Comes with the descriptor of the payload; and, where that can only be read, with that of a region of the
-/// same size in which the client has what it may write.
+/// Comes with the descriptor of the payload; where that can only be read, with that of a region of the same
+/// size in which the client has what it may write; and with those of its listings and of the client's PinPage
+/// (copy_listings.hpp).
 struct CacheIs {
     CacheId cache;
     uint64_t size = 0;
@@ -100,12 +126,15 @@ struct FreeBytes {
     std::vector<uint64_t> ranks;
 };
 /// Comes with the descriptor of a region that has the text.
-struct StatusIs {
+struct TextIs {
     uint64_t size = 0;
+};
+struct CostsAre {
+    std::vector<TransferCost> ranks;
 };
 
 using Reply =
-    std::variant<Welcome, Failure, Done, Created, CacheIs, Got, CacheStatistics, FreeBytes, StatusIs>;
+    std::variant<Welcome, Failure, Done, Created, CacheIs, Got, CacheStatistics, FreeBytes, TextIs, CostsAre>;
 
 /// `number` is the request's, and of its reply; no reply is sent to 0. Throws kLimit where it is longer than
 /// a packet may be.

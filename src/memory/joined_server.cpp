@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
+#include <optional>
 
 #include "base/settings.hpp"
+#include "base/temporary_folder.hpp"
+#include "memory/meeting_place.hpp"
 #include "memory/segment_plug_in.hpp"
 
 namespace heddle::memory {
@@ -42,29 +41,21 @@ ServerOptions options_of(const std::string& place) {
 /// A folder for the sockets of a mesh, which rank 0 makes and takes away.
 class MeetingPlace {
   public:
-    explicit MeetingPlace(RankGroup& group) : owner_(group.rank() == 0) {
+    explicit MeetingPlace(RankGroup& group) {
         std::string problem;
-        if (owner_) {
-            const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-            path_ = std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") +
-                    "/heddle-mesh-XXXXXX";
-            if (::mkdtemp(path_.data()) == nullptr)
-                problem = fmt::format("rank 0 cannot make the folder {}: {}", path_, std::strerror(errno));
+        try {
+            if (group.rank() == 0) folder_.emplace(meeting_place());
+        } catch (const Error& error) {
+            problem = fmt::format("rank 0 has no folder for the sockets: {}", error.what());
         }
         problem = group.share(problem);
         if (!problem.empty()) throw Error(ErrorCode::kSystem, problem);
-        path_ = group.share(path_);
+        path_ = group.share(folder_ ? folder_->path() : "");
     }
-    ~MeetingPlace() {
-        std::error_code ignored;
-        if (owner_) std::filesystem::remove_all(path_, ignored);
-    }
-    MeetingPlace(const MeetingPlace&) = delete;
-    MeetingPlace& operator=(const MeetingPlace&) = delete;
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
-    bool owner_;
+    std::optional<TemporaryFolder> folder_;  // of rank 0
     std::string path_;
 };
 

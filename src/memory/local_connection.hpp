@@ -16,10 +16,15 @@ class LocalConnection final : public Connection {
     }
     void delete_segment(SegmentId segment) override { server_.delete_segment(segment); }
     std::vector<uint64_t> free_bytes(SegmentId segment) override { return server_.free_bytes(segment); }
+    Inventory inventory() override { return server_.inventory(); }
     DataId allocate(uint64_t size, SegmentId segment, const Placement& placement) override {
         return server_.allocate(size, segment, placement);
     }
     void free(DataId data) override { server_.free(data); }
+    void reserve_versions(DataId data, uint32_t count) override { server_.reserve_versions(data, count); }
+    void register_reader(const GlobalRange& global, bool reads) override {
+        server_.register_reader(id_, global, reads);
+    }
     void fill(DataId data, std::span<const std::byte> content) override {
         server_.put_memory(id_, content, data);
     }
@@ -28,6 +33,13 @@ class LocalConnection final : public Connection {
     }
     void delete_cache(CacheId cache) override { server_.delete_cache(cache); }
     CacheStatistics statistics(CacheId cache) override { return server_.statistics(cache); }
+
+    std::vector<TransferCost> transfer_costs(const std::vector<PlannedTransfer>& transfers) override {
+        return server_.transfer_costs(transfers);
+    }
+    std::vector<DataLocality> data_locality(const std::vector<GlobalRange>& ranges) override {
+        return server_.data_locality(ranges);
+    }
 
     OperationResult execute_sync(const Operation& operation) override {
         return server_.execute_sync(id_, operation);

@@ -7,12 +7,14 @@ namespace {
 
 bool for_home(MessageKind kind) {
     switch (kind) {
+        case MessageKind::kSlotIs:
         case MessageKind::kReadGrant:
         case MessageKind::kReadRefused:
         case MessageKind::kWriteGrant:
         case MessageKind::kWriteRefused:
         case MessageKind::kTagReached:
         case MessageKind::kReadersGone:
+        case MessageKind::kDeadReaderIs:
         case MessageKind::kReadersLost:
         case MessageKind::kInvalidate:
             return false;
@@ -49,8 +51,8 @@ bool Node::give_up(Ticket ticket, Actions& actions) {
     return waited;
 }
 
-void Node::drop_client(ClientId client, Actions& actions) {
-    caching_.drop_client(client, actions);
+void Node::drop_client(ClientId client, Actions& actions, bool died) {
+    caching_.drop_client(client, actions, died);
     settle(actions);
 }
 

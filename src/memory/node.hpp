@@ -27,7 +27,7 @@ class Node {
     void handle(const Message& message, Actions& actions);
     void transferred(uint64_t access, const std::string& error, Actions& actions);
     bool give_up(Ticket ticket, Actions& actions);
-    void drop_client(ClientId client, Actions& actions);
+    void drop_client(ClientId client, Actions& actions, bool died = false);
     /// Another rank is gone: what needs it fails, what it had is given back.
     void lost(Rank rank, Actions& actions);
     void remove_cache(CacheId id, Actions& actions);

@@ -22,7 +22,8 @@ struct Known {
 const std::vector<Known>& known_kinds() {
     static const std::vector<Known> all{{"shm", {"shm", create_shm_segment}, nullptr},
                                         {"file", {"file", create_file_segment}, nullptr},
-                                        {"mpi", {}, mpi_plug_in}};
+                                        {"mpi", {}, mpi_plug_in},
+                                        {"gaspi", {}, gaspi_plug_in}};
     return all;
 }
 

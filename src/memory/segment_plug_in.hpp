@@ -39,6 +39,8 @@ struct SegmentPlugIn {
 /// The plug-in of kind mpi, for the MPI that this process has, was started by, or can have. Throws
 /// kUnavailable, kBadInput.
 [[nodiscard]] const SegmentPlugIn& mpi_plug_in();
+/// Throws kUnavailable.
+[[nodiscard]] const SegmentPlugIn& gaspi_plug_in();
 /// MPI is a part of the program.
 [[nodiscard]] bool program_has_mpi();
 

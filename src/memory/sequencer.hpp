@@ -23,6 +23,7 @@ struct Command {
         kDropSegment,    ///< also where it is not whole
         kAllocate,
         kFree,
+        kReserveVersions,  ///< `size` slots for an allocation
     };
     Kind kind = Kind::kCreateSegment;
     uint64_t id = 0;

@@ -2,10 +2,12 @@
 // status` shows.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "memory/server_state.hpp"
+#include "topology/cgroup.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -17,13 +19,23 @@ std::shared_ptr<MemoryRegion> payload_of(uint64_t size, const CacheOptions& opti
     return memory;
 }
 
+PinPage& page_in(MemoryRegion& memory) {
+    return *reinterpret_cast<PinPage*>(memory.data());
+}
+
 }  // namespace
 
+ServerState::SharedListings::SharedListings(uint64_t cache_size)
+    : memory(listings_of(cache_size) * sizeof(CopyListing), MemoryRegion::Sharing::kReadOnly),
+      copies({reinterpret_cast<CopyListing*>(memory.data()), listings_of(cache_size)}) {}
+
 CacheId ServerState::add_cache(uint64_t size, Payload payload) {
+    if (payload.shareable || payload.goes) payload.listings = std::make_shared<SharedListings>(size);
     const Lock lock(mutex_);
     // Caches of all ranks have different names.
     const CacheId id{uint64_t{rank()} << 40u | ++last_cache_};
-    node_.caching().add_cache(id, size, payload.memory->data());
+    node_.caching().add_cache(id, size, payload.memory->data(),
+                              payload.listings ? &payload.listings->copies : nullptr);
     payloads_.emplace(id, std::move(payload));
     return id;
 }
@@ -34,10 +46,27 @@ CacheId ServerState::create_cache(uint64_t size, const CacheOptions& options) {
     return add_cache(size, {payload_of(size, options, sharing), options.shareable});
 }
 
+void ServerState::check_room(uint64_t size) {
+    const MemoryRoom room = read_memory_room(SystemFiles());
+    uint64_t promised = 0;
+    {
+        const Lock lock(mutex_);
+        for (const auto& [id, payload] : payloads_)
+            if (payload.goes) promised += payload.memory->size();
+    }
+    const uint64_t left = room.total - std::min(room.total, promised);
+    if (size <= std::min(room.free, left)) return;
+    throw Error(ErrorCode::kLimit,
+                fmt::format("a cache of {} bytes does not fit: {} bytes of memory are free, and caches of "
+                            "clients have {} of {}; ask for less",
+                            size, room.free, promised, room.total));
+}
+
 CacheId ServerState::create_client_cache(uint64_t size, const CacheOptions& options) {
     using Sharing = MemoryRegion::Sharing;
+    check_room(size);
     const Sharing sharing = options.shareable ? Sharing::kReadOnly : Sharing::kWritable;
-    return add_cache(size, {payload_of(size, options, sharing), options.shareable, 0, true});
+    return add_cache(size, {payload_of(size, options, sharing), options.shareable, {}, 0, true});
 }
 
 void ServerState::delete_cache(CacheId cache) {
@@ -63,14 +92,23 @@ ServerState::AttachedCache ServerState::attach_cache(CacheId cache) {
             fmt::format("cache {} is another client's own: create one that is shareable, to use "
                         "it from several processes",
                         cache.value));
+    auto pins = std::make_shared<MemoryRegion>(sizeof(PinPage), MemoryRegion::Sharing::kWritable);
+    payload.listings->copies.attach(page_in(*pins));
     ++payload.attached;
-    return {payload.memory, payload.shareable};
+    return {
+        payload.memory, payload.shareable, {payload.listings, &payload.listings->memory}, std::move(pins)};
 }
 
-void ServerState::detach_cache(CacheId cache) {
+LocalRange ServerState::hold_pinned(ClientId client, CacheId cache, Pin pin) {
+    const Lock lock(mutex_);
+    return node_.caching().hold_pinned(client, cache, pin);
+}
+
+void ServerState::detach_cache(CacheId cache, MemoryRegion& pins) {
     Lock lock(mutex_);
     const auto found = payloads_.find(cache);
     if (found == payloads_.end()) return;  // it was deleted
+    found->second.listings->copies.detach(page_in(pins));
     if (--found->second.attached > 0 || !found->second.goes) return;
     going_.insert(cache);
     Actions actions;
@@ -100,6 +138,22 @@ HeldRange ServerState::held(ClientId client, const LocalRange& local) {
     return node_.caching().held(client, local);
 }
 
+Inventory ServerState::inventory() {
+    return inventory(Lock(mutex_));
+}
+
+Inventory ServerState::inventory(const Lock&) const {
+    const Atlas& atlas = node_.atlas();
+    Inventory all;
+    for (const SegmentId id : atlas.segments()) {
+        const SegmentDescription& described = descriptions_.at(id);
+        all.segments.push_back({id, described.kind, described.options, atlas.size_of(id)});
+    }
+    for (const DataId id : atlas.allocations())
+        all.allocations.push_back({id, atlas.segment_of(id), atlas.size_of(id), distributions_.at(id)});
+    return all;
+}
+
 ServerStatus ServerState::status() {
     const Lock lock(mutex_);
     ServerStatus all;
@@ -107,13 +161,11 @@ ServerStatus ServerState::status() {
     all.counters.rank = rank();
     all.counters.caches = node_.caching().statistics();
     traffic_.report(all.counters);
+    all.inventory = inventory(lock);
     for (const SegmentId segment : node_.atlas().segments()) {
         const std::vector<uint64_t> room = node_.atlas().free_bytes(segment);
-        all.segments.push_back({segment, node_.atlas().size_of(segment),
-                                std::accumulate(room.begin(), room.end(), uint64_t{0})});
+        all.room.push_back({segment, std::accumulate(room.begin(), room.end(), uint64_t{0})});
     }
-    for (const DataId data : node_.atlas().allocations())
-        all.allocations.push_back({data, node_.atlas().segment_of(data), node_.atlas().size_of(data)});
     for (const auto& [cache, payload] : payloads_)
         all.caches.push_back({cache, payload.shareable, payload.attached, node_.caching().in_use(cache)});
     all.local_ranges = node_.caching().held_ranges();

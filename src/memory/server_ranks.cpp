@@ -67,6 +67,18 @@ void ServerState::free(DataId data) {
     change(std::move(command));
 }
 
+void ServerState::reserve_versions(DataId data, uint32_t count) {
+    {
+        const Lock lock(mutex_);
+        if (node_.atlas().versions(data) >= count) return;
+    }
+    Command command;
+    command.kind = Command::Kind::kReserveVersions;
+    command.id = data.value;
+    command.size = count;
+    change(std::move(command));
+}
+
 uint64_t ServerState::change(Command command) {
     const auto question = std::make_shared<Question>();
     {
@@ -128,6 +140,9 @@ void ServerState::deal_with(Rank from, Parsed&& content) {
     }
     if (auto* reply = std::get_if<ChangeReply>(&content))
         return answer(changes_, reply->request, reply->id, std::move(reply->ending), {});
+    if (auto* survey = std::get_if<SurveyRequest>(&content)) return send(from, answer_survey(*survey));
+    if (auto* surveyed_by = std::get_if<SurveyReply>(&content))
+        return surveyed(from, std::move(*surveyed_by));
     if (auto* departure = std::get_if<Departure>(&content))
         return answer(meetings_, departure->meeting, 0, std::move(departure->ending),
                       std::move(departure->content));
@@ -184,6 +199,7 @@ void ServerState::lost(Rank rank) {
     Actions actions;
     node_.lost(rank, actions);
     leave_to_mover(actions);
+    give_up_surveys(rank);
     // What all ranks do fails where rank 0 says so: it knows whether it had taken place before.
     const Ending gone{"rank 0 is gone", static_cast<int>(ErrorCode::kUnavailable), -1, {}};
     while (rank == 0 && !meetings_.empty()) answer(meetings_, meetings_.begin()->first, 0, gone, {});
@@ -205,6 +221,21 @@ Ending ServerState::apply(const Command& command) noexcept {
     }
 }
 
+void ServerState::measure_links(const Command& command, Segment& segment) {
+    const std::string kind = link_kind(command.segment_kind, command.options);
+    std::vector<Rank> unknown;
+    {
+        const Lock lock(mutex_);
+        links_.add_segment({command.id}, kind);
+        unknown = links_.unknown(kind, command.part_sizes);
+    }
+    for (const Rank to : unknown) {
+        const LinkSpeed speed = measure_link(segment, to, command.part_sizes[to], SteadyClock());
+        const Lock lock(mutex_);
+        links_.learn(kind, to, speed);
+    }
+}
+
 std::string ServerState::change_tables(const Command& command) {
     const SegmentId segment{command.id};
     std::shared_ptr<Segment> made;
@@ -223,8 +254,10 @@ std::string ServerState::change_tables(const Command& command) {
                 made = segments_.at(segment);
             }
             made->attach(command.contacts);
+            measure_links(command, *made);
             const Lock lock(mutex_);
             node_.atlas().add_segment(segment, command.part_sizes);
+            descriptions_[segment] = {command.segment_kind, command.options};
             if (std::byte* const part = made->address()) node_.caching().add_part(segment, part);
             return {};
         }
@@ -234,6 +267,8 @@ std::string ServerState::change_tables(const Command& command) {
             if (whole || !segments_.contains(segment)) node_.atlas().remove_segment(segment);
             node_.caching().remove_part(segment);
             traffic_.remove_segment(segment);
+            links_.remove_segment(segment);
+            descriptions_.erase(segment);
             made = std::move(segments_.extract(segment).mapped());  // it goes without the lock
             return {};
         }
@@ -246,13 +281,20 @@ std::string ServerState::change_tables(const Command& command) {
             const Lock lock(mutex_);
             node_.atlas().allocate({command.id}, command.size, {command.segment}, distribution,
                                    placement.distribution);
+            distributions_[{command.id}] = placement.by_shares ? "" : placement.distribution;
             return {};
         }
         case Command::Kind::kFree: {
             const Lock lock(mutex_);
             Actions actions;
             node_.free({command.id}, actions);
+            distributions_.erase({command.id});
             leave_to_mover(actions);
+            return {};
+        }
+        case Command::Kind::kReserveVersions: {
+            const Lock lock(mutex_);
+            node_.atlas().reserve_versions({command.id}, static_cast<uint32_t>(command.size));
             return {};
         }
     }

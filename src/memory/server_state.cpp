@@ -70,11 +70,16 @@ ClientId ServerState::add_client() {
     return ++last_client_;
 }
 
-void ServerState::drop_client(ClientId client) {
+void ServerState::drop_client(ClientId client, bool died) {
     Lock lock(mutex_);
     Actions actions;
-    node_.drop_client(client, actions);
+    node_.drop_client(client, actions, died);
     hand_over(actions, lock);
+}
+
+void ServerState::register_reader(ClientId client, const GlobalRange& global, bool reads) {
+    const Lock lock(mutex_);
+    node_.caching().register_reader(client, global, reads);
 }
 
 Counters ServerState::counters() {

@@ -17,6 +17,7 @@
 
 #include "heddle/memory.hpp"
 #include "heddle/pause.hpp"
+#include "memory/link_speed.hpp"
 #include "memory/memory_region.hpp"
 #include "memory/mesh.hpp"
 #include "memory/node.hpp"
@@ -24,6 +25,7 @@
 #include "memory/segment.hpp"
 #include "memory/sequencer.hpp"
 #include "memory/server_status.hpp"
+#include "memory/survey.hpp"
 #include "memory/traffic.hpp"
 #include "memory/wire.hpp"
 
@@ -39,32 +41,48 @@ class ServerState : private Transport::Listener {
     ServerState& operator=(const ServerState&) = delete;
 
     [[nodiscard]] ClientId add_client();
-    void drop_client(ClientId client);
+    /// `died` as CachingAgent's.
+    void drop_client(ClientId client, bool died = false);
 
     [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description);
     void delete_segment(SegmentId segment);
     [[nodiscard]] DataId allocate(uint64_t size, SegmentId segment, const Placement& placement);
     void free(DataId data);
+    /// As Client's.
+    void reserve_versions(DataId data, uint32_t count);
+    void register_reader(ClientId client, const GlobalRange& global, bool reads);
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment);
     [[nodiscard]] CacheId create_cache(uint64_t size, const CacheOptions& options);
     void delete_cache(CacheId cache);
     /// As create_cache(), in memory that can be mapped by the one client in another process whose it is.
+    /// Throws kLimit where there is not so much memory.
     [[nodiscard]] CacheId create_client_cache(uint64_t size, const CacheOptions& options);
     /// The payload, for one more client in another process. Throws kUnknown where it is none that can be
     /// shared.
     struct AttachedCache {
         std::shared_ptr<MemoryRegion> payload;
         bool shareable = false;
+        /// Its copies, as CopyListing.
+        std::shared_ptr<MemoryRegion> listings;
+        /// The client's PinPage.
+        std::shared_ptr<MemoryRegion> pins;
     };
     [[nodiscard]] AttachedCache attach_cache(CacheId cache);
-    /// A client of another process goes: with the last one goes a cache that was made by one, as soon as
-    /// nothing in it is in use.
-    void detach_cache(CacheId cache);
+    /// A client of another process goes, and with it what it has pinned: with the last one goes a cache that
+    /// was made by one, as soon as nothing in it is in use.
+    void detach_cache(CacheId cache, MemoryRegion& pins);
+    /// As CachingAgent::hold_pinned().
+    [[nodiscard]] LocalRange hold_pinned(ClientId client, CacheId cache, Pin pin);
     /// What a client holds, and is to be within `local`. Throws kUnknown, kOutside.
     [[nodiscard]] HeldRange held(ClientId client, const LocalRange& local);
     [[nodiscard]] ServerStatus status();
+    [[nodiscard]] Inventory inventory();
     [[nodiscard]] CacheStatistics statistics(CacheId cache);
     [[nodiscard]] Counters counters();
+
+    /// What they would cost each rank that is there, in ascending order. Throws kUnknown, kOutside.
+    [[nodiscard]] std::vector<TransferCost> transfer_costs(std::span<const PlannedTransfer> transfers);
+    [[nodiscard]] std::vector<DataLocality> data_locality(std::span<const GlobalRange> ranges);
 
     [[nodiscard]] OperationResult execute_sync(ClientId client, const Operation& operation);
     /// When it has ended, `state` says so. A thread of the server moves its bytes.
@@ -88,9 +106,16 @@ class ServerState : private Transport::Listener {
   private:
     using Lock = std::unique_lock<std::mutex>;
 
+    struct SharedListings {
+        explicit SharedListings(uint64_t cache_size);
+        MemoryRegion memory;
+        CopyListings copies;
+    };
     struct Payload {
         std::shared_ptr<MemoryRegion> memory;
         bool shareable = false;
+        /// Of one that clients of other processes may use.
+        std::shared_ptr<SharedListings> listings = {};
         /// How many clients of other processes use it, and whether it goes with the last.
         size_t attached = 0;
         bool goes = false;
@@ -103,6 +128,13 @@ class ServerState : private Transport::Listener {
         Ending ending;
         std::vector<uint8_t> content;
     };
+
+    /// Somebody who waits for the answers of other ranks.
+    struct Survey : Question {
+        std::set<Rank> awaited;
+        std::map<Rank, SurveyReply> replies;
+    };
+    using Surveys = std::map<uint64_t, std::shared_ptr<Survey>>;
 
     void begin(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state,
                Actions& actions);
@@ -118,6 +150,10 @@ class ServerState : private Transport::Listener {
     [[nodiscard]] OperationResult wait_for(Ticket ticket, Actions& actions, Lock& lock);
     void run_mover();
     CacheId add_cache(uint64_t size, Payload payload);
+    [[nodiscard]] Inventory inventory(const Lock& lock) const;
+    /// Throws kLimit where the machine cannot have a cache of that size for a client, beside those it has
+    /// promised: a process that writes what there is not is killed, and it might be the server.
+    void check_room(uint64_t size);
     void remove_unused_caches(Actions& actions);
 
     void received(Rank from, std::span<const std::byte> packet) override;
@@ -130,15 +166,30 @@ class ServerState : private Transport::Listener {
     void answer(std::map<uint64_t, std::shared_ptr<Question>>& questions, uint64_t number, uint64_t id,
                 Ending ending, std::vector<uint8_t> content);
     void depart();
+    // Costs and places: server_survey.cpp.
+    /// Of a rank that answered all.
+    [[nodiscard]] std::map<Rank, SurveyReply> survey(std::span<const PlannedTransfer> transfers);
+    [[nodiscard]] std::map<Rank, SurveyReply> ask_ranks(std::vector<PlannedTransfer> transfers);
+    [[nodiscard]] SurveyReply answer_survey(const SurveyRequest& request) const;
+    [[nodiscard]] double seconds_here(const PlannedTransfer& planned) const;
+    void surveyed(Rank from, SurveyReply reply);
+    void end_survey(bool complete, Surveys::iterator survey);
+    void give_up_surveys(Rank gone);
     /// By the mover, with the lock open.
     [[nodiscard]] Ending apply(const Command& command) noexcept;
     [[nodiscard]] std::string change_tables(const Command& command);
+    /// Those that are not known yet, with the lock open.
+    void measure_links(const Command& command, Segment& segment);
 
     Rank ranks_;
     std::mutex mutex_;
     Node node_;
     std::map<SegmentId, std::shared_ptr<Segment>> segments_;
+    /// How segments and allocations were described.
+    std::map<SegmentId, SegmentDescription> descriptions_;
+    std::map<DataId, std::string> distributions_;
     Traffic traffic_;
+    LinkSpeeds links_;
     std::map<CacheId, Payload> payloads_;
     std::set<CacheId> going_;  // caches whose last client is gone
     std::unordered_map<Ticket, std::shared_ptr<OperationState>> pending_;
@@ -149,6 +200,8 @@ class ServerState : private Transport::Listener {
     // With the other ranks. What is asked of rank 0, and what it asks:
     std::map<uint64_t, std::shared_ptr<Question>> changes_, meetings_;
     uint64_t last_change_ = 0, last_meeting_ = 0;
+    Surveys surveys_;
+    uint64_t last_survey_ = 0;
     std::set<Rank> gone_;
     // Of rank 0 alone.
     std::optional<Sequencer> sequencer_;

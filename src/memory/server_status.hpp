@@ -10,13 +10,7 @@ namespace heddle::memory {
 struct ServerStatus {
     struct SegmentRoom {
         SegmentId id;
-        uint64_t size = 0;  ///< on all ranks
-        uint64_t free_bytes = 0;
-    };
-    struct Allocation {
-        DataId id;
-        SegmentId segment;
-        uint64_t size = 0;
+        uint64_t free_bytes = 0;  ///< on all ranks
     };
     struct CacheState {
         CacheId id;
@@ -26,8 +20,8 @@ struct ServerStatus {
     };
     Counters counters;
     Rank ranks = 1;
-    std::vector<SegmentRoom> segments;
-    std::vector<Allocation> allocations;
+    Inventory inventory;
+    std::vector<SegmentRoom> room;
     std::vector<CacheState> caches;
     size_t local_ranges = 0;  ///< held by all clients
     size_t operations = 0;    ///< under way, and ranges held exclusively

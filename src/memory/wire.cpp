@@ -21,6 +21,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeApplied, number, ending)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeReply, request, id, ending)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Arrival, meeting, content)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Departure, meeting, ending, content)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedTransfer, data, offset, size, cache, writes, anew, prefer_direct)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SurveyRequest, number, transfers)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SurveyReply, number, seconds, copies)
 
 namespace {
 
@@ -30,7 +33,8 @@ template <size_t I = 1>
 std::optional<Parsed> parse_as(size_t which, const Json& json) {
     if constexpr (I < std::variant_size_v<Parsed>) {
         if (which == I)
-            return Parsed(std::in_place_index<I>, json.get<std::variant_alternative_t<I, Parsed>>());
+            return std::optional<Parsed>(std::in_place, std::in_place_index<I>,
+                                         json.get<std::variant_alternative_t<I, Parsed>>());
         return parse_as<I + 1>(which, json);
     } else {
         return {};

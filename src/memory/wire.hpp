@@ -10,6 +10,7 @@
 
 #include "memory/message.hpp"
 #include "memory/sequencer.hpp"
+#include "memory/survey.hpp"
 #include "memory/transport.hpp"
 
 namespace heddle::memory {
@@ -48,8 +49,8 @@ struct Departure {
     std::vector<uint8_t> content;
 };
 
-using Parsed =
-    std::variant<Message, ChangeRequest, ChangeCommand, ChangeApplied, ChangeReply, Arrival, Departure>;
+using Parsed = std::variant<Message, ChangeRequest, ChangeCommand, ChangeApplied, ChangeReply, Arrival,
+                            Departure, SurveyRequest, SurveyReply>;
 
 /// Throws kLimit where it is longer than a packet may be.
 [[nodiscard]] Packet packet_of(const Parsed& content);

@@ -1,8 +1,11 @@
 /* The directory/cache from C: what works, and what is refused. */
+#define _GNU_SOURCE
 #include "heddle/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define HEDDLE_EXPECT_ERROR_MESSAGE heddle_memory_error_message()
 #include "expect.h"
@@ -88,6 +91,14 @@ static void test_operations(void) {
     EXPECT(heddle_memory_future_get(future, &got[0]) == HEDDLE_MEMORY_OUTSIDE);
     put.local.id = 0;
     EXPECT(heddle_memory_execute_sync(client, &put, NULL) == HEDDLE_MEMORY_UNKNOWN);
+    /* Versions that are there at once, and who reads them. */
+    EXPECT(heddle_memory_register_reader(client, put.global) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_unregister_reader(client, put.global) == HEDDLE_MEMORY_SUCCESS);
+    put.global.offset = 9;
+    EXPECT(heddle_memory_register_reader(client, put.global) == HEDDLE_MEMORY_OUTSIDE);
+    EXPECT(heddle_memory_reserve_versions(client, data, 1) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_reserve_versions(client, data, 60000) == HEDDLE_MEMORY_SEGMENT_FULL);
+    EXPECT_SAID("retain fewer, or create a larger segment");
     get = (heddle_memory_operation_t){
         .kind = HEDDLE_MEMORY_GET_MUTABLE, .global = {data, 0, 5}, .cache = cache, .prefer_direct = true};
     EXPECT(heddle_memory_execute_sync(client, &get, &got[0]) == HEDDLE_MEMORY_SUCCESS && got[0].cache == 0);
@@ -174,6 +185,71 @@ static void test_distributions(void) {
     EXPECT(heddle_memory_unregister_distribution(NULL) == HEDDLE_MEMORY_INVALID);
 }
 
+static void count_copies(const heddle_memory_locality_t* piece, void* data) {
+    EXPECT(piece->home == 0 && piece->range.size == SIZE);
+    *(size_t*)data += piece->copy_count;
+}
+
+static void test_costs(void) {
+    heddle_memory_data_t data = 0;
+    EXPECT(heddle_memory_allocate(client, SIZE, segment, NULL, &data) == HEDDLE_MEMORY_SUCCESS);
+    const heddle_memory_global_t all = {data, 0, SIZE};
+    const heddle_memory_operation_t get = {.kind = HEDDLE_MEMORY_GET_CONST, .global = all, .cache = cache};
+    heddle_memory_cost_t cost = {9, -1};
+    size_t ranks = 0, copies = 0;
+    EXPECT(heddle_memory_transfer_costs(client, &get, 1, &cost, 1, &ranks) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(ranks == 1 && cost.rank == 0 && cost.seconds > 0);
+    EXPECT(heddle_memory_data_locality(client, &all, 1, count_copies, &copies) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(copies == 0);
+    heddle_memory_local_t copy;
+    EXPECT(heddle_memory_get_const(client, all, cache, &copy) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_transfer_costs(client, &get, 1, &cost, 1, &ranks) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(cost.seconds == 0);
+    EXPECT(heddle_memory_data_locality(client, &all, 1, count_copies, &copies) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(copies == 1);
+    EXPECT(heddle_memory_release(client, copy) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_transfer_costs(client, &get, 1, NULL, 0, &ranks) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_transfer_costs(client, &get, 1, NULL, 1, &ranks) == HEDDLE_MEMORY_INVALID);
+    EXPECT(heddle_memory_data_locality(client, &all, 1, NULL, NULL) == HEDDLE_MEMORY_INVALID);
+    EXPECT(heddle_memory_free(client, data) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_transfer_costs(client, &get, 1, &cost, 1, &ranks) == HEDDLE_MEMORY_UNKNOWN);
+}
+
+static void note_data(const heddle_memory_restored_t* one, void* data) {
+    if (!one->is_segment) *(heddle_memory_data_t*)data = one->now;
+}
+
+static void test_checkpoint(void) {
+    char path[] = "/tmp/heddle-checkpoint-XXXXXX";
+    const int file = mkstemp(path);
+    EXPECT(file >= 0);
+    heddle_memory_data_t data = 0, there = 0;
+    const char text[] = "what is kept";
+    EXPECT(heddle_memory_allocate_filled(client, text, sizeof text, segment, NULL, &data) ==
+           HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_checkpoint(client, path, &segment, 1) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_free(client, data) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_restore(client, path, "shm", NULL, 0, "prefix_filled", note_data, &there) ==
+           HEDDLE_MEMORY_SUCCESS);
+    heddle_memory_local_t copy;
+    const heddle_memory_global_t all = {there, 0, sizeof text};
+    EXPECT(heddle_memory_get_const(client, all, cache, &copy) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(strcmp(heddle_memory_pointer(copy), text) == 0);
+    EXPECT(heddle_memory_release(client, copy) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_free(client, there) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(truncate(path, 50) == 0);
+    EXPECT(heddle_memory_restore(client, path, NULL, NULL, 0, NULL, note_data, &there) ==
+           HEDDLE_MEMORY_INVALID);
+    EXPECT_SAID("it was cut");
+    EXPECT(heddle_memory_restore(client, path, NULL, NULL, 0, NULL, NULL, NULL) == HEDDLE_MEMORY_INVALID);
+    EXPECT(heddle_memory_restore(client, NULL, NULL, NULL, 0, NULL, note_data, NULL) ==
+           HEDDLE_MEMORY_INVALID);
+    EXPECT(heddle_memory_checkpoint(client, "/no/folder/file", NULL, 0) == HEDDLE_MEMORY_SYSTEM);
+    EXPECT(heddle_memory_checkpoint(client, path, NULL, 2) == HEDDLE_MEMORY_INVALID);
+    close(file);
+    unlink(path);
+}
+
 static void test_collective(void) {
     heddle_memory_segment_t own = 0;
     heddle_memory_data_t data = 0;
@@ -243,6 +319,8 @@ int main(void) {
     test_put_and_get();
     test_operations();
     test_distributions();
+    test_costs();
+    test_checkpoint();
     test_collective();
     test_bunches();
     test_misuse();

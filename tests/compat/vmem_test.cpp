@@ -276,6 +276,24 @@ TEST_F(VmemClientTest, DistributionsOfOnesOwn) {
 }
 
 /// A cache's id goes to other programs as text; these are clients by a socket, here of one process.
+TEST_F(VmemClientTest, CostsAndPlaces) {
+    const vmem::data_id_t data = client_.allocate(100, segment_, vmem::prefix_filled_data{});
+    const vmem::global_range_t all{data, {0, 100}};
+    // As an agent asks that has no cache of its own.
+    const std::vector<vmem::operation_t> wanted{vmem::op::get_const_t(all, vmem::cache_id_t())};
+    const std::vector<std::pair<vmem::rank_t, double>> before = client_.transfer_costs(wanted);
+    ASSERT_EQ(before.size(), 1u);
+    EXPECT_EQ(before[0].first, 0u);
+    EXPECT_GT(before[0].second, 0);
+    (void)client_.execute_sync(vmem::op::get_const_t(all, cache_));
+    EXPECT_EQ(client_.transfer_costs(wanted)[0].second, 0);
+    const std::vector<vmem::data_locality_description> places = client_.data_locality({all});
+    ASSERT_EQ(places.size(), 1u);
+    EXPECT_EQ(places[0].range.data_id, data);
+    EXPECT_EQ(places[0].home, 0u);
+    EXPECT_EQ(places[0].copies, std::set<vmem::rank_t>{0});
+}
+
 TEST_F(VmemClientTest, ClientsByASocketShareACache) {
     std::string const path("/tmp/heddle-vmem-test-" + std::to_string(::getpid()));
     vmem::ipc_server const listens(server_, path);

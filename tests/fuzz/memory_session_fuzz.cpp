@@ -1,6 +1,6 @@
 // Any packets as what two clients of other processes send to a memory server, without sockets: requests of
-// small numbers, so that many of them mean something, and such as are cut, longer, or nothing at all. When
-// both have gone nothing of them is left.
+// small numbers, so that many of them mean something, and such as are cut, longer, or nothing at all; and any
+// numbers in the memory that they write. When both have gone nothing of them is left.
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -51,15 +51,29 @@ class Input {
 /// Takes every reply, and makes changes at once.
 class Nowhere final : public IpcSession::Host {
   public:
-    void reply(uint64_t, Packet packet, IpcSession::Regions) override {
-        require(ipc::parse_reply(packet).has_value(), "a reply is one");
+    void reply(uint64_t, Packet packet, IpcSession::Regions regions) override {
+        const auto parsed = ipc::parse_reply(packet);
+        require(parsed.has_value(), "a reply is one");
+        if (std::holds_alternative<ipc::CacheIs>(parsed->content)) pins_.push_back(regions.back());
+    }
+    /// Into what one of the clients may write there.
+    void scribble(size_t which, size_t word, uint64_t value) {
+        if (pins_.empty()) return;
+        std::memcpy(pins_[which % pins_.size()]->data() + 8 * word, &value, 8);
     }
     void do_later(std::function<void()> work) override { work(); }
     std::string status() override { return "{}"; }
+
+  private:
+    std::vector<std::shared_ptr<MemoryRegion>> pins_;
 };
 
 ipc::Request request_of(Input& input) {
-    switch (input.next() % 16) {
+    switch (input.next() % 21) {
+        case 19:
+            return ipc::ReserveVersions{{input.number()}, static_cast<uint32_t>(input.number())};
+        case 20:
+            return ipc::RegisterReader{input.global(), input.next() % 2 == 0};
         case 0:
             return ipc::CreateSegment{input.size(), {input.next() % 8 == 0 ? "tape" : "shm", {}}};
         case 1:
@@ -89,11 +103,19 @@ ipc::Request request_of(Input& input) {
             return op::GetMutable{input.global(), {input.number()}, input.tag()};
         case 13:
             return op::GetExclusive{input.global(), {input.number()}};
+        case 17:
+            return ipc::HoldPinned{{input.number()}, pin_of(input.next() % 128, input.number())};
         case 14:
             return ipc::AskStatistics{{input.number()}};
+        case 15:
+            return ipc::AskCosts{{{input.number(), input.number(), input.number(), input.number(),
+                                   input.next() % 2 == 0, input.next() % 2 == 0, input.next() % 2 == 0}}};
+        case 16:
+            return ipc::AskLocality{{input.global(), input.global()}};
         default: {
             op::Put put{input.local(), input.global(), input.tag(), input.next() % 2 == 0};
             put.readers = put.tag ? input.next() % 2 : 0;
+            put.retain = input.next() % 3;
             return put;
         }
     }
@@ -112,6 +134,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         require(session->handle(ipc::packet_of(1, ipc::Hello{"fuzz"})), "hello is taken");
     uint64_t number = 1;
     for (int steps = 0; !input.empty() && steps < 300; ++steps) {
+        if (input.next() % 8 == 0)
+            nowhere.scribble(input.next(), input.next(),
+                             input.next() % 2 == 0 ? input.number() * 0x0101010101010101u
+                                                   : pin_of(input.next() % 128, 1 + input.next() % 8));
         auto& session = sessions[input.next() % 2];
         Packet packet = ipc::packet_of(++number, request_of(input));
         const uint8_t how = input.next();

@@ -31,13 +31,19 @@ void* operator new(size_t bytes) {
         handler();
     }
 }
-/// As the standard library's, of which a sanitizer has one that does not call ours.
+/// This and those of arrays as the standard library's, of which a sanitizer has some that do not call ours.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
     try {
         return operator new(bytes);
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
+}
+void* operator new[](size_t bytes) {
+    return operator new(bytes);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+    return operator new(bytes, std::nothrow);
 }
 void operator delete(void* block) noexcept {
     memory.gave_back(block);
@@ -47,6 +53,15 @@ void operator delete(void* block, size_t) noexcept {
     operator delete(block);
 }
 void operator delete(void* block, const std::nothrow_t&) noexcept {
+    operator delete(block);
+}
+void operator delete[](void* block) noexcept {
+    operator delete(block);
+}
+void operator delete[](void* block, size_t) noexcept {
+    operator delete(block);
+}
+void operator delete[](void* block, const std::nothrow_t&) noexcept {
     operator delete(block);
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "memory/pinned_copies.hpp"
 #include "support/memory_world.hpp"
 #include "support/seeds.hpp"
 
@@ -18,6 +19,52 @@ constexpr uint64_t kCells = 24;
 constexpr uint64_t kCell = sizeof(uint32_t);
 using Cells = std::vector<uint32_t>;
 
+/// A client of another process, by what it pins in one cache without a message.
+class Elsewhere {
+  public:
+    Elsewhere(MemoryWorld& world, memory::Rank rank, CacheId cache)
+        : listed_(world[rank].listed.at(cache)),
+          payload_(world[rank].payloads.at(cache).data()),
+          copies_({listed_.listings.get(), listed_.count}, *page_) {
+        listed_.copies.attach(*page_);
+    }
+    ~Elsewhere() { leave(); }
+    Elsewhere(const Elsewhere&) = delete;
+    Elsewhere& operator=(const Elsewhere&) = delete;
+
+    struct Held {
+        uint64_t id;
+        const std::byte* at;
+        std::vector<std::byte> was;
+    };
+    std::optional<LocalRange> get(const GlobalRange& global) {
+        const auto pinned = copies_.get(global);
+        if (!pinned) return {};
+        const std::byte* const at = payload_ + pinned->place;
+        held_.push_back({pinned->id, at, {at, at + global.range.size}});
+        return LocalRange{{}, pinned->id, payload_, {pinned->place, global.range.size}};
+    }
+    [[nodiscard]] size_t held() const { return held_.size(); }
+    void release(size_t which) {
+        const Held& one = held_[which];
+        EXPECT_TRUE(std::equal(one.was.begin(), one.was.end(), one.at)) << "what is held has changed";
+        EXPECT_TRUE(copies_.release(one.id));
+        EXPECT_FALSE(copies_.release(one.id));
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+    void leave() {
+        if (!std::exchange(gone_, true)) listed_.copies.detach(*page_);
+    }
+
+  private:
+    MemoryWorld::Listed& listed_;
+    std::byte* payload_;
+    std::unique_ptr<PinPage> page_ = std::make_unique<PinPage>();
+    PinnedCopies copies_;
+    std::vector<Held> held_;
+    bool gone_ = false;
+};
+
 struct Play {
     explicit Play(uint64_t seed) : random(seed), world(static_cast<memory::Rank>(1 + seed % 4)) {
         std::vector<uint64_t> parts;
@@ -29,6 +76,23 @@ struct Play {
                 caches.push_back({rank, world.cache(rank, (8 + below(kCells)) * kCell)});
         history.push_back(Cells(kCells, 0));
         readers = seed % 5 == 4;
+        if (seed % 2 == 0) return;
+        for (const auto& [rank, cache] : caches)
+            for (int i = 0; i < 2; ++i) elsewhere.push_back(std::make_unique<Elsewhere>(world, rank, cache));
+    }
+
+    /// A client of another process hits, or releases, without a message.
+    void act_elsewhere() {
+        if (elsewhere.empty()) return;
+        Elsewhere& client = *elsewhere[below(elsewhere.size())];
+        if (client.held() > 0 && below(3) == 0) return client.release(below(client.held()));
+        // What another one asked for may be there.
+        if (client.held() > 2 || gets.empty()) return;
+        const GlobalRange& global = gets[below(gets.size())];
+        const std::optional<LocalRange> local = client.get(global);
+        if (!local) return;
+        expect_seen(global, *local, history.size() - 1);
+        ++hits_elsewhere;
     }
 
     uint64_t below(uint64_t limit) { return std::uniform_int_distribution<uint64_t>(0, limit - 1)(random); }
@@ -58,7 +122,9 @@ struct Play {
             case 1:
             case 2:
             case 3:
-                return ask(rank, op::GetConst{any_range(8), cache}, client);
+                gets.push_back(any_range(8));
+                if (gets.size() > 20) gets.erase(gets.begin());
+                return ask(rank, op::GetConst{gets.back(), cache}, client);
             case 4:
                 return ask(rank, op::GetMutable{any_range(8), cache}, client);
             case 5:
@@ -160,6 +226,10 @@ struct Play {
     }
 
     void end_all() {
+        for (const auto& client : elsewhere) {
+            while (client->held() > 0 && below(4) > 0) client->release(0);
+            client->leave();
+        }
         // Whoever waits for a tag gets it, or leaves.
         for (int round = 0; round < 10'000 && (!held.empty() || world.steps() > 0); ++round) {
             while (world.steps() > 0) take_step();
@@ -171,7 +241,7 @@ struct Play {
             collect();
         }
         for (memory::Rank rank = 0; rank < world.size(); ++rank)
-            for (const ClientId client : {1u, 2u}) world.drop_client(rank, client);
+            for (const ClientId client : {1u, 2u}) world.drop_client(rank, client, below(2) == 0);
         world.run();
     }
 
@@ -195,6 +265,9 @@ struct Play {
     std::vector<std::pair<memory::Rank, CacheId>> caches;
     std::map<Ticket, Asked> asked;
     std::vector<Held> held;
+    std::vector<std::unique_ptr<Elsewhere>> elsewhere;
+    std::vector<GlobalRange> gets;
+    size_t hits_elsewhere = 0;
     std::vector<Cells> history;
     uint32_t last_value = 0;
     bool exclusive = false;
@@ -205,6 +278,7 @@ struct Play {
 
 TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
     const auto [first, count] = seeds(300);
+    size_t hits_elsewhere = 0;
     for (uint64_t seed = first; seed < first + count; ++seed) {
         SCOPED_TRACE(seed);
         Play play(seed);
@@ -218,6 +292,7 @@ TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
                 play.take_step();
             play.note_state();
             play.collect();
+            if (play.below(4) == 0) play.act_elsewhere();
             if (testing::Test::HasFailure()) return;
         }
         play.end_all();
@@ -229,8 +304,10 @@ TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
         play.world.run();
         for (memory::Rank rank = 0; rank < play.world.size(); ++rank)
             EXPECT_TRUE(play.world[rank].node.home().sharers({play.data, {0, kCells * kCell}}).empty());
+        hits_elsewhere += play.hits_elsewhere;
         if (testing::Test::HasFailure()) return;
     }
+    EXPECT_GT(hits_elsewhere, count);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-// memory_client SOCKET DATA CACHE SEED: a client of a memory server that uses records of the allocation until
-// it is killed, by the shared cache and by one of its own.
+// memory_client SOCKET DATA CACHE SEED [free]: a client of a memory server that uses records of the
+// allocation until it is killed, by the shared cache and by one of its own; with "free" it has none to
+// itself, which others would have to wait for.
 //
-// All 64-bit cells of a record are one value at any time, and never less than they were. It ends with 3 where
-// it sees anything else, with 0 where the server has gone.
+// All 64-bit cells of a record are one value at any time, and what is held stays as it was. It ends with 3
+// where it sees anything else, with 0 where the server has gone.
 #include <sys/prctl.h>
 
 #include <csignal>
@@ -24,11 +25,11 @@ using heddle::test::write_record;
 
 class Program {
   public:
-    Program(const char* path, DataId data, CacheId shared, uint32_t seed)
-        : data_(data), shared_(shared), random_(seed), client_(path) {}
+    Program(const char* path, DataId data, CacheId shared, uint32_t seed, bool exclusive)
+        : data_(data), shared_(shared), exclusive_(exclusive), random_(seed), client_(path) {}
 
     void run() {
-        std::vector<ConstLocalRange> kept;
+        std::vector<Kept> kept;
         CacheId own = client_.create_cache(8 * heddle::test::kRecordBytes);
         for (uint64_t round = 1;; ++round) {
             const CacheId cache = below(3) == 0 ? own : shared_;
@@ -40,7 +41,10 @@ class Program {
                 if (error.memory_code() != MemoryErrorCode::kCacheFull) throw;
             }
             if (kept.size() > 3 || below(8) == 0) {
-                for (const ConstLocalRange& local : kept) client_.release(local);
+                for (const auto& [local, value] : kept) {
+                    if (first_cell(local.pointer()) != value || !is_whole(local.pointer())) std::_Exit(3);
+                    client_.release(local);
+                }
                 kept.clear();
             }
             if (round % 32 == 0 && kept.empty()) {
@@ -51,18 +55,28 @@ class Program {
     }
 
   private:
+    struct Kept {
+        ConstLocalRange local;
+        uint64_t value;
+    };
+    static uint64_t first_cell(const std::byte* record) {
+        uint64_t value;
+        std::memcpy(&value, record, sizeof value);
+        return value;
+    }
     uint32_t below(uint32_t limit) { return static_cast<uint32_t>(random_() % limit); }
 
-    void use(const GlobalRange& one, CacheId cache, std::vector<ConstLocalRange>& kept) {
+    void use(const GlobalRange& one, CacheId cache, std::vector<Kept>& kept) {
         switch (below(6)) {
             case 0:
             case 1: {
                 const ConstLocalRange seen = client_.get_const(one, cache);
                 if (!is_whole(seen.pointer())) std::_Exit(3);
-                kept.push_back(seen);
+                kept.push_back({seen, first_cell(seen.pointer())});
                 return;
             }
             case 2: {
+                if (!exclusive_) return;
                 const MutableLocalRange own = client_.get_exclusive(one, cache);
                 if (!is_whole(own.pointer())) std::_Exit(3);
                 write_record(own.pointer(), random_());
@@ -93,6 +107,7 @@ class Program {
 
     DataId data_;
     CacheId shared_;
+    bool exclusive_;
     std::mt19937_64 random_;
     Client client_;
 };
@@ -100,11 +115,11 @@ class Program {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 5) return 2;
+    if (argc != 5 && argc != 6) return 2;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
         Program(argv[1], {std::strtoull(argv[2], nullptr, 10)}, {std::strtoull(argv[3], nullptr, 10)},
-                static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)))
+                static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)), argc == 5)
             .run();
     } catch (const heddle::Error& error) {
         return error.code() == heddle::ErrorCode::kUnavailable ? 0 : 1;

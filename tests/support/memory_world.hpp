@@ -10,17 +10,26 @@
 #include <utility>
 #include <vector>
 
+#include "memory/copy_listings.hpp"
 #include "memory/node.hpp"
 
 namespace heddle::test {
 
 class MemoryWorld {
   public:
+    /// The copies of a cache, for clients that pin them by themselves.
+    struct Listed {
+        explicit Listed(uint64_t cache_size) : count(memory::listings_of(cache_size)) {}
+        uint32_t count;
+        std::unique_ptr<memory::CopyListing[]> listings = std::make_unique<memory::CopyListing[]>(count);
+        memory::CopyListings copies{{listings.get(), count}};
+    };
     struct Rank {
         explicit Rank(memory::Rank self) : node(self) {}
         memory::Node node;
         std::map<memory::SegmentId, std::vector<std::byte>> parts;
         std::map<memory::CacheId, std::vector<std::byte>> payloads;
+        std::map<memory::CacheId, Listed> listed;
         std::vector<memory::Transfer> transfers;
     };
     /// What has come of an operation, by its ticket.
@@ -50,6 +59,9 @@ class MemoryWorld {
         for (auto& rank : ranks_) rank->node.atlas().allocate(id, size, segment, distribution);
         return id;
     }
+    void reserve_versions(memory::DataId data, uint32_t count) {
+        for (auto& rank : ranks_) rank->node.atlas().reserve_versions(data, count);
+    }
     void free(memory::DataId data) {
         for (auto& rank : ranks_) {
             memory::Actions actions;
@@ -61,7 +73,8 @@ class MemoryWorld {
         const memory::CacheId id{++ids_};
         auto& payload = ranks_[rank]->payloads[id];
         payload.resize(size + 1);  // so that one of no size has an address
-        ranks_[rank]->node.caching().add_cache(id, size, payload.data());
+        auto& listed = ranks_[rank]->listed.try_emplace(id, size).first->second;
+        ranks_[rank]->node.caching().add_cache(id, size, payload.data(), &listed.copies);
         return id;
     }
 
@@ -78,9 +91,9 @@ class MemoryWorld {
         take(rank, actions);
         return ticket;
     }
-    void drop_client(memory::Rank rank, memory::ClientId client) {
+    void drop_client(memory::Rank rank, memory::ClientId client, bool died = false) {
         memory::Actions actions;
-        ranks_[rank]->node.drop_client(client, actions);
+        ranks_[rank]->node.drop_client(client, actions, died);
         take(rank, actions);
     }
     /// All others hear that the rank is gone.

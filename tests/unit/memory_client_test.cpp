@@ -10,6 +10,7 @@
 
 #include "heddle/memory.hpp"
 #include "heddle/task.hpp"
+#include "support/memory_text.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace heddle::test {
@@ -22,9 +23,6 @@ using testing::ThrowsMessage;
 std::span<const std::byte> bytes_of(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
-std::string text_of(const ConstLocalRange& local) {
-    return {reinterpret_cast<const char*>(local.pointer()), local.range.size};
-}
 
 class MemoryClientTest : public testing::TestWithParam<const char*> {
   protected:
@@ -34,12 +32,7 @@ class MemoryClientTest : public testing::TestWithParam<const char*> {
         if (description.kind == "file") description.options["path"] = folder_.path();
         return description;
     }
-    std::string get(const GlobalRange& global) {
-        const ConstLocalRange local = client_.get_const(global, cache_);
-        std::string text = text_of(local);
-        client_.release(local);
-        return text;
-    }
+    std::string get(const GlobalRange& global) { return get_text(client_, cache_, global); }
 
     Client new_client() { return by_socket() ? Client(socket_.path()) : Client(server_); }
     CacheId new_cache(Client& client, uint64_t size) {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
-#include <thread>
 
 #include "heddle/memory.hpp"
+#include "support/on_ranks.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace heddle::test {
@@ -42,48 +42,40 @@ class Registered {
 /// Only the rank that allocates knows the distribution; all find the data.
 TEST(MemoryDistributionTest, OneRankDescribesAndAllFind) {
     for (const memory::Rank ranks : {1u, 2u, 3u}) {
-        TemporaryFolder folder;
         std::atomic<int> wrong{0}, calls{0};
         const auto counted = [&](uint64_t size, std::span<const uint64_t> free_bytes) {
             ++calls;
             return cyclic(size, free_bytes);
         };
-        std::vector<std::thread> threads;
-        for (memory::Rank rank = 0; rank < ranks; ++rank)
-            threads.emplace_back([&, rank] {
-                Server server({rank, ranks, folder.path(), 30});
-                Client client(server);
-                Collective collective(server);
-                const SegmentId segment = collective.create_segment(300);
-                DataDescription description;
-                if (rank == 0) description.distribute = counted;
-                const DataId data = collective.allocate(100, segment, description);
-                std::string all(100, ' ');
-                for (size_t i = 0; i < 100; ++i) all[i] = static_cast<char>(i);
-                const CacheId cache = client.create_cache(200);
-                if (rank == ranks - 1) {
-                    const MutableLocalRange own = client.allocate_local(100, cache);
-                    std::memcpy(own.pointer(), all.data(), 100);
-                    client.put_and_release(own, {data, {0, 100}});
-                }
-                collective.barrier();
-                for (uint64_t offset = 0; offset + 30 <= 100; offset += 5) {
-                    const ConstLocalRange seen = client.get_const({data, {offset, 30}}, cache);
-                    wrong += std::memcmp(seen.pointer(), all.data() + offset, 30) == 0 ? 0 : 1;
-                    client.release(seen);
-                }
-                // Bytes 7 to 13 are the second rank's.
-                const auto direct = std::get<ConstLocalRange>(
-                    client.execute_sync(op::GetConst{{data, {7, 7}}, cache, {}, true}));
-                wrong += (direct.cache == CacheId{}) == (rank == 1 % ranks) ? 0 : 1;
-                client.release(direct);
-                collective.barrier();
-                collective.free(data);
-                const std::vector<uint64_t> room = client.free_bytes(segment);
-                wrong += std::accumulate(room.begin(), room.end(), uint64_t{0}) == 300 ? 0 : 1;
-                collective.barrier();
-            });
-        for (std::thread& thread : threads) thread.join();
+        on_ranks(ranks, [&](Server& server, Client& client, Collective& collective) {
+            const SegmentId segment = collective.create_segment(300);
+            DataDescription description;
+            if (server.rank() == 0) description.distribute = counted;
+            const DataId data = collective.allocate(100, segment, description);
+            std::string all(100, ' ');
+            for (size_t i = 0; i < 100; ++i) all[i] = static_cast<char>(i);
+            const CacheId cache = client.create_cache(200);
+            if (server.rank() == ranks - 1) {
+                const MutableLocalRange own = client.allocate_local(100, cache);
+                std::memcpy(own.pointer(), all.data(), 100);
+                client.put_and_release(own, {data, {0, 100}});
+            }
+            collective.barrier();
+            for (uint64_t offset = 0; offset + 30 <= 100; offset += 5) {
+                const ConstLocalRange seen = client.get_const({data, {offset, 30}}, cache);
+                wrong += std::memcmp(seen.pointer(), all.data() + offset, 30) == 0 ? 0 : 1;
+                client.release(seen);
+            }
+            // Bytes 7 to 13 are the second rank's.
+            const auto direct =
+                std::get<ConstLocalRange>(client.execute_sync(op::GetConst{{data, {7, 7}}, cache, {}, true}));
+            wrong += (direct.cache == CacheId{}) == (server.rank() == 1 % ranks) ? 0 : 1;
+            client.release(direct);
+            collective.barrier();
+            collective.free(data);
+            const std::vector<uint64_t> room = client.free_bytes(segment);
+            wrong += std::accumulate(room.begin(), room.end(), uint64_t{0}) == 300 ? 0 : 1;
+        });
         EXPECT_EQ(wrong, 0);
         EXPECT_EQ(calls, 1);
     }

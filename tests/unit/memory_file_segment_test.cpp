@@ -10,8 +10,8 @@
 #include <random>
 #include <thread>
 
+#include "base/crc32c.hpp"
 #include "heddle/memory.hpp"
-#include "memory/segments/file/crc32c.hpp"
 #include "memory/segments/file/part_file.hpp"
 #include "support/temporary_folder.hpp"
 

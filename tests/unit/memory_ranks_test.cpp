@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "heddle/memory.hpp"
+#include "support/on_ranks.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace heddle::test {
@@ -17,22 +18,6 @@ namespace {
 using namespace memory;  // NOLINT: each name here is of it
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-/// Calls the function in a thread a rank, with a server.
-template <class Function>
-void on_ranks(memory::Rank ranks, const Function& function) {
-    TemporaryFolder folder;
-    std::vector<std::thread> threads;
-    for (memory::Rank rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, rank] {
-            Server server({rank, ranks, folder.path(), 30});
-            Client client(server);
-            Collective collective(server);
-            function(server, client, collective);
-            collective.barrier();
-        });
-    for (std::thread& thread : threads) thread.join();
-}
 
 class MemoryRanksTest : public testing::TestWithParam<std::tuple<const char*, memory::Rank>> {
   protected:

@@ -19,7 +19,7 @@ using testing::ThrowsMessage;
 class MemoryReadersTest : public testing::Test {
   protected:
     /// Bytes 0 to 49 lie on rank 0, the others on rank 1.
-    MemoryReadersTest() : segment_(world_.segment({64, 64})), data_(world_.allocate(100, segment_)) {}
+    MemoryReadersTest() : segment_(world_.segment({400, 400})), data_(world_.allocate(100, segment_)) {}
 
     GlobalRange at(uint64_t offset, uint64_t size) const { return {data_, {offset, size}}; }
     Ticket put(memory::Rank rank, const GlobalRange& global, char value, std::optional<Tag> tag,
@@ -99,6 +99,49 @@ TEST_F(MemoryReadersTest, MoreReadersThanWereSaidAreNoHarm) {
     EXPECT_FALSE(world_.ended(put(0, at(0, 4), 'c', 3)));
 }
 
+/// A client that has read one version and dies before the next: who puts is told once, and the others are
+/// waited for.
+TEST_F(MemoryReadersTest, WhoDiesUnreadHoldsNobody) {
+    put(0, at(40, 20), 'a', 1, 2);
+    get(1, at(40, 20), 1, 7);
+    get(0, at(40, 20), 1, 8);
+    put(0, at(40, 20), 'b', 2, 2);
+    const Ticket waits = put(0, at(40, 20), 'c', 3, 2);
+    EXPECT_FALSE(world_.ended(waits));
+    world_.drop_client(1, 7, true);
+    world_.run();
+    ASSERT_TRUE(world_.ended(waits));
+    EXPECT_THAT(error(waits), HasSubstr("1 client(s) that were to read it have died"));
+    const Ticket again = put(0, at(40, 20), 'c', 3, 1);
+    EXPECT_FALSE(world_.ended(again)) << "the other has not read yet";
+    EXPECT_EQ(seen(get(0, at(40, 20), 2, 8)), 'b');
+    EXPECT_TRUE(world_.ended(again));
+    EXPECT_EQ(error(again), "");
+    EXPECT_EQ(seen(get(0, at(40, 20), 3, 8)), 'c');
+    EXPECT_EQ(error(put(0, at(40, 20), 'd', 4)), "");
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, WhoDiesWhileNobodyWaitsIsToldOfToo) {
+    put(0, at(0, 8), 'a', 1, 1);
+    get(1, at(0, 4), 1, 7);
+    get(1, at(4, 4), 1, 8);
+    world_.drop_client(1, 7, true);
+    world_.run();
+    EXPECT_EQ(error(put(0, at(4, 4), 'b', 2, 1)), "") << "it has not read these";
+    EXPECT_THAT(error(put(0, at(0, 4), 'b', 2, 1)), HasSubstr("have died"));
+    EXPECT_EQ(error(put(0, at(0, 4), 'b', 2, 1)), "");
+    // Who leaves in order is waited for: another one may come for it.
+    get(1, at(0, 8), 2, 8);
+    put(0, at(0, 8), 'c', 3, 1);
+    world_.drop_client(1, 8);
+    world_.run();
+    const Ticket waits = put(0, at(0, 8), 'd', 4);
+    EXPECT_FALSE(world_.ended(waits));
+    get(1, at(0, 8), 3, 9);
+    EXPECT_EQ(error(waits), "");
+}
+
 TEST_F(MemoryReadersTest, ExclusiveRangesWaitWithoutRoom) {
     put(0, at(40, 20), 'a', 1, 1);
     const Ticket alone = world_.start(1, op::GetExclusive{at(45, 10), there_});
@@ -127,51 +170,160 @@ TEST_F(MemoryReadersTest, DirectRangesCountWhenTheyAreReleasedOrPut) {
     EXPECT_TRUE(world_.ended(next));
 }
 
-TEST_F(MemoryReadersTest, RetainedPutsEndAndAppearInOrder) {
+/// A reader may be as many versions behind another one as are retained.
+TEST_F(MemoryReadersTest, RetainedVersionsAreThereAtOnce) {
+    world_.reserve_versions(data_, 3);
     std::vector<Ticket> puts;
     for (char value = 'a'; value < 'f'; ++value)
-        puts.push_back(put(0, at(40, 20), value, static_cast<Tag>(value), 1, 2));
+        puts.push_back(put(0, at(40, 20), value, static_cast<Tag>(value), 2, 2));
     const auto ended = [&] {
         std::string all;
         for (const Ticket one : puts) all += world_.ended(one) ? 'x' : '-';
         return all;
     };
-    EXPECT_EQ(ended(), "xxx--");  // the first is there, two wait in the cache
-    EXPECT_EQ(seen(get(1, at(40, 20), 'a')), 'a');
-    EXPECT_EQ(ended(), "xxxx-");
-    const Ticket early = get(1, at(40, 20), 'd');
+    EXPECT_EQ(ended(), "xxx--");
+    for (const char fast : {'a', 'b', 'c'})
+        EXPECT_EQ(seen(get(1, at(40, 20), static_cast<Tag>(fast), 7)), fast);
+    const Ticket early = get(1, at(40, 20), 'd', 7);
     EXPECT_EQ(seen(early), '-');
-    EXPECT_EQ(seen(get(1, at(40, 20), 'b')), 'b');
-    EXPECT_EQ(ended(), "xxxxx");
-    EXPECT_EQ(seen(get(1, at(40, 20), 'c')), 'c');
+    EXPECT_EQ(seen(get(0, at(40, 20), {}, 8)), 'c') << "without a tag it is the newest";
+    EXPECT_EQ(seen(get(0, at(40, 20), 'a', 8)), 'a');
+    EXPECT_EQ(ended(), "xxxx-");
     EXPECT_EQ(seen(early), 'd');
-    EXPECT_EQ(seen(get(1, at(40, 20), 'e')), 'e');
+    EXPECT_EQ(seen(get(0, at(40, 20), 'c', 8)), 'c');
+    EXPECT_EQ(ended(), "xxxxx") << "two earlier ones are left, which the last one retains";
+    EXPECT_EQ(seen(get(0, at(40, 20), 'b', 8)), 'b');
+    EXPECT_EQ(seen(get(0, at(40, 20), {}, 8)), 'e') << "what was got of an earlier one is not found";
+    EXPECT_EQ(seen(get(0, at(40, 20), 'e', 8)), 'e');
     EXPECT_TRUE(world_.idle());
 }
 
-TEST_F(MemoryReadersTest, RetainedPutsOutliveTheirClientAndOthersDoNot) {
+/// Who retains fewer waits for more; bytes of different versions make up one range.
+TEST_F(MemoryReadersTest, EachByteHasItsOwnVersions) {
+    world_.reserve_versions(data_, 3);
+    put(0, at(0, 100), 'a', 1, 1);
+    put(1, at(20, 60), 'b', 2, 1, 2);
+    EXPECT_EQ(seen(get(0, at(20, 60), 2)), 'b');
+    put(0, at(40, 20), 'c', 3, 1, 2);
+    const auto local = world_.get<ConstLocalRange>(1, op::GetConst{at(0, 100), there_});
+    std::string all(reinterpret_cast<const char*>(local.pointer()), 100);
+    EXPECT_EQ(all, std::string(20, 'a') + std::string(20, 'b') + std::string(20, 'c') + std::string(20, 'b') +
+                       std::string(20, 'a'));
+    EXPECT_EQ(seen(get(1, at(0, 100), 1)), 'a') << "all of it, from five places";
+    const Ticket plain = put(1, at(0, 100), 'd', {});
+    EXPECT_FALSE(world_.ended(plain));
+    EXPECT_EQ(seen(get(1, at(40, 20), 3)), 'c');
+    EXPECT_TRUE(world_.ended(plain));
+    EXPECT_EQ(seen(get(0, at(0, 100), {})), 'd');
+    // Two versions of one tag could not be told apart.
+    put(0, at(0, 8), 'x', 1, 1, 2);
+    const Ticket same = put(0, at(0, 8), 'y', 1, 1, 2);
+    EXPECT_FALSE(world_.ended(same));
+    get(0, at(0, 8), 1);
+    EXPECT_TRUE(world_.ended(same));
+}
+
+TEST_F(MemoryReadersTest, WhatIsReadOfAnEarlierVersionIsNotOverwritten) {
+    world_.reserve_versions(data_, 2);
+    put(0, at(0, 8), 'a', 1, 1);
+    put(0, at(0, 8), 'b', 2, 1, 1);
+    // Two get the earlier one; the first is counted, and the second's transfer is still under way.
+    const Ticket first = world_.start(1, op::GetConst{at(0, 8), there_, Tag{1}}, 7);
+    while (world_[1].transfers.empty()) world_.step(0);
+    const Ticket next = put(0, at(0, 8), 'c', 3, 1, 1);
+    world_.run();
+    EXPECT_EQ(seen(first), 'a');
+    EXPECT_TRUE(world_.ended(next));
+    EXPECT_EQ(seen(get(1, at(0, 8), 2, 7)), 'b');
+    EXPECT_EQ(seen(get(1, at(0, 8), 3, 7)), 'c');
+}
+
+TEST_F(MemoryReadersTest, AVersionThatCannotBePutLeavesTheEarlierOneWhole) {
+    world_.reserve_versions(data_, 2);
+    put(0, at(0, 8), 'a', 1, 1);
+    world_.fail_transfers = true;
+    EXPECT_THAT(error(put(0, at(0, 8), 'b', 2, 1, 1)), HasSubstr("the cable is out"));
+    world_.fail_transfers = false;
+    EXPECT_EQ(seen(get(1, at(0, 8), 1)), 'a');
+    EXPECT_EQ(error(put(0, at(0, 8), 'b', 2, 1, 1)), "");
+    EXPECT_EQ(seen(get(1, at(0, 8), 2)), 'b');
+}
+
+/// Who has said that it will read holds nobody when it dies, whatever it has read.
+TEST_F(MemoryReadersTest, WhoRegisteredAndDiesBeforeItsFirstReadHoldsNobody) {
+    world_.reserve_versions(data_, 3);
+    for (const ClientId client : {7u, 8u}) world_[1].node.caching().register_reader(client, at(40, 20), true);
+    put(0, at(40, 20), 'a', 1, 2);
+    put(0, at(40, 20), 'b', 2, 2, 2);
+    EXPECT_EQ(seen(get(1, at(40, 20), 1, 8)), 'a');
+    const Ticket waits = put(0, at(40, 20), 'c', 3, 2);
+    EXPECT_FALSE(world_.ended(waits));
+    world_.drop_client(1, 7, true);
+    world_.run();
+    EXPECT_THAT(error(waits), HasSubstr("1 client(s) that were to read it have died"));
+    const Ticket again = put(0, at(40, 20), 'c', 3, 1);
+    EXPECT_FALSE(world_.ended(again)) << "the other has still to read one";
+    EXPECT_EQ(seen(get(1, at(40, 20), 2, 8)), 'b');
+    EXPECT_EQ(error(again), "");
+    EXPECT_EQ(seen(get(1, at(40, 20), 3, 8)), 'c');
+    // Who is not registered any more is not told of.
+    world_[1].node.caching().register_reader(8, at(40, 20), false);
+    put(0, at(40, 20), 'd', 4, 1);
+    world_.drop_client(1, 8, true);
+    world_.run();
+    const Ticket held = put(0, at(40, 20), 'e', 5);
+    EXPECT_FALSE(world_.ended(held));
+    get(0, at(40, 20), 4);
+    EXPECT_EQ(error(held), "");
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, WhoDiesWhileThePutThatCountsOnItIsMadeIsNotWaitedFor) {
+    for (const ClientId client : {7u, 8u}) world_[1].node.caching().register_reader(client, at(0, 8), true);
+    const auto own = world_.get<MutableLocalRange>(0, op::Allocate{8, here_});
+    world_.start(0, op::Put{own, at(0, 8), Tag{1}, true, 3});
+    ASSERT_EQ(world_[0].transfers.size(), 1U) << "granted, and not written yet";
+    for (const ClientId client : {7u, 8u}) world_.drop_client(1, client, true);
+    while (world_.steps() > 1) world_.step(0);
+    world_.run();
+    EXPECT_THAT(error(put(0, at(0, 8), 'b', 2, 1)), HasSubstr("2 client(s) that were to read it have died"));
+    const Ticket next = put(0, at(0, 8), 'b', 2, 1);
+    EXPECT_FALSE(world_.ended(next)) << "one is alive";
+    get(1, at(0, 8), 1, 9);
+    EXPECT_EQ(error(next), "");
+}
+
+TEST_F(MemoryReadersTest, PutsThatWaitEndWithTheirClient) {
     put(0, at(0, 4), 'a', 1, 1);
-    put(0, at(0, 4), 'b', 2, 1, 1, 7);
-    const Ticket waits = put(0, at(0, 4), 'c', 3, 1, 1, 7);
+    const Ticket waits = put(0, at(0, 4), 'b', 2, 1, 0, 7);
     world_.drop_client(0, 7);
+    world_.run();
     EXPECT_THAT(error(waits), HasSubstr("its client has left"));
     EXPECT_EQ(seen(get(1, at(0, 4), 1)), 'a');
-    EXPECT_EQ(seen(get(1, at(0, 4), 2)), 'b');
-    EXPECT_EQ(seen(get(1, at(0, 4), {})), 'b');
+    EXPECT_EQ(seen(get(1, at(0, 4), {})), 'a');
     EXPECT_TRUE(world_.idle());
 }
 
-TEST_F(MemoryReadersTest, FreeingEndsWhoWaitsAndTheNextPutTellsOfRetainedOnes) {
-    const DataId other = world_.allocate(8, segment_);
+TEST_F(MemoryReadersTest, FreeingEndsWhoWaits) {
+    world_.reserve_versions(data_, 3);
+    const uint64_t room = world_[0].node.atlas().free_bytes(segment_)[0];
     put(0, at(0, 4), 'a', 1, 1);
-    EXPECT_TRUE(world_.ended(put(0, at(0, 4), 'b', 2, 1, 1)));
+    put(0, at(0, 4), 'b', 2, 1, 1);
     const Ticket waits = put(0, at(0, 4), 'c', 3);
     world_.free(data_);
     world_.run();
     EXPECT_THAT(error(waits), HasSubstr("its allocation was freed meanwhile"));
-    EXPECT_THAT(error(put(0, {other, {0, 4}}, 'x', {})), HasSubstr("4 bytes from offset 0"));
-    EXPECT_EQ(error(put(0, {other, {0, 4}}, 'y', {})), "");  // once
+    EXPECT_EQ(world_[0].node.atlas().free_bytes(segment_)[0], room + 150) << "all versions";
     EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryReadersTest, VersionsAreInTheSegmentOrRefused) {
+    EXPECT_THAT([&] { world_.reserve_versions(data_, 9); },
+                ThrowsMessage<MemoryError>(HasSubstr("8 version(s) more of allocation")));
+    EXPECT_THAT([&] { world_.reserve_versions(data_, 70'000); }, ThrowsMessage<Error>(HasSubstr("65536")));
+    EXPECT_EQ(world_[0].node.atlas().versions(data_), 1U);
+    world_.reserve_versions(data_, 8);
+    EXPECT_EQ(world_[1].node.atlas().free_bytes(segment_)[1], 0U);
 }
 
 TEST_F(MemoryReadersTest, ARankThatGoesMayHaveBeenAReader) {
@@ -207,14 +359,16 @@ TEST_F(MemoryReadersMisuseTest, IsRefusedAndChangesNothing) {
         EXPECT_THAT([&] { (void)client_.execute_sync(put); }, ThrowsMessage<Error>(HasSubstr(why)));
     };
     refused({own, all_, {}, false, 1}, "needs a tag, by which they are counted");
-    refused({own, all_, Tag{1}, false, 1, 1}, "released with it");
-    const auto direct =
-        std::get<MutableLocalRange>(client_.execute_sync(op::GetMutable{all_, cache_, {}, true}));
-    refused({direct, all_, Tag{1}, true, 1, 1}, "only where its source is in a cache");
-    client_.release(direct);
+    refused({own, all_, Tag{1}, false, 1, 1}, "1 version(s) more of allocation");
+    refused({own, all_, Tag{1}, false, 1, UINT32_MAX}, "at once are more than 65536");
+    EXPECT_THAT(
+        [&] {
+            client_.register_reader({data_, {4, 5}});
+        },
+        ThrowsMessage<MemoryError>(HasSubstr("not all in allocation")));
     client_.put_and_set_tag(own, all_, 1, 1);
     client_.release(client_.get_const(all_, cache_, 1));
-    client_.put_and_release_and_set_tag(own, all_, 2, 1, 1);
+    client_.put_and_release_and_set_tag(own, all_, 2, 1);
     EXPECT_THAT([&] { client_.release(own); }, ThrowsMessage<MemoryError>(HasSubstr("released")));
 }
 
@@ -245,7 +399,7 @@ TEST(MemoryReadersRanksTest, AWriterIsNeverTooFastForItsReaders) {
                 Server server({rank, kRanks, folder.path(), 30});
                 Client client(server);
                 Collective collective(server);
-                const DataId data = collective.allocate(1000, collective.create_segment(1000));
+                const DataId data = collective.allocate(1000, collective.create_segment(9000));
                 const CacheId cache = client.create_cache(8000);
                 const GlobalRange all{data, {0, 1000}};
                 for (uint64_t version = 1; version <= kVersions; ++version) {

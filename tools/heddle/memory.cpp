@@ -1,5 +1,6 @@
 // heddle memory: servers of the directory/cache. `launch` starts the ranks of a program on this machine; for
-// the others see memory_server.cpp.
+// the others see memory_server.cpp, memory_status.cpp, memory_files.cpp and
+// memory_checkpoint.cpp.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -17,15 +18,10 @@
 #include "base/temporary_folder.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
+#include "memory/meeting_place.hpp"
 
 namespace heddle::tool {
 namespace {
-
-/// Begins the name of the folder where the ranks meet.
-std::string meeting_place() {
-    const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-    return std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/heddle-mesh-";
-}
 
 /// SIGINT, SIGTERM and SIGHUP for the ranks. None arrives while ranks are being started: one would be lost in
 /// a rank that does not run its program yet. One object at a time.
@@ -83,7 +79,7 @@ int code_of(int status) {
 
 /// The first code that is not 0, if any. When a rank fails, the others are asked to end.
 int launch(const std::vector<std::string>& program, size_t ranks) {
-    const TemporaryFolder place(meeting_place());
+    const TemporaryFolder place(memory::meeting_place());
     std::vector<pid_t> pids;
     PassesSignalsOn signals(pids);
     for (size_t rank = 0; rank < ranks; ++rank) {
@@ -140,6 +136,9 @@ void add_memory(CLI::App& app) {
         if (code != 0) throw CLI::RuntimeError(code);
     });
     add_memory_server(*memory);
+    add_memory_status(*memory);
+    add_memory_files(*memory);
+    add_memory_checkpoint(*memory);
 }
 
 }  // namespace heddle::tool

@@ -17,6 +17,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,6 +130,13 @@ class multiple : public std::exception {
 
 }  // namespace error
 
+/// Of a piece of a range: whose memory it is in, and which ranks have copies of parts of it.
+struct data_locality_description {
+    global_range_t range;
+    rank_t home;
+    std::set<rank_t> copies;
+};
+
 namespace detail {
 
 /// What clients in the server's process and in others have in common.
@@ -198,6 +206,26 @@ class client {
                 success(std::move(all));
             },
             [failure](const heddle::memory::BunchError& failed) { failure(error::multiple<>(failed)); });
+    }
+
+    /// In seconds, the cheapest rank first. Caches may be cache_id_t(), and local ranges any.
+    [[nodiscard]] std::vector<std::pair<rank_t, double>> transfer_costs(
+        std::vector<operation_t> const& operations) {
+        std::vector<std::pair<rank_t, double>> costs;
+        for (const auto& one : client_.transfer_costs(detail::native(operations)))
+            costs.emplace_back(one.rank, one.seconds);
+        return costs;
+    }
+    [[nodiscard]] std::vector<data_locality_description> data_locality(
+        std::vector<global_range_t> const& ranges) {
+        std::vector<heddle::memory::GlobalRange> asked;
+        for (const global_range_t& range : ranges) asked.push_back(detail::native(range));
+        std::vector<data_locality_description> all;
+        for (const auto& one : client_.data_locality(asked))
+            all.push_back({{data_id_t(one.range.data.value), {one.range.range.offset, one.range.range.size}},
+                           one.home,
+                           {one.copies.begin(), one.copies.end()}});
+        return all;
     }
 
     [[nodiscard]] rank_t rank() const { return client_.rank(); }

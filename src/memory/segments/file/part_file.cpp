@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/crc32c.hpp"
 #include "heddle/error.hpp"
-#include "memory/segments/file/crc32c.hpp"
 
 namespace heddle::memory {
 namespace {

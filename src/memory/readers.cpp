@@ -1,0 +1,158 @@
+// Puts that wait until what they would overwrite has been read (docs/COHERENCE.md, Readers).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/access.hpp"
+#include "memory/caching_agent.hpp"
+
+namespace heddle::memory {
+namespace {
+
+/// What is older has come to all homes.
+constexpr size_t kMostDead = 64;
+
+boost::icl::right_open_interval<uint64_t> bytes_of(const GlobalRange& global) {
+    return {global.range.offset, global.range.end()};
+}
+
+}  // namespace
+
+void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
+    end_writing(access, false, false, actions);
+    if (access.purpose == Access::Purpose::kExclusive && access.entry != nullptr) {
+        // Who waits holds no room, either.
+        cache(access.cache).cache.unpin(*access.entry);
+        access.entry = nullptr;
+    }
+    // Its client has left: nothing has been written.
+    if (access.waiters.empty()) return give_up_waiting(access, actions);
+    access.awaited_readers = access.pieces.size();
+    if (!lost_.empty() && is_stuck(access))
+        return fail_waiting(access, "a rank on which a part of it lies is gone", actions);
+    for (const Piece& piece : access.pieces) send(MessageKind::kReadersRequest, access, piece, actions);
+}
+
+void CachingAgent::readers_gone(Access& access, Actions& actions) {
+    if (--access.awaited_readers > 0) return;
+    if (access.purpose == Access::Purpose::kPut) return go_on(access, actions);
+    try {
+        fetch(access, cache(access.cache), actions);
+    } catch (const MemoryError& error) {
+        fail(access, error, actions);
+    }
+}
+
+bool CachingAgent::is_behind_another(const Access& access) const {
+    return std::ranges::any_of(accesses_, [&](const auto& one) {
+        const Access& earlier = *one.second;
+        return earlier.id < access.id && earlier.is_write() &&
+               (earlier.is_held_back() || earlier.readers > 0) && earlier.global.data == access.global.data &&
+               earlier.global.range.overlaps(access.global.range);
+    });
+}
+
+void CachingAgent::end(uint64_t ended, Actions& actions) {
+    const bool was_write = accesses_.at(ended)->is_write();
+    accesses_.erase(ended);
+    const auto held_back = [](const auto& one) { return one.second->is_held_back(); };
+    if (!was_write || std::ranges::none_of(accesses_, held_back)) return;
+    for (const uint64_t id : access_ids()) {
+        const auto found = accesses_.find(id);
+        if (found == accesses_.end()) continue;
+        Access& access = *found->second;
+        if (access.behind && !is_behind_another(access)) {
+            access.behind = false;
+            go_on(access, actions);
+        }
+    }
+}
+
+void CachingAgent::tell_read(ClientId client, const GlobalRange& global, Tag tag, Actions& actions) {
+    if (!atlas_.has_data(global.data) || global.range.size == 0) return;
+    readers_[client][global.data] += bytes_of(global);
+    for (const Piece& piece : atlas_.pieces(global))
+        actions.messages.push_back({MessageKind::kHasRead, self_, piece.home, client, piece.global, tag});
+}
+
+void CachingAgent::register_reader(ClientId client, const GlobalRange& global, bool reads) {
+    if (atlas_.pieces(global).empty()) return;
+    auto& of_client = readers_[client];
+    if (reads)
+        of_client[global.data] += bytes_of(global);
+    else
+        of_client[global.data] -= bytes_of(global);
+}
+
+void CachingAgent::tell_reader_died(ClientId client, Actions& actions) {
+    const auto reader = readers_.find(client);
+    if (reader == readers_.end()) return;
+    for (const auto& [data, bytes] : reader->second)
+        for (const auto& where : bytes)
+            for (const Piece& piece : atlas_.pieces({data, {where.lower(), where.upper() - where.lower()}}))
+                actions.messages.push_back(
+                    {MessageKind::kReaderDied, self_, piece.home, client, piece.global});
+}
+
+void CachingAgent::note_dead_reader(const Message& message, Actions& actions) {
+    if (!atlas_.has_data(message.range.data)) return;
+    auto& dead = dead_readers_[message.range.data];
+    const std::pair<Rank, ClientId> reader(message.reader_rank, message.reader_client);
+    const auto access = accesses_.find(message.access);
+    const auto known = dead.find(reader);
+    if (known != dead.end()) {
+        known->second.insert(message.from);
+    } else if (access != accesses_.end()) {
+        if (dead.size() >= kMostDead) dead.erase(dead.begin());
+        dead.emplace(reader, std::set<Rank>{message.from});
+        ++access->second->lost_readers;
+    } else {
+        return;  // nobody hears of it now: the home tells it again
+    }
+    actions.messages.push_back({MessageKind::kDeathIsTold, self_, message.from, 0, message.range});
+    actions.messages.back().reader_rank = message.reader_rank;
+    actions.messages.back().reader_client = message.reader_client;
+}
+
+void CachingAgent::readers_lost(Access& access, const Message& message, Actions& actions) {
+    if (message.readers == 0)
+        return fail_waiting(access, "a rank is gone, and perhaps with it those who are to read it first",
+                            actions);
+    if (access.lost_readers > 0)
+        return fail_waiting(access,
+                            fmt::format("{} client(s) that were to read it have died: put again, for so many "
+                                        "readers less",
+                                        access.lost_readers),
+                            actions);
+    // Another home has told it before.
+    for (const Piece& piece : access.pieces)
+        if (piece.global == message.range) send(MessageKind::kReadersRequest, access, piece, actions);
+}
+
+void CachingAgent::tell_known_dead(const Access& access, const Piece& piece, Actions& actions) const {
+    const auto dead = dead_readers_.find(access.global.data);
+    if (dead == dead_readers_.end()) return;
+    for (const auto& [reader, told_by] : dead->second) {
+        if (told_by.contains(piece.home)) continue;
+        send(MessageKind::kKnownDead, access, piece, actions);
+        actions.messages.back().reader_rank = reader.first;
+        actions.messages.back().reader_client = reader.second;
+    }
+}
+
+void CachingAgent::give_up_waiting(Access& access, Actions& actions) {
+    if (access.awaited_tags > 0 || access.awaited_readers > 0)
+        for (const Piece& piece : access.pieces) send(MessageKind::kWaitGivenUp, access, piece, actions);
+    if (access.purpose == Access::Purpose::kPut) return end_put(access, "it was given up", actions);
+    end(access.id, actions);
+}
+
+std::vector<uint64_t> CachingAgent::access_ids() const {
+    std::vector<uint64_t> ids;
+    ids.reserve(accesses_.size());
+    for (const auto& one : accesses_) ids.push_back(one.first);
+    return ids;
+}
+
+}  // namespace heddle::memory
