@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "heddle/error.hpp"
+#include "heddle/mpi.h"
 #include "heddle/pause.hpp"
 #include "heddle/task.hpp"
 
@@ -103,9 +104,10 @@ class MpiProgress {
 
     void wait_for(size_t count, MPI_Request* requests, MPI_Status* statuses) {
         Wait wait;
-        bool blocks = false, first = false;
+        bool blocks = false;
         {
-            const std::lock_guard lock(mutex_);
+            const std::lock_guard entering(entering_);
+            std::unique_lock lock(mutex_);
             std::unique_lock alone(one_at_a_time(), std::defer_lock);
             if (serialized_) alone.lock();
             make_room(count);
@@ -121,10 +123,11 @@ class MpiProgress {
                 ++wait.left;
             }
             blocks = wait.left > 0;
-            if (blocks) first = !std::exchange(registered_, true);
+            const bool first = blocks && !std::exchange(registered_, true);
+            if (serialized_) alone.unlock();
+            lock.unlock();  // the service takes it
+            if (first) start_service(wait);
         }
-        // Not under the mutex, which the service takes.
-        if (first) start_service(wait);
         if (blocks) {
             try {
                 wait.done.block();
@@ -224,15 +227,21 @@ class MpiProgress {
         throw Error(ErrorCode::kSystem, std::string(what) + " failed: " + text);
     }
 
-    /// Of all in the process, whichever their runtimes.
-    static std::mutex& one_at_a_time() {
-        static std::mutex mutex;
-        return mutex;
+    /// Of all in the process, whichever their runtimes, and of heddle/mpi.h.
+    class OneAtATime {
+      public:
+        void lock() { pthread_mutex_lock(&heddle_mpi_one_at_a_time); }
+        void unlock() { pthread_mutex_unlock(&heddle_mpi_one_at_a_time); }
+    };
+    static OneAtATime& one_at_a_time() {
+        static OneAtATime lock;
+        return lock;
     }
 
     Runtime& runtime_;
     bool serialized_ = false;
-    std::mutex mutex_;  // for all below
+    std::mutex entering_;  // around mutex_: nobody relies on a service that another cannot start
+    std::mutex mutex_;     // for all below
     bool registered_ = false;
     std::vector<MPI_Request> requests_;
     std::vector<Place> places_;  // as many

@@ -16,7 +16,6 @@ using c::made;
 using c::object_of;
 using c::refuse;
 using c::refuse_handle;
-using c::taken;
 
 Offload& offload_of(heddle_offload_t* offload) {
     return object_of<Offload>(offload, "offload");

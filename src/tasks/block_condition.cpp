@@ -1,5 +1,8 @@
 #include "heddle/error.hpp"
+#include "heddle/in_task.hpp"
 #include "heddle/pause.hpp"
+#include "tasks/crew.hpp"
+#include "tasks/frame.hpp"
 #include "tasks/waiter.hpp"
 
 namespace heddle {
@@ -12,6 +15,10 @@ class Signalled final : public Waiter {
 } signalled;
 
 }  // namespace
+
+bool in_task() noexcept {
+    return current_frame() != nullptr || Crew::here() != nullptr;
+}
 
 void BlockCondition::block() {
     Waiter* found = state_.load(std::memory_order_acquire);

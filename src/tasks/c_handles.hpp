@@ -98,4 +98,27 @@ class HandleTable {
     std::array<std::atomic<Slot*>, 24> rows_{};
 };
 
+/// No exception leaves a C call: what `call` throws becomes what `note_error` returns, which is called where
+/// the exception is being handled.
+template <class Code, class Call>
+Code ends_in(Code success, Code (*note_error)() noexcept, Call&& call) noexcept {
+    try {
+        call();
+        return success;
+    } catch (...) {
+        return note_error();
+    }
+}
+
+template <class Handle, class Object>
+Handle* handle_of(std::unique_ptr<Object> object) {
+    return reinterpret_cast<Handle*>(HandleTable<Object>::process().add(std::move(object)));
+}
+
+/// Null where the handle is none.
+template <class Object>
+std::unique_ptr<Object> taken(const void* handle) noexcept {
+    return HandleTable<Object>::process().remove(reinterpret_cast<uintptr_t>(handle));
+}
+
 }  // namespace heddle

@@ -65,25 +65,15 @@ heddle_task_ret_t note_error() noexcept;
 
 template <class Call>
 heddle_task_ret_t guarded(Call&& call) noexcept {
-    try {
-        call();
-        return HEDDLE_TASK_SUCCESS;
-    } catch (...) {
-        return note_error();
-    }
+    return ends_in(HEDDLE_TASK_SUCCESS, &note_error, call);
 }
 
 /// Of calls that give a handle: null where `make` throws.
 template <class Handle, class Make>
 Handle* made(Make&& make) noexcept {
-    try {
-        auto object = make();
-        using Object = typename decltype(object)::element_type;
-        return reinterpret_cast<Handle*>(HandleTable<Object>::process().add(std::move(object)));
-    } catch (...) {
-        (void)note_error();
-        return nullptr;
-    }
+    Handle* handle = nullptr;
+    (void)guarded([&] { handle = handle_of<Handle>(make()); });
+    return handle;
 }
 
 [[noreturn]] void refuse(const std::string& message);
@@ -104,11 +94,6 @@ inline SequenceObject& object(heddle_sequence_t* sequence) {
 }
 inline DataObject& object(heddle_data_t* data) {
     return object_of<DataObject>(data, "datum");
-}
-
-template <class Object>
-std::unique_ptr<Object> taken(const void* handle) {
-    return HandleTable<Object>::process().remove(reinterpret_cast<uintptr_t>(handle));
 }
 
 }  // namespace heddle::c

@@ -73,6 +73,7 @@ void DataHandle::wait() const {
             if (frame->task->access(i)->data == &state)
                 throw Error(ErrorCode::kInvalidArgument,
                             "a task cannot wait for data that it uses itself: it would wait for its own end");
+    if (state.runtime.idle()) return;
     // A task that follows all of them, in a sequence of its own.
     const auto sequence = std::make_shared<SequenceState>(state.runtime, state.runtime.domain_here());
     state.runtime.enter(sequence);

@@ -106,6 +106,13 @@ class Engine {
     [[nodiscard]] virtual bool goes_near() const { return false; }
     /// Can it pause a task, so that the thread goes on with others?
     [[nodiscard]] virtual bool suspends() const { return false; }
+    /// Why no more tasks can be paused, and what to do, where EngineHost::run_here() had to run some.
+    [[nodiscard]] virtual std::string why_no_more_pause() const {
+        return "a task cannot be paused where it is: there is no memory for a stack of its own. Let fewer "
+               "tasks "
+               "be paused at once, or raise the limit of address space (ulimit -v, the cgroup's memory.max, "
+               "vm.overcommit_memory).";
+    }
     /// In a task: pauses it as wait_for_wake() says.
     virtual void suspend(Publish) {}
     /// In a task of an engine that cannot: calls `sleep`, which sleeps, and lends the thread's CPU meanwhile.

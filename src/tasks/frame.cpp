@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "heddle/error.hpp"
+#include "tasks/runtime_state.hpp"
 
 namespace heddle {
 namespace {
@@ -21,10 +22,7 @@ TaskFrame* exchange_frame(TaskFrame* frame) noexcept {
 
 void refuse_where_it_stays(const TaskFrame& frame) {
     if (!frame.stays) return;
-    throw Error(ErrorCode::kLimit,
-                "a task cannot be paused where it is: there is no memory for a stack of its own. Let fewer "
-                "tasks be paused at once, or raise the limit of address space (ulimit -v, the cgroup's "
-                "memory.max, vm.overcommit_memory).");
+    throw Error(ErrorCode::kLimit, frame.runtime->engine->why_no_more_pause());
 }
 
 }  // namespace heddle

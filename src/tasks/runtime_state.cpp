@@ -386,8 +386,20 @@ bool RuntimeState::is_in_task() const noexcept {
 bool RuntimeState::quiet() {
     for (uint32_t i = 0; i < lanes->size(); ++i)
         if ((*lanes)[i].in_engine.load(std::memory_order_acquire)) return false;
-    const auto live = sequences();
-    return std::ranges::all_of(live, [](const auto& sequence) { return sequence->done(); });
+    return all_done();
+}
+
+bool RuntimeState::all_done() {
+    const std::lock_guard guard(sequences_mutex_);
+    return std::ranges::all_of(sequences_, [](const auto& one) {
+        const auto sequence = one.lock();
+        return sequence == nullptr || sequence->done();
+    });
+}
+
+bool RuntimeState::idle() {
+    flush(lane());
+    return !failures.any() && all_done();
 }
 
 void RuntimeState::switch_engine(std::string_view name) {

@@ -107,6 +107,8 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] WorkCounts work() const noexcept;
     void confine(const CpuSet& among);
 
+    /// All tasks have ended, and none has failed of which nobody was told. Any thread.
+    [[nodiscard]] bool idle();
     /// No task uses these data any more.
     void forget(const DataState& data);
     void add_service(const std::string& name, PollingService service, void* data);
@@ -161,6 +163,7 @@ struct RuntimeState final : EngineHost {
     void wake_waiters(const SequenceState* sequence) noexcept;
     [[nodiscard]] std::vector<std::shared_ptr<SequenceState>> sequences();
     [[nodiscard]] bool quiet();
+    [[nodiscard]] bool all_done();
     void drop_kept();
 
     /// The engine is being switched: threads outside of tasks insert and wait later. A thread says that it

@@ -8,6 +8,7 @@
 #include "base/asymmetric_fence.hpp"
 #include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
+#include "engines/native/lane_counts.hpp"
 #include "engines/native/waiter_place.hpp"
 #include "tasks/task_place.hpp"
 
@@ -178,7 +179,7 @@ bool NativeEngine::run_one(Worker& worker) {
         keep_pace(lane, worker);
         return true;
     }
-    if (pace.found_none(SteadyClock().now(), counts(lane), one_at_a_time_)) {
+    if (pace.found_none(SteadyClock().now(), counts_of(host_.all_lanes(), lane), one_at_a_time_)) {
         nap(lane, worker);
         return true;
     }
@@ -230,22 +231,9 @@ bool NativeEngine::help_here(Lane& lane, int budget) {
     return found;
 }
 
-Pace::Counts NativeEngine::counts(const Lane& lane) noexcept {
-    Pace::Counts result{
-        lane.ran.load(std::memory_order_relaxed) - lane.inserted.load(std::memory_order_relaxed), 0};
-    const uint32_t lanes = host_.all_lanes().size();
-    for (uint32_t i = 0; i < lanes; ++i) {
-        const Lane& one = host_.all_lanes()[i];
-        if (&one != &lane)
-            result.others +=
-                one.ran.load(std::memory_order_relaxed) + one.inserted.load(std::memory_order_relaxed);
-    }
-    return result;
-}
-
 void NativeEngine::keep_pace(Lane& lane, Worker& worker) {
     Pace& pace = flows(lane).pace;
-    switch (pace.ran(SteadyClock().now(), counts(lane))) {
+    switch (pace.ran(SteadyClock().now(), counts_of(host_.all_lanes(), lane))) {
         case Pace::Advice::kGoOn:
             return;
         case Pace::Advice::kCoarse:
@@ -263,7 +251,7 @@ void NativeEngine::nap(Lane& lane, Worker& worker) {
     while (again && !worker.should_leave()) {
         futex_wait(coarse_, seen, SteadyClock().now() + nappers * kNap);
         if (coarse_.load(std::memory_order_relaxed) != seen) break;
-        again = pace.napped(SteadyClock().now(), counts(lane)) && one_at_a_time_;
+        again = pace.napped(SteadyClock().now(), counts_of(host_.all_lanes(), lane)) && one_at_a_time_;
     }
     napping_.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -57,7 +57,6 @@ class NativeEngine final : public Engine, private WorkSource {
     void keep_pace(Lane& lane, Worker& worker);
     void nap(Lane& lane, Worker& worker);
     void end_naps() noexcept;
-    [[nodiscard]] Pace::Counts counts(const Lane& lane) noexcept;
     /// Looks a little longer for work, for to be woken takes longer than that. True: there may be some.
     template <class Leave>
     bool linger(const Leave& leave);

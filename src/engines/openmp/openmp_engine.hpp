@@ -62,6 +62,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     void announce(Task& task, uintptr_t event) noexcept override;
     void run_announced() noexcept override;
     void park() noexcept override;
+    void nap() noexcept override;
     void depart() noexcept override;
 
     // The feeder's.
@@ -71,7 +72,13 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     void make(Task& task);
     void make_calls();
     void wait_for_room();
+    /// Has all workers but one nap where that one does tasks as fast as they are made.
+    void keep_pace();
+    void end_naps() noexcept;
     [[nodiscard]] bool somebody_idled();
+    /// There is something that the feeder makes.
+    [[nodiscard]] bool has_more() const noexcept;
+    [[nodiscard]] bool linger() const noexcept;
     /// Sleeps until ring(), or for as long. False: nobody rang.
     bool doze(uint32_t seen, Nanoseconds longest) noexcept;
     bool poll(uint32_t seen);
@@ -109,6 +116,10 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     uint64_t room_ = 0, window_ = 0;
     alignas(64) std::atomic<uint64_t> ended_{0};
     std::atomic<uint64_t> ring_at_{0};
+    Time looked_{};  ///< keep_pace() did
+    /// Nap tasks that were made and have not ended, and a futex that rises to end them.
+    std::atomic<int> napping_{0};
+    std::atomic<uint32_t> coarse_{0};
     bool ordered_ = false;  ///< a task had a priority: from then on all are announced
 
     PriorityQueue ready_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/full_fence.hpp"
+#include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
 #include "engines/openmp/openmp_engine.hpp"
 #include "tasks/data_state.hpp"
@@ -17,6 +18,13 @@ namespace {
 constexpr Nanoseconds kStall = std::chrono::milliseconds(1);
 /// How many then.
 constexpr uint64_t kExtra = 32;
+/// The feeder looks for more to make for so long before it sleeps, and at the clock after so many looks.
+constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
+constexpr int kLooks = 16;
+/// After so many tasks it looks whether those take less than kFine to be made and run.
+constexpr uint64_t kLookEvery = 256;
+constexpr Nanoseconds kFine = std::chrono::microseconds(2);
+constexpr Nanoseconds kNapOfWorker = std::chrono::microseconds(500);
 /// How long a thread without a task keeps its CPU, once or twice.
 constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
 
@@ -69,11 +77,12 @@ void OpenMpEngine::feed(int threads) noexcept {
         while (Task* oldest = take_inserted())
             while (oldest != nullptr) make(*std::exchange(oldest, oldest->next));
         make_calls();
+        if (rang && services.empty() && linger()) continue;
+        end_naps();
         const uint32_t seen = bell_.load(std::memory_order_relaxed);
         dozes_.store(true, std::memory_order_relaxed);
         full_fence();
-        const bool more = inserted_.load(std::memory_order_relaxed) != nullptr || to_park_.load() > 0 ||
-                          (!ready_.empty() && calls_.load() < most_calls_);
+        const bool more = has_more();
         if (!more && stop_.load()) break;
         // Without tasks, and when nobody has a CPU any more, there is nothing to look after.
         const bool quiet = !rang && !seated && ended_.load() == made_;
@@ -87,6 +96,23 @@ void OpenMpEngine::feed(int threads) noexcept {
     const std::lock_guard guard(mutex_);
     released_ = INT_MAX / 2;
     unparked_.notify_all();
+}
+
+bool OpenMpEngine::has_more() const noexcept {
+    return inserted_.load(std::memory_order_relaxed) != nullptr || to_park_.load() > 0 ||
+           (!ready_.empty() && calls_.load() < most_calls_);
+}
+
+/// To be rung costs who inserts more than a fine task. True: there is more to be made.
+bool OpenMpEngine::linger() const noexcept {
+    const Time until = SteadyClock().now() + kLinger;
+    do {
+        for (int i = 0; i < kLooks; ++i) {
+            if (has_more()) return true;
+            spin_pause();
+        }
+    } while (!stop_.load(std::memory_order_relaxed) && SteadyClock().now() < until);
+    return false;
 }
 
 /// For a while, as doze(): calls the services, and dozes a little longer each time that none of them is done.
@@ -105,6 +131,7 @@ void OpenMpEngine::make(Task& task) {
     if (made_ - ended_.load(std::memory_order_relaxed) >= window_) wait_for_room();
     ++made_;
     if (alone_) return run(task);
+    if (made_ % kLookEvery == 0) keep_pace();
     if (task.priority != 0) ordered_ = true;
     constexpr size_t kFew = 32;
     const std::byte* few[2 * kFew];
@@ -130,11 +157,44 @@ void OpenMpEngine::make(Task& task) {
     openmp::make(*this, task, {in, ins, inout, inouts}, ordered_);
 }
 
+/// libgomp has one lock for all tasks of a region. Where tasks are fine a second worker only waits for it,
+/// and takes the CPU of who makes them.
+void OpenMpEngine::keep_pace() {
+    const Time before = std::exchange(looked_, SteadyClock().now());
+    const uint64_t behind = made_ - ended_.load(std::memory_order_relaxed);
+    if (looked_ - before > kLookEvery * kFine || behind > kLookEvery) return end_naps();
+    if (napping_.load(std::memory_order_relaxed) > 0) return;
+    for (int i = 1; i < options_.workers; ++i) {
+        napping_.fetch_add(1, std::memory_order_relaxed);
+        openmp::make_nap(*this);
+    }
+}
+
+void OpenMpEngine::end_naps() noexcept {
+    if (napping_.load(std::memory_order_relaxed) == 0) return;
+    coarse_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(coarse_, INT_MAX);
+}
+
+/// For a bounded time, so nothing depends on its end.
+void OpenMpEngine::nap() noexcept {
+    const uint32_t seen = coarse_.load(std::memory_order_relaxed);
+    if (pthread_equal(pthread_self(), feeder_thread_) == 0) {
+        // It is not one that had nothing to do: somebody_idled().
+        Hand& own = hand();
+        own.changes.fetch_add(1, std::memory_order_relaxed);
+        futex_wait(coarse_, seen, SteadyClock().now() + kNapOfWorker);
+        own.changes.fetch_add(1, std::memory_order_relaxed);
+    }
+    napping_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 /// The runtime holds as many tasks as it may without running some on this thread. A thread without a task for
 /// a whole while says that none of them could run, and then there may be more: what they all wait for may be
 /// among those that come.
 void OpenMpEngine::wait_for_room() {
     window_ = std::max(room_, window_ / 2);
+    end_naps();
     (void)somebody_idled();
     while (made_ - ended_.load(std::memory_order_relaxed) >= window_) {
         const uint32_t seen = bell_.load(std::memory_order_relaxed);

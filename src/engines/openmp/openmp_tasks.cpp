@@ -59,6 +59,12 @@ void make_park(Work& work) {
     to->park();
 }
 
+void make_nap(Work& work) {
+    Work* const to = &work;
+#pragma omp task firstprivate(to)
+    to->nap();
+}
+
 void fulfil(uintptr_t event) noexcept {
     omp_fulfill_event(static_cast<omp_event_handle_t>(event));
 }

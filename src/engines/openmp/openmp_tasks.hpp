@@ -26,6 +26,7 @@ class Work {
     virtual void announce(Task& task, uintptr_t event) noexcept = 0;
     virtual void run_announced() noexcept = 0;
     virtual void park() noexcept = 0;
+    virtual void nap() noexcept = 0;
     /// On each thread, after all tasks.
     virtual void depart() noexcept = 0;
 
@@ -48,6 +49,7 @@ void region(Work& work, int threads);
 void make(Work& work, Task& task, const Dependences& dependences, bool announced);
 void make_call(Work& work);
 void make_park(Work& work);
+void make_nap(Work& work);
 void fulfil(uintptr_t event) noexcept;
 
 /// "libgomp" or "libomp", whichever the plug-in found in this process, and the standard that it was built

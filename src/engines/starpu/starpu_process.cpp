@@ -12,6 +12,7 @@
 
 #include "base/full_fence.hpp"
 #include "base/signals_blocked.hpp"
+#include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
 #include "engines/starpu/starpu_engine.hpp"
 #include "heddle/error.hpp"
@@ -21,6 +22,8 @@ namespace {
 
 /// How long a worker without a task keeps its CPU.
 constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
+/// And how long it looks for one before it sleeps: to be woken takes longer than most insertions.
+constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
 
 StarPu* started = nullptr;  // written once, under start_mutex
 bool given_up = false;      // StarPU runs, and nobody calls its drivers; under start_mutex
@@ -252,6 +255,19 @@ bool StarPu::serve_strangers(Worker& worker) {
     return true;
 }
 
+bool StarPu::linger() {
+    const Time until = SteadyClock().now() + kLinger;
+    do {
+        for (int i = 0; i < 16; ++i) spin_pause();
+        if (has_work()) return true;
+    } while (SteadyClock().now() < until);
+    return false;
+}
+
+bool StarPu::has_work() {
+    return strangers.load() > 0 || for_each([](const StarPuEngine& engine) { return engine.wants_worker(); });
+}
+
 void StarPu::sleep(uint32_t seen, Nanoseconds longest) noexcept {
     futex_wait(bell_, seen, longest == Nanoseconds::max() ? Time::max() : SteadyClock().now() + longest);
 }
@@ -280,11 +296,11 @@ void StarPu::work(Worker& worker) noexcept {
             continue;
         }
         if (serve_strangers(worker)) continue;
+        if (!rested && linger()) continue;
         const uint32_t seen = bell_.load(std::memory_order_relaxed);
         sleepers_.fetch_add(1, std::memory_order_relaxed);
         full_fence();
-        const bool work = strangers.load() > 0 ||
-                          for_each([](const StarPuEngine& engine) { return engine.wants_worker(); });
+        const bool work = has_work();
         const bool services =
             !work && for_each([](const StarPuEngine& engine) { return engine.has_services(); });
         if (!work && services && !polling_.exchange(true)) {

@@ -66,6 +66,9 @@ class StarPu {
     bool for_each(Visit visit);
     void rest_but_in(Worker& worker, const StarPuEngine* but);
     bool poll();
+    [[nodiscard]] bool has_work();
+    /// Looks a little longer for work. True: there is some.
+    [[nodiscard]] bool linger();
     bool serve_strangers(Worker& worker);
     void sleep(uint32_t seen, Nanoseconds longest) noexcept;
 

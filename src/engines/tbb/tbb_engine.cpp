@@ -4,9 +4,13 @@
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/version.h>
 
+#include <climits>
 #include <string>
 #include <utility>
 
+#include "base/spin_pause.hpp"
+#include "cores/futex.hpp"
+#include "engines/native/lane_counts.hpp"
 #include "engines/tbb/tbb_kernels.hpp"
 #include "heddle/error.hpp"
 
@@ -21,6 +25,13 @@ constexpr int kMostNaps = 20;
 constexpr int kMostSuspended = 4'000;
 /// And so many more whose wait cannot be refused.
 constexpr int kReserved = 64;
+/// A thread that has served the queue looks for more for so long, and at the clock after so many looks.
+constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
+constexpr int kLooks = 16;
+/// After so many tasks a thread looks whether it is of use; after a nap so few tell.
+constexpr int kLookEvery = 64;
+constexpr int kProbe = 4;
+constexpr Nanoseconds kBusyNap = std::chrono::microseconds(500);
 /// Tasks on top of each other, where each waits and cannot be suspended.
 constexpr int kMostNested = 16;
 
@@ -42,8 +53,11 @@ struct Exceptions {
 struct TbbEngine::Here {
     uint64_t engine = 0;
     Seats::Seat* seat = nullptr;
-    int depth = 0;   ///< tasks on its stack
-    int nested = 0;  ///< calls of help() in tasks
+    int depth = 0;         ///< tasks on its stack
+    int nested = 0;        ///< calls of help() in tasks
+    bool spawned = false;  ///< oneTBB has tasks of this thread's, perhaps run since
+    int to_look = 0;       ///< so many tasks before it looks whether it is of use
+    Pace pace{};
 };
 
 TbbEngine::Here& TbbEngine::here() noexcept {
@@ -62,7 +76,9 @@ void TbbEngine::Observer::on_scheduler_entry(bool worker) {
         const std::lock_guard guard(engine_.mutex_);
         ++engine_.inside_;
     }
-    here() = {engine_.id_, seat, 0, 0};
+    here() = {};
+    here().engine = engine_.id_;
+    here().seat = seat;
     try {
         // Before a task that was suspended goes on in this thread, perhaps as its first.
         (void)engine_.host_.lane();
@@ -82,6 +98,7 @@ void TbbEngine::Observer::on_scheduler_exit(bool) {
 
 TbbEngine::TbbEngine(const EngineOptions& options)
     : host_(options.host),
+      workers_(options.workers),
       id_(++last_id),
       seats_(options),
       // Of the threads that oneTBB thinks right one is the program's own, which in ours is not.
@@ -107,6 +124,7 @@ bool TbbEngine::in_arena() const noexcept {
 
 void TbbEngine::spawn(Task* task) {
     group_.run([this, task] { work(task); });
+    if (in_arena()) here().spawned = true;
 }
 
 void TbbEngine::ready(Lane&, Task& task) {
@@ -118,30 +136,55 @@ void TbbEngine::ready(Lane&, Task& task) {
     } else {
         incoming_.push(task);
     }
+    call();
+}
+
+void TbbEngine::call() noexcept {
+    if (called_.exchange(true, std::memory_order_seq_cst)) return;
     try {
-        call();
+        arena_.enqueue(group_.defer([this] { work(nullptr); }));
     } catch (...) {
-        // It is in a queue, and somebody fetches it sooner or later; not so soon for want of memory.
+        // What is in the queues is fetched sooner or later; not so soon for want of memory.
         called_.store(false);
     }
 }
 
-void TbbEngine::call() {
-    if (!called_.exchange(true, std::memory_order_seq_cst))
-        arena_.enqueue(group_.defer([this] { work(nullptr); }));
+/// Best first, and of those without a priority the oldest.
+Task* TbbEngine::fetch() noexcept {
+    if (Task* urgent = urgent_.pop(false)) return urgent;
+    Task* oldest = nullptr;
+    return incoming_.steal(&oldest, 1) == 1 ? oldest : urgent_.pop(true);
 }
 
-/// What lies in the queues, best first. More than one: the others are spawned, or somebody is called to them.
-Task* TbbEngine::fetch() {
-    Task* first = urgent_.pop(false);
-    if (first == nullptr) {
-        Task* taken[ReadyQueue::kMostStolen];
-        const size_t count = incoming_.steal(taken);
-        for (size_t i = 1; i < count; ++i) keep(*taken[i]);
-        first = count > 0 ? taken[0] : urgent_.pop(true);
-    }
-    if (!urgent_.empty() || incoming_.size() > 0) call();
-    return first;
+void TbbEngine::serve() {
+    called_.store(false, std::memory_order_seq_cst);
+    do {
+        while (Task* task = fetch()) {
+            // Another thread does what this one will not be at.
+            if (has_queued()) call();
+            here().spawned = false;
+            run_chain(task);
+            worked_.fetch_add(1, std::memory_order_relaxed);
+            // What it made possible is oneTBB's, and comes before what is new.
+            if (!here().spawned && here().depth == 1 && !here().seat->should_leave()) continue;
+            if (has_queued()) call();
+            return;
+        }
+    } while (linger());
+}
+
+bool TbbEngine::linger() noexcept {
+    // Others have their turn when this returns: tasks that were woken, and services.
+    if (suspended_.load(std::memory_order_relaxed) > 0 || stop_.load(std::memory_order_relaxed) ||
+        !host_.polling_services().empty())
+        return false;
+    // One is enough.
+    if (called_.exchange(true, std::memory_order_seq_cst)) return false;
+    const Time until = SteadyClock().now() + kLinger;
+    while (!has_queued() && !here().seat->should_leave() && SteadyClock().now() < until)
+        for (int i = 0; i < kLooks && !has_queued(); ++i) spin_pause();
+    called_.store(false, std::memory_order_seq_cst);
+    return has_queued();
 }
 
 void TbbEngine::keep(Task& task) noexcept {
@@ -159,14 +202,47 @@ void TbbEngine::work(Task* task) {
     if (here().depth == 0 && !seats_.begin(*here().seat)) return;
     ++here().depth;
     if (task == nullptr) {
-        called_.store(false, std::memory_order_seq_cst);
-        task = fetch();
+        serve();
+    } else {
+        run_chain(task);
+        worked_.fetch_add(1, std::memory_order_relaxed);
     }
-    run_chain(task);
-    worked_.fetch_add(1, std::memory_order_relaxed);
     // Where the CPU was asked back the next is waited for with nothing in hand.
     Seats::Seat& seat = *here().seat;
-    if (--here().depth == 0 && !seats_.end(seat)) (void)seats_.sit_down(seat);
+    if (--here().depth > 0) return;
+    if (!seats_.end(seat)) (void)seats_.sit_down(seat);
+    if (here().to_look <= 0 || napping_.load(std::memory_order_relaxed) > 0) keep_pace();
+}
+
+void TbbEngine::keep_pace() {
+    if (workers_ == 1) return;
+    Here& self = here();
+    self.to_look = kLookEvery;
+    switch (self.pace.ran(SteadyClock().now(), counts_of(host_.all_lanes(), host_.lane()))) {
+        case Pace::Advice::kGoOn:
+            return;
+        case Pace::Advice::kCoarse:
+            return end_naps();
+        case Pace::Advice::kNap:
+            return nap();
+    }
+}
+
+void TbbEngine::nap() {
+    const int nappers = napping_.fetch_add(1, std::memory_order_seq_cst) + 1;
+    const uint32_t seen = coarse_.load(std::memory_order_relaxed);
+    if (nappers < workers_) {
+        futex_wait(coarse_, seen, SteadyClock().now() + nappers * kBusyNap);
+        (void)here().pace.napped(SteadyClock().now(), counts_of(host_.all_lanes(), host_.lane()));
+        here().to_look = kProbe;
+    }
+    napping_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void TbbEngine::end_naps() noexcept {
+    if (napping_.load(std::memory_order_relaxed) == 0) return;
+    coarse_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(coarse_, INT_MAX);
 }
 
 /// A task was spawned, or a call stolen, in an arena of the program's, which a task of ours had entered.
@@ -179,6 +255,8 @@ void TbbEngine::come_home(Task* task) {
 void TbbEngine::run_chain(Task* task) {
     Lane* lane = &host_.lane();
     while (task != nullptr) {
+        count_one(lane->ran);
+        --here().to_look;
         task = after(host_.run(lane, *task));
         if (task != nullptr && here().depth == 1 && here().seat->should_leave())
             keep(*std::exchange(task, nullptr));
@@ -196,6 +274,13 @@ Task* TbbEngine::after(Task* continuation) noexcept {
     return urgent_.pop(true);
 }
 
+std::string TbbEngine::why_no_more_pause() const {
+    return std::to_string(kMostSuspended) +
+           " tasks of the engine tbb wait already, and oneTBB can have no more in an arena; the engine "
+           "native "
+           "can";
+}
+
 /// The task's stack waits, and the thread goes on with another; the task perhaps goes on in another thread.
 void TbbEngine::suspend(Publish publish) {
     if (!in_arena() || here().depth == 0)
@@ -203,10 +288,7 @@ void TbbEngine::suspend(Publish publish) {
                     "a task of the engine tbb cannot wait in another thread than its own");
     if (suspended_.fetch_add(1) >= kMostSuspended + (publish.must ? kReserved : 0)) {
         suspended_.fetch_sub(1);
-        throw Error(ErrorCode::kLimit,
-                    std::to_string(kMostSuspended) +
-                        " tasks of the engine tbb wait already, and oneTBB can have no more "
-                        "in an arena; the engine native can");
+        throw Error(ErrorCode::kLimit, why_no_more_pause());
     }
     struct Suspended final : Waiter {
         void wake() noexcept override { tbb::task::resume(point); }

@@ -1,7 +1,8 @@
 // TbbEngine: tasks as tasks of oneTBB, in an arena of its own.
 //
 // The graph is heddle's. A task that becomes ready on a thread of the arena is spawned there, for that thread
-// or a thief; one that comes from elsewhere lies in a queue, from which a task of the arena fetches up to 32.
+// or a thief; those that come from elsewhere lie in a queue, which a task of the arena, the call, serves: it
+// runs them one by one and looks a little longer for more, for to be called costs more than a fine task.
 // oneTBB decides which thread does what; a thread has a seat, and with it a CPU, while it is in the arena.
 //
 // A task that waits is suspended, as oneTBB can: the thread goes on with others, on another stack. Threads
@@ -36,6 +37,7 @@ class TbbEngine final : public Engine {
     bool help(Lane& lane) override;
     void services_arrived() override;
     [[nodiscard]] bool suspends() const override { return true; }
+    [[nodiscard]] std::string why_no_more_pause() const override;
     void suspend(Publish publish) override;
 
   private:
@@ -56,28 +58,42 @@ class TbbEngine final : public Engine {
 
     [[nodiscard]] bool in_arena() const noexcept;
     void spawn(Task* task);
-    void call();
+    void call() noexcept;
     /// One task of the arena: runs `task`, or with null the first of the heap, and what follows from it.
     void work(Task* task);
     void come_home(Task* task);
     void run_chain(Task* task);
-    [[nodiscard]] Task* fetch();
+    /// A thread naps where tasks are so fine that another does them as fast without it, as Pace says.
+    void keep_pace();
+    void nap();
+    void end_naps() noexcept;
+    /// What lies in the queues, until there is nothing more or something else has its turn.
+    void serve();
+    [[nodiscard]] Task* fetch() noexcept;
+    /// Looks a little longer. False: nothing came, and whoever brings something calls again.
+    [[nodiscard]] bool linger() noexcept;
+    [[nodiscard]] bool has_queued() const noexcept { return !urgent_.empty() || incoming_.size() > 0; }
     [[nodiscard]] Task* after(Task* continuation) noexcept;
     void keep(Task& task) noexcept;
     void poll();
 
     EngineHost& host_;
+    const int workers_;
     const uint64_t id_;  // of this engine; an address may be another's later
     Seats seats_;
     PriorityQueue urgent_;
     ReadyQueue incoming_;
-    std::atomic<bool> called_{false};  // a task of the arena is on its way to incoming_
+    /// A call is on its way, or lingers: it will see what was brought before this was looked at. seq_cst, as
+    /// the queues are looked at after it was cleared, and written before it is set.
+    std::atomic<bool> called_{false};
 
     // Threads that wait outside the arena: counted before they look for the last time, with a full fence; who
     // brings something to be seen looks here after another.
     EventCount news_;
     std::atomic<int> suspended_{0};
-    std::atomic<uint64_t> worked_{0};   // calls of work() that have ended
+    std::atomic<uint64_t> worked_{0};   // chains of tasks that have ended
+    std::atomic<int> napping_{0};       // threads that nap, each for a bounded time, and never all
+    std::atomic<uint32_t> coarse_{0};   // a futex: rises where tasks turn out to be coarse
     std::atomic<bool> polling_{false};  // a task of the arena calls the polling services
     std::atomic<bool> stop_{false};
 

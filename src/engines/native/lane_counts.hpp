@@ -1,0 +1,22 @@
+// What Pace decides by, of the threads of a runtime: from what each counts on its lane.
+#pragma once
+
+#include "engines/native/pace.hpp"
+#include "tasks/lane.hpp"
+
+namespace heddle {
+
+[[nodiscard]] inline Pace::Counts counts_of(LaneTable& lanes, const Lane& lane) noexcept {
+    Pace::Counts result{
+        lane.ran.load(std::memory_order_relaxed) - lane.inserted.load(std::memory_order_relaxed), 0};
+    const uint32_t count = lanes.size();
+    for (uint32_t i = 0; i < count; ++i) {
+        const Lane& one = lanes[i];
+        if (&one != &lane)
+            result.others +=
+                one.ran.load(std::memory_order_relaxed) + one.inserted.load(std::memory_order_relaxed);
+    }
+    return result;
+}
+
+}  // namespace heddle
