@@ -121,7 +121,9 @@
     POINT(memory_has_asked)             \
     POINT(memory_has_mapped)            \
     POINT(memory_has_begun)             \
-    POINT(memory_was_answered)
+    POINT(memory_was_answered)          \
+    POINT(memory_is_pinning)            \
+    POINT(memory_has_pinned)
 
 #ifdef HEDDLE_WITH_FAILPOINTS
 

@@ -17,25 +17,10 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "base/file_system.hpp"
 
 namespace heddle {
-
-/// A file descriptor that closes itself.
-class Descriptor {
-  public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-    Descriptor& operator=(Descriptor&& other) noexcept;
-    ~Descriptor();
-    [[nodiscard]] int get() const noexcept { return fd_; }
-    [[nodiscard]] bool valid() const noexcept { return fd_ >= 0; }
-    int release() noexcept;
-
-  private:
-    int fd_ = -1;
-};
 
 struct PeerCredentials {
     pid_t pid = 0;

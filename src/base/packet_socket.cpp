@@ -38,9 +38,11 @@ ssize_t receive_packet(int fd, std::span<std::byte> bytes, std::span<Descriptor>
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     ssize_t got;
+    bool was_reset = false;
     do {
         got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+        // A peer that closed before it had read all is told of once, before what it said at last.
+    } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))));
     if (got <= 0) return got;
     size_t place = 0;
     for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {

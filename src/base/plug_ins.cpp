@@ -9,10 +9,8 @@
 #include <vector>
 
 namespace heddle {
-namespace {
 
-/// The folder of this code: of libheddle.so, or of a program that it is linked into.
-std::string own_folder() {
+std::string library_folder() {
     std::error_code failed;
     Dl_info info;
     std::filesystem::path path;
@@ -23,11 +21,13 @@ std::string own_folder() {
     return path.parent_path().string();
 }
 
+namespace {
+
 /// Where plug-ins may be, best first: beside the library, or the library's folder as a program sees it.
 std::vector<std::string> plug_in_folders() {
     if (const char* folder = std::getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
         return {folder};
-    const std::string own = own_folder();
+    const std::string own = library_folder();
     return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle"};
 }
 

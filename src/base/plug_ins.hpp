@@ -7,6 +7,9 @@
 
 namespace heddle {
 
+/// The folder of libheddle.so, or of the program that it is linked into.
+[[nodiscard]] std::string library_folder();
+
 /// The extern "C" function of the plug-in `file`, or null and why there is none; `how` one comes by it is a
 /// part of that.
 [[nodiscard]] void* plug_in_function(const std::string& file, const char* function, const std::string& how,

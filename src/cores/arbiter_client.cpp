@@ -1,14 +1,17 @@
 // The calls of ArbiterClient; its link thread is in arbiter_client_link.cpp.
 #include "cores/arbiter_client.hpp"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <climits>
 
 #include "base/failpoint.h"
+#include "base/spin_pause.hpp"
 #include "cores/arbiter_client_reader.hpp"
 #include "cores/arbiter_path.h"
+#include "cores/arbiter_start.hpp"
 #include "cores/client_settings.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
@@ -16,8 +19,14 @@
 namespace heddle {
 namespace {
 
-/// Looks of an actively waiting thread between two system calls that let others on its core run.
-constexpr unsigned kLooks = 48;
+/// Looks of an actively waiting thread between two system calls that let others on its core run: some 7 us,
+/// of which the call is not much.
+constexpr unsigned kLooks = 192;
+
+/// On the very CPU that it waits for, a thread that looks again keeps the holder from releasing it.
+unsigned looks_for(int cpu) noexcept {
+    return ::sched_getcpu() == cpu ? 1 : kLooks;
+}
 
 /// Clients of this process, for fork(2)'s handlers.
 struct Registry {
@@ -57,6 +66,7 @@ ArbiterClient::ArbiterClient(ArbiterClientOptions options, Callbacks callbacks)
         const auto place = heddle_arbiter_path(path, problem);
         if (place == HEDDLE_ARBITER_IMPOSSIBLE) problem_ = problem;
         if (place != HEDDLE_ARBITER_OFF && place != HEDDLE_ARBITER_IMPOSSIBLE) path_ = path;
+        on_demand_ = place == HEDDLE_ARBITER_USER;
     }
     handle_forks();
     const std::lock_guard guard(registry().mutex);
@@ -87,8 +97,7 @@ void ArbiterClient::start() {
         return;
     }
     try {
-        auto link = std::make_unique<Link>(path_, describe());
-        Link* opened = link.release();
+        Link* opened = connect().release();
         link_.store(opened);
         show_page(opened);
         obey(*opened);
@@ -100,6 +109,16 @@ void ArbiterClient::start() {
         for (const int cpu : options_.allowed)
             if (valid(cpu)) set_state(cpu, kHeld);
     }
+}
+
+std::unique_ptr<ArbiterClient::Link> ArbiterClient::connect() {
+    try {
+        return std::make_unique<Link>(path_, describe());
+    } catch (const Error& error) {
+        if (!on_demand_ || error.code() != ErrorCode::kUnavailable) throw;
+    }
+    start_arbiter();
+    return std::make_unique<Link>(path_, describe());
 }
 
 bool ArbiterClient::managed() const noexcept {
@@ -210,7 +229,7 @@ ArbiterClient::Lent ArbiterClient::release(Link& link, int cpu, State after_lend
     // seq_cst with the sleeper's counting itself before it looks: it sees the word, or we see the sleeper.
     if (theirs == nullptr || theirs->sleepers.load() != 0) futex_wake(page.bell[cpu], INT_MAX);
     // A message would keep this core busy while somebody waits for it: the arbiter looks by itself soon.
-    if (theirs == nullptr || theirs->watchers.load(std::memory_order_relaxed) == 0)
+    if (theirs == nullptr || theirs->watched.load(std::memory_order_relaxed) == 0)
         link.connection.send(HEDDLE_RELEASED);
     HEDDLE_FAILPOINT(client_handed_over);
     return Lent::kHandedOver;
@@ -268,16 +287,19 @@ bool ArbiterClient::handed(const Link& link, int cpu, uint64_t& lender) const no
     return peer->words().release[cpu].load() == mine && link.connection.grant().lender[cpu].load() == lender;
 }
 
+/// Writes also where the CPU is not ours: a thread that waits does this from time to time, and has all that
+/// it takes on its core when the CPU comes. The link thread has used it, too, and may have done so on another
+/// one.
 bool ArbiterClient::take_from(Link& link, int cpu) {
     const std::lock_guard guard(mutex_);
+    if (state(cpu) != kAbsent || link_.load(std::memory_order_relaxed) != &link) return false;
     uint64_t lender;
-    if (state(cpu) != kAbsent || link_.load(std::memory_order_relaxed) != &link || !handed(link, cpu, lender))
-        return false;
-    HEDDLE_FAILPOINT(client_takes);
+    const bool ours = handed(link, cpu, lender);
+    if (ours) HEDDLE_FAILPOINT(client_takes);
     taken_generation_[static_cast<size_t>(cpu)] = heddle_word_generation(lender);
-    set_state(cpu, kTaken);
-    HEDDLE_FAILPOINT(client_took);
-    return true;
+    set_state(cpu, ours ? kTaken : kAbsent);
+    if (ours) HEDDLE_FAILPOINT(client_took);
+    return ours;
 }
 
 bool ArbiterClient::take(int cpu) {
@@ -306,16 +328,22 @@ bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
             futex_wait(bell_, rung, until);
             continue;
         }
-        const Watcher watcher(link->connection.page());
+        heddle_client_page& page = link->connection.page();
+        show_watched(page, true);
+        if (active > Nanoseconds(0) && take_from(*link, cpu)) return true;
         uint64_t lender;
         bool seen = handed(*link, cpu, lender);
-        for (unsigned looks = 0; looks < kLooks && active > Nanoseconds(0) && !seen; ++looks) {
-            pause_briefly();
+        const unsigned most = active > Nanoseconds(0) ? looks_for(cpu) : 1;
+        for (unsigned looks = 1; looks < most && !seen; ++looks) {
+            spin_pause();
             seen = handed(*link, cpu, lender);
         }
         if (seen && take_from(*link, cpu)) return true;
         const Time time = now();
-        if (time >= until) return false;
+        if (time >= until) {
+            show_watched(page, false);
+            return false;
+        }
         if (time < asleep_from) {
             std::this_thread::yield();  // the lender may be on this very core
             continue;
@@ -325,7 +353,7 @@ bool ArbiterClient::wait_for(int cpu, Nanoseconds active, Time until) {
             futex_wait(bell_, rung, until);
             continue;
         }
-        std::atomic<uint32_t>& sleepers = link->connection.page().sleepers;
+        std::atomic<uint32_t>& sleepers = page.sleepers;
         sleepers.fetch_add(1);  // before the look at the word, see release()
         const std::atomic<uint32_t>& bell = peer->words().bell[cpu];
         const uint32_t heard = bell.load();

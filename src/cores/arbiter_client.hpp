@@ -2,11 +2,11 @@
 // handing single CPUs to other processes without the arbiter in between (docs/HANDOVER.md).
 //
 // Thread-safe. A thread of its own listens to the arbiter and runs the callbacks, one at a time and without a
-// lock; it sleeps while nothing changes. Without an arbiter (none listens, or HEDDLE_ARBITER=off) the process
-// holds all CPUs that it may run on, and every call works on that. When the arbiter dies, the process keeps
-// what it holds, and registers again as soon as there is one. A forked child registers as a client of its
-// own, where the options say so, holding nothing that its parent holds. Nothing outlives the process: what it
-// held is free when it ends.
+// lock; it sleeps while nothing changes. Without an arbiter (none can be had, or HEDDLE_ARBITER=off) the
+// process holds all CPUs that it may run on, and every call works on that. When the arbiter dies, the process
+// keeps what it holds, and registers again as soon as there is one. A forked child registers as a client of
+// its own, where the options say so, holding nothing that its parent holds. Nothing outlives the process:
+// what it held is free when it ends.
 #pragma once
 
 #include <array>
@@ -34,7 +34,9 @@ struct ArbiterClientOptions {
     /// them back. No other client may own them. Overridden by HEDDLE_OWN.
     CpuSet owned;
     bool in_children = true;  ///< a forked child is a client, too; else it holds nothing
-    std::string path;         ///< where the arbiter listens; empty: as HEDDLE_ARBITER says
+    /// Where the arbiter listens. Empty: as HEDDLE_ARBITER says, and one of the user's own is started where
+    /// none listens.
+    std::string path;
 };
 
 class ArbiterClient final : public ArbiterLink {
@@ -104,6 +106,7 @@ class ArbiterClient final : public ArbiterLink {
     void start();
     void run();
     void reregister();
+    std::unique_ptr<Link> connect();
     CpuSet let_go(const Link& link);
     void listen(Link& link);
     void obey(Link& link);
@@ -131,6 +134,7 @@ class ArbiterClient final : public ArbiterLink {
     ArbiterClientOptions options_;
     Callbacks callbacks_;
     std::string path_;
+    bool on_demand_ = false;    // the arbiter is the user's own
     mutable std::mutex mutex_;  // for changes of states_, link_, retired pages
     std::string problem_;
     // Written under mutex_ (release), read by take() and wait_for() without it (acquire).

@@ -111,6 +111,8 @@ void ArbiterClient::obey(Link& link) {
             }
         }
         link.obeyed = granted->epoch;
+        // Whoever took a CPU does not say that it waits no more: its lender reads that at this very moment.
+        show_watched(link.connection.page(), false);
         say_left(link);
         watch_lenders(link);
     }

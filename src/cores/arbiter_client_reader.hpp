@@ -1,5 +1,5 @@
 // ArbiterClient::Reader: keeps the pages of a link mapped while a thread reads them without the lock; and
-// what a thread that waits for a CPU counts itself by. Internal to ArbiterClient.
+// how a thread that waits for a CPU is known to others. Internal to ArbiterClient.
 #pragma once
 
 #include "cores/arbiter_client.hpp"
@@ -35,24 +35,12 @@ class ArbiterClient::Waiter {
     std::atomic<int>& waiters_;
 };
 
-/// While one lives, lenders know that somebody of ours waits for a CPU.
-class Watcher {
-  public:
-    explicit Watcher(heddle_client_page& page) noexcept : watchers_(page.watchers) {
-        watchers_.fetch_add(1, std::memory_order_relaxed);  // a hint: see ArbiterClient::release
-    }
-    ~Watcher() { watchers_.fetch_sub(1, std::memory_order_relaxed); }
-    Watcher(const Watcher&) = delete;
-    Watcher& operator=(const Watcher&) = delete;
-
-  private:
-    std::atomic<uint32_t>& watchers_;
-};
-
-inline void pause_briefly() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
+/// Tells lenders whether somebody of ours waits for a CPU: a hint, see ArbiterClient::release. Each who waits
+/// says so again and again, so it may be taken back for all of them.
+inline void show_watched(heddle_client_page& page, bool watched) noexcept {
+    const uint32_t shown = watched ? 1 : 0;
+    if (page.watched.load(std::memory_order_relaxed) != shown)  // else lenders would have to read it anew
+        page.watched.store(shown, std::memory_order_relaxed);
 }
 
 }  // namespace heddle

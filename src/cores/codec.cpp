@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace heddle {
@@ -13,6 +14,9 @@ static_assert(sizeof(heddle_status_cpu_list) <= HEDDLE_MESSAGE_BYTES);
 static_assert(sizeof(heddle_status_client) <= HEDDLE_MESSAGE_BYTES);
 static_assert(sizeof(heddle_grant_page) <= HEDDLE_PAGE_BYTES &&
               sizeof(heddle_client_page) <= HEDDLE_PAGE_BYTES);
+/// Cache lines, see heddle_client_page.
+static_assert(offsetof(heddle_client_page, sleepers) % 64 == 0 &&
+              offsetof(heddle_client_page, release) % 64 == 0);
 static_assert(std::atomic<uint8_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free &&
               std::atomic<uint64_t>::is_always_lock_free);
 

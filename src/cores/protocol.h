@@ -52,7 +52,7 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 7,
+    HEDDLE_PROTOCOL_VERSION = 8,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
@@ -266,12 +266,17 @@ typedef struct {
     heddle_atomic_u64 lender[HEDDLE_MAX_CPUS];    /* of the CPUs that may be handed to it */
 } heddle_grant_page;
 
+/* What a waiting successor looks at all the time (release) shares no cache line of 64 bytes with what its
+ * holder writes while it goes on, nor what a holder reads right after a release (sleepers, watched) with what
+ * the successor writes: each such line is one journey more from core to core in every hand-over. */
 typedef struct {
     heddle_atomic_u32 demand;   /* CPUs that the client could use now */
-    heddle_atomic_u32 sleepers; /* its threads that sleep until a CPU is handed to them */
-    heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
-    heddle_atomic_u32 watchers; /* those that sleep and those that look all the time */
     heddle_atomic_u32 together; /* threads that spin for each other, and need a CPU each at once */
+    heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
+    heddle_atomic_u32 reserved_1[12];
+    heddle_atomic_u32 sleepers; /* its threads that sleep until a CPU is handed to them */
+    heddle_atomic_u32 watched;  /* 1: some of its threads may be waiting for a CPU, asleep or not */
+    heddle_atomic_u32 reserved_2[14];
     heddle_atomic_u64 release[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
     heddle_atomic_u32 bell[HEDDLE_MAX_CPUS];    /* counts writes of release that others wait for; a futex */
     heddle_atomic_u64 component[HEDDLE_COMPONENTS][HEDDLE_COMPONENT_WORDS]; /* names of its components */

@@ -157,7 +157,50 @@ void add_cpuset(const FileSystem& files, const std::vector<std::string>& directo
     }
 }
 
+uint64_t bytes(string_view text) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    uint64_t value = UINT64_MAX;  // "max", too
+    (void)std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+/// What stands behind the name, at the beginning of a line; 0 where nothing does.
+uint64_t named(string_view text, string_view name) {
+    uint64_t value = 0;
+    for_each_part(text, '\n', [&](string_view line) {
+        if (line.starts_with(name)) value = bytes(line.substr(name.size()));
+    });
+    return value;
+}
+
+/// `cache`: where memory.stat has the file pages, those of shared memory included.
+void tighten(const FileSystem& files, const std::string& directory, const char* limit, const char* usage,
+             const char* cache, MemoryRoom& room) {
+    const uint64_t most = bytes(files.read(directory + limit).value_or(""));
+    if (most == UINT64_MAX) return;
+    const std::string kinds = files.read(directory + "/memory.stat").value_or("");
+    const uint64_t of_files = named(kinds, cache), shared = named(kinds, "shmem ");
+    const uint64_t again = of_files - std::min(of_files, shared);
+    const uint64_t used = bytes(files.read(directory + usage).value_or("0"));
+    room.total = std::min(room.total, most);
+    room.free = std::min(room.free, most - std::min(most, used - std::min(used, again)));
+}
+
 }  // namespace
+
+MemoryRoom read_memory_room(const FileSystem& files) {
+    MemoryRoom room;
+    const std::string machine = files.read("/proc/meminfo").value_or("");
+    if (const uint64_t all = named(machine, "MemTotal:"); all > 0) room.total = all << 10u;
+    if (const uint64_t free = named(machine, "MemAvailable:"); free > 0) room.free = free << 10u;
+    const std::string self = files.read("/proc/self/cgroup").value_or("");
+    const std::string mounts = files.read("/proc/self/mountinfo").value_or("");
+    for (const std::string& directory : group_directories(self, mounts, ""))
+        tighten(files, directory, "/memory.max", "/memory.current", "file ", room);
+    for (const std::string& directory : group_directories(self, mounts, "memory"))
+        tighten(files, directory, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "cache ", room);
+    return room;
+}
 
 std::optional<CpusetGroup> cpuset_group_of(const FileSystem& files, const std::string& process,
                                            const std::string& thread) {

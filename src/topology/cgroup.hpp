@@ -1,10 +1,11 @@
-// What the control groups of this process allow, the cpuset and the CPU quota, of cgroup v1, v2 or both; and
-// which group limits the CPUs of another process.
+// What the control groups of this process allow, the cpuset, the CPU quota and memory, of cgroup v1, v2 or
+// both; and which group limits the CPUs of another process.
 //
 // Pure reading through FileSystem; any thread. Never throws on what it reads: a file that is missing or does
 // not parse limits nothing, because a limit that cannot be read must not stop a program.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,16 @@ struct CgroupLimits {
 /// above the mount (as in a container) cannot be seen; their cpuset shows in the group's effective one, their
 /// quota does not.
 [[nodiscard]] CgroupLimits read_cgroup_limits(const FileSystem& files);
+
+/// In bytes; UINT64_MAX where nothing is known.
+struct MemoryRoom {
+    uint64_t total = UINT64_MAX;  ///< of the machine, or the tightest limit of the group and its ancestors
+    uint64_t free = UINT64_MAX;   ///< what of it is not in use, or is so for files that can be read again
+    friend bool operator==(const MemoryRoom&, const MemoryRoom&) = default;
+};
+
+/// Reads /proc/meminfo, and the groups as read_cgroup_limits() does.
+[[nodiscard]] MemoryRoom read_memory_room(const FileSystem& files);
 
 /// The innermost group by which the CPUs of a process are limited, as its folder, and the uppermost folder of
 /// that hierarchy that is mounted.

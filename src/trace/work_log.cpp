@@ -99,6 +99,22 @@ void WorkLog::note(std::string_view kind, const NotedWork& work) noexcept {
         without_ring_.fetch_add(1, std::memory_order_relaxed);
 }
 
+std::shared_ptr<WorkLog::Lane> WorkLog::open_lane(const std::string& row) {
+    const std::lock_guard guard(mutex_);
+    if (rings_.size() == kMostRings) return nullptr;
+    auto ring = std::make_shared<Ring>();
+    ring->row = row;
+    rings_.push_back(ring);
+    return ring;
+}
+
+void WorkLog::note(const std::shared_ptr<Lane>& lane, const NotedWork& work) noexcept {
+    if (lane != nullptr)
+        lane->work.push(work);
+    else
+        without_ring_.fetch_add(1, std::memory_order_relaxed);
+}
+
 WorkLog::Ring* WorkLog::ring_for(std::string_view kind) noexcept {
     static thread_local OfThread own;
     if (own.log == id_) return own.ring.get();

@@ -45,6 +45,12 @@ class WorkLog {
 
     /// For the calling thread. `kind` names its row, with a number, the first time: "native 3".
     void note(std::string_view kind, const NotedWork& work) noexcept;
+    /// A row of its own, for whoever notes there, one thread at a time; null where there are too many. Throws
+    /// std::bad_alloc.
+    struct Ring;
+    using Lane = Ring;
+    [[nodiscard]] std::shared_ptr<Lane> open_lane(const std::string& row);
+    void note(const std::shared_ptr<Lane>& lane, const NotedWork& work) noexcept;
     /// A number for a task whose pieces belong together.
     [[nodiscard]] int64_t number() noexcept { return numbers_.fetch_add(1, std::memory_order_relaxed) + 1; }
     /// Writes what was noted so far: whose names go away afterwards calls it before.
@@ -53,12 +59,6 @@ class WorkLog {
     void finish() noexcept;
 
   private:
-    struct Ring {
-        WorkRing<kRing> work;
-        std::string row;
-        std::string kind;
-        std::atomic<bool> taken{true};  // by a thread; written under the mutex, or by that thread at its end
-    };
     class OfThread;
 
     Ring* ring_for(std::string_view kind) noexcept;
@@ -79,6 +79,13 @@ class WorkLog {
     bool stop_ = false;
     std::condition_variable stopped_;
     std::thread thread_;
+};
+
+struct WorkLog::Ring {
+    WorkRing<kRing> work;
+    std::string row;
+    std::string kind;               // empty: no thread's
+    std::atomic<bool> taken{true};  // by a thread; written under the mutex, or by that thread at its end
 };
 
 }  // namespace heddle::trace

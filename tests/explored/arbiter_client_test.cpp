@@ -17,6 +17,7 @@
 #define poll heddle::test::poll_here
 #define eventfd_write heddle::test::eventfd_write_here
 #define pthread_sigmask heddle::test::pthread_sigmask_here
+#define sched_getcpu heddle::test::sched_getcpu_here
 #include "cores/arbiter_client.cpp"
 #include "cores/arbiter_client_link.cpp"
 #undef ArbiterConnection
@@ -131,6 +132,30 @@ void a_sleeper_is_handed_a_cpu(Explorer& explorer) {
     });
 }
 
+/// What the lender did before is done for the taker, which is on the very CPU.
+void a_looking_thread_is_handed_a_cpu(Explorer& explorer) {
+    arbiter_here_begins();
+    name();
+    show(1, 1, {0});
+    auto clients = std::make_shared<Clients>();
+    auto written = std::make_shared<int>(0);
+    clients->one = make(1);
+    clients->two = make(2);
+    introduce(*clients->one, 2);
+    introduce(*clients->two, 1);
+    const int lends = explorer.thread([clients, written, &explorer] {
+        *written = 1;
+        if (clients->one->lend(0) != ArbiterLink::Lent::kHandedOver) explorer.fail("was not handed over");
+    });
+    explorer.thread([clients, written, lends, &explorer] {
+        if (!clients->two->wait_for(0, Nanoseconds::max(), Time::max()) || *written != 1)
+            explorer.fail("waited for nothing");
+        explorer.join(lends);
+        clients->one.reset();
+        clients->two.reset();
+    });
+}
+
 void a_sleeper_is_granted_a_cpu(Explorer& explorer) {
     arbiter_here_begins();
     auto clients = std::make_shared<Clients>();
@@ -168,6 +193,11 @@ TEST(ExploredArbiterClient, ASleeperIsHandedACpu) {
     expect_holds(a_sleeper_is_handed_a_cpu, kOneSwitch);
     for (const Fault fault : {Fault::kNotSequential, Fault::kLostWakes})
         expect_found(a_sleeper_is_handed_a_cpu, fault, kOneSwitch);
+}
+TEST(ExploredArbiterClient, AThreadThatLooksIsHandedACpu) {
+    expect_holds(a_looking_thread_is_handed_a_cpu, kOneSwitch);
+    for (const Fault fault : {Fault::kRelaxedStores, Fault::kRelaxedLoads})
+        expect_found(a_looking_thread_is_handed_a_cpu, fault, kOneSwitch);
 }
 TEST(ExploredArbiterClient, ASleeperIsGrantedACpu) {
     expect_holds(a_sleeper_is_granted_a_cpu, kOneSwitch);

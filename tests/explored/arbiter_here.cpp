@@ -104,6 +104,10 @@ int pthread_sigmask_here(int, const sigset_t*, sigset_t*) {
     return 0;
 }
 
+int sched_getcpu_here() noexcept {
+    return 0;
+}
+
 int poll_here(pollfd* fds, nfds_t count, int timeout_ms) {
     for (;;) {
         int ready = 0;

@@ -31,6 +31,8 @@ int poll_here(pollfd* fds, nfds_t count, int timeout_ms);
 int eventfd_write_here(int fd, eventfd_t value);
 /// The explorer's fibers share one mask: it stays as it is.
 int pthread_sigmask_here(int how, const sigset_t* set, sigset_t* before);
+/// sched_getcpu(3): always the one CPU.
+int sched_getcpu_here() noexcept;
 
 /// In place of PageMapping: its descriptor says whose client page it is.
 class PageHere {

@@ -187,7 +187,7 @@ TEST_P(ClientFailpoint, TheOthersGetItsCpusAndGoOn) {
         EXPECT_TRUE(killed(victim.reap()));
         EXPECT_TRUE(settles(daemon, 1)) << "after passage " << passage;
         const uint64_t rounds = progress->rounds;
-        EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds + 10; }, 1s));
+        EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds + 10; }));
         EXPECT_TRUE(survivor.running());
     }
 }
@@ -206,7 +206,7 @@ TEST_P(LaunchFailpoint, LeavesNothingBehind) {
         Progress* progress = map_progress(file.c_str());
         Child victim({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
                      {"HEDDLE_ARBITER=" + daemon.path(), variable(GetParam(), passage)});
-        EXPECT_TRUE(becomes_true([&] { return progress->rounds > 0 || !victim.running(); }, 5s));
+        EXPECT_TRUE(becomes_true([&] { return progress->rounds > 0 || !victim.running(); }));
         const auto end = std::chrono::steady_clock::now() + 10s;
         for (int i = 0; victim.running() && std::chrono::steady_clock::now() < end; ++i) {
             {
@@ -228,7 +228,7 @@ TEST_P(LaunchFailpoint, LeavesNothingBehind) {
             return status.clients.empty() &&
                    std::ranges::all_of(status.cpus, [](const auto& cpu) { return cpu.client == 0; });
         };
-        EXPECT_TRUE(becomes_true(free, 1s)) << "after passage " << passage;
+        EXPECT_TRUE(becomes_true(free)) << "after passage " << passage;
     }
 }
 
@@ -241,17 +241,17 @@ TEST(ArbiterKilledHalfWay, ATornGrantHoldsUpNoProgram) {
     Progress* progress = map_progress(file.c_str());
     Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
                {"HEDDLE_ARBITER=" + daemon.path()});
-    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
+    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }));
     WireClient other(daemon.path());
     (void)other.join(hello_of("other", 2), 200);
     ASSERT_TRUE(daemon.process().ends_within(5s));
     daemon.process().reap();
 
     const uint64_t rounds = progress->rounds;
-    EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds; }, 1s));
+    EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds; }));
     daemon.set_variables({});
     ASSERT_TRUE(daemon.start());
-    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 2s))
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }))
         << "it never came back";
     progress->stop = 1;
     EXPECT_TRUE(runs.ends_within(5s));

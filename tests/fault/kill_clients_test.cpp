@@ -78,6 +78,11 @@ TEST_P(KillClients, LeaveNothingBehind) {
         while (static_cast<int>(kills.size()) < campaign.kills && history.broken().empty()) {
             ::usleep(static_cast<useconds_t>(below(campaign.most_pause_us)));
             Child& victim = clients[static_cast<size_t>(below(campaign.clients))];
+            // Most die as clients, however slowly this machine starts them; the others wherever they are.
+            if (below(4) != 0) {
+                ASSERT_TRUE(becomes_true([&] { return history.present(victim.pid()); }))
+                    << "process " << victim.pid() << " was never taken in";
+            }
             kills.push_back(kill_one(victim));
             victim = spawn();
             // Some die before or while they register.
@@ -87,7 +92,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
         for (Child& client : clients) kills.push_back(kill_one(client));
     }
     EXPECT_EQ(history.broken(), "");
-    EXPECT_TRUE(becomes_true([&] { return history.held() == 0; }, 2s)) << history.held() << " CPUs are lost";
+    EXPECT_TRUE(becomes_true([&] { return history.held() == 0; })) << history.held() << " CPUs are lost";
     EXPECT_FALSE(history.lost());
     EXPECT_GT(history.moves(), campaign.kills / 2) << "the clients did not compete";
 
@@ -108,7 +113,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
     RecordProperty("p99_freed_us", static_cast<int>(p99_ms(freed) * 1000));
     RecordProperty("p99_waited_us", static_cast<int>(p99_ms(waited) * 1000));
 
-    EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
+    EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }))
         << daemon_.process().descriptors() << " descriptors, and there were " << descriptors;
     const long early = *std::ranges::max_element(resident.begin(), resident.begin() + resident.size() / 4);
     if (!kSanitized) {

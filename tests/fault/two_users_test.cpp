@@ -78,7 +78,7 @@ TEST_F(TwoUsers, AStrangerGetsItsShareAndNoMore) {
             if (heddle_word_client(lender.load()) != 0) return false;
         return true;
     }));
-    EXPECT_TRUE(becomes_true([&] { return own.grant().count == 8; }, 2s));
+    EXPECT_TRUE(becomes_true([&] { return own.grant().count == 8; }));
 }
 
 TEST_F(TwoUsers, AStrangerCannotTakeAllConnections) {

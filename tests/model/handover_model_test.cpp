@@ -508,10 +508,10 @@ INSTANTIATE_TEST_SUITE_P(CrashesAndFences, HandoverModel,
 class HandoverMutants : public testing::TestWithParam<Mutant> {};
 
 TEST_P(HandoverMutants, AreCaught) {
+    Explorer fenced(GetParam(), 0, 1, 2);  // the smaller one first
+    if (!fenced.explore().empty()) return;
     Explorer calm(GetParam(), 0, 0, 3);
-    if (!calm.explore().empty()) return;
-    Explorer fenced(GetParam(), 0, 1, 2);
-    EXPECT_NE(fenced.explore(), "") << "nothing went wrong in " << fenced.states() << " states";
+    EXPECT_NE(calm.explore(), "") << "nothing went wrong in " << calm.states() << " states";
 }
 INSTANTIATE_TEST_SUITE_P(Rules, HandoverMutants,
                          testing::Values(Mutant::kLenderBeforeRelease, Mutant::kReadBeforeClosing,

@@ -196,9 +196,9 @@ TEST_F(ArbiterClientTest, HoldsAllAloneAndHalfOfItBesideAnother) {
     EXPECT_TRUE(a.client().managed()) << a.client().problem();
     EXPECT_EQ(a.mine().count(), kCpus);
     Program& b = start(kCpus);
-    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }));
     programs_.pop_back();
-    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }));
 }
 
 TEST_F(ArbiterClientTest, WhatIsLentWhileNobodyWaitsCanBeTakenBack) {
@@ -214,7 +214,7 @@ TEST_F(ArbiterClientTest, WhatIsLentGoesToWhoComesLater) {
     a.client().set_demand(2, true);
     for (int cpu = 0; cpu < 6; ++cpu) EXPECT_EQ(a.lend(cpu), ArbiterClient::Lent::kLent);
     Program& b = start(6);
-    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 6; }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 6; }));
     EXPECT_EQ(a.mine().to_list(), "6-7");
     for (int cpu = 0; cpu < 6; ++cpu) EXPECT_FALSE(a.reclaim(cpu));
 }
@@ -222,10 +222,10 @@ TEST_F(ArbiterClientTest, WhatIsLentGoesToWhoComesLater) {
 TEST_F(ArbiterClientTest, HandsACpuOverWithoutTheDaemon) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }, 2s));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }));
     // Until somebody was named in advance; from then on the daemon has no part in it.
     ASSERT_GE(hand_over(a), 0);
-    ASSERT_TRUE(test::becomes_true([&] { return a.mine().count() == 4; }, 2s));
+    ASSERT_TRUE(test::becomes_true([&] { return a.mine().count() == 4; }));
     daemon_.process().signal(SIGSTOP);
     const int cpu = hand_over(a);
     ASSERT_GE(cpu, 0);
@@ -237,18 +237,18 @@ TEST_F(ArbiterClientTest, HandsACpuOverWithoutTheDaemon) {
 TEST_F(ArbiterClientTest, TheDaemonLearnsWhoHasTheCpu) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }, 2s));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }));
     a.client().set_demand(3, true);
     const int cpu = hand_over(a);
     ASSERT_GE(cpu, 0);
-    EXPECT_TRUE(test::becomes_true([&] { return holder(cpu) == 2; }, 2s)) << holder(cpu);
-    EXPECT_TRUE(test::becomes_true([&] { return b.mine().contains(cpu); }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return holder(cpu) == 2; })) << holder(cpu);
+    EXPECT_TRUE(test::becomes_true([&] { return b.mine().contains(cpu); }));
 }
 
 TEST_F(ArbiterClientTest, ASleeperIsWokenByTheLender) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }, 2s));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }));
     std::vector<std::thread> sleepers;
     std::atomic<int> woken{0};
     const CpuSet wanted = a.mine();
@@ -257,23 +257,23 @@ TEST_F(ArbiterClientTest, ASleeperIsWokenByTheLender) {
     std::this_thread::sleep_for(20ms);
     EXPECT_EQ(woken, 0);
     EXPECT_GE(hand_over(a), 0);
-    EXPECT_TRUE(test::becomes_true([&] { return woken >= 1; }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return woken >= 1; }));
     programs_.erase(programs_.begin());  // the rest comes through the daemon
-    EXPECT_TRUE(test::becomes_true([&] { return woken == wanted.count(); }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return woken == wanted.count(); }));
     for (std::thread& sleeper : sleepers) sleeper.join();
 }
 
 TEST_F(ArbiterClientTest, KeepsWhatItHoldsWhileTheDaemonIsDeadAndComesBack) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }, 2s));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }));
     for (int round = 0; round < 3; ++round) {
         daemon_.process().end();
         EXPECT_EQ(a.mine().count(), 4);
         ASSERT_TRUE(daemon_.start());
         EXPECT_TRUE(
-            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.size() == 2; }, 2s));
-        EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == 4 && b.mine().count() == 4; }, 2s));
+            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.size() == 2; }));
+        EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == 4 && b.mine().count() == 4; }));
     }
 }
 
@@ -290,7 +290,7 @@ TEST_F(ArbiterClientTest, AForkedChildIsAClientOfItsOwn) {
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(a.client().managed());
-    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }, 2s));
+    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }));
 }
 
 TEST(ArbiterClient, IsAloneWithoutAnArbiter) {
@@ -348,14 +348,12 @@ TEST_F(ArbiterClientTest, ManyThreadsHandCpusRoundAndNoneIsUsedTwice) {
         program->client().set_demand(kCpus, true);
         for (int cpu = 0; cpu < kCpus; ++cpu) (void)program->reclaim(cpu);
     }
-    EXPECT_TRUE(test::becomes_true(
-        [&] {
-            int used = 0;
-            for (int cpu = 0; cpu < kCpus; ++cpu) used += users_[static_cast<size_t>(cpu)] != 0;
-            return used == kCpus;
-        },
-        3s))
-        << "a CPU was lost: " << whereabouts();
+    EXPECT_TRUE(test::becomes_true([&] {
+        int used = 0;
+        for (int cpu = 0; cpu < kCpus; ++cpu) used += users_[static_cast<size_t>(cpu)] != 0;
+        return used == kCpus;
+    })) << "a CPU was lost: "
+        << whereabouts();
     programs_.clear();
 }
 

@@ -80,6 +80,7 @@ TEST(Manual, NamesEveryCommand) {
 TEST(Manual, NamesEveryOption) {
     const heddle::test::TemporaryFolder folder;
     ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
+    ::setenv("HEDDLE_ARBITER", "auto", 1);
     expect_options_described("heddle status", "heddle-status.1.scd");
     expect_options_described("heddle top", "heddle-status.1.scd");
     for (const char* command : {"record", "convert", "draw", "summary"})

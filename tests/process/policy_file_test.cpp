@@ -22,14 +22,12 @@ TEST(PolicyFile, DecidesInADaemonThatItWasBuiltInto) {
         ASSERT_TRUE(b.join(hello_of("wants four", 4)));
         Observer observer(daemon.path());
         ArbiterSnapshot status;
-        EXPECT_TRUE(becomes_true(
-            [&] {
-                status = observer.status();
-                return status.clients.size() == 2 && status.clients[0].target == first &&
-                       status.clients[1].target == second;
-            },
-            5s))
-            << status.clients.at(0).target << " " << status.clients.at(1).target;
+        EXPECT_TRUE(becomes_true([&] {
+            status = observer.status();
+            return status.clients.size() == 2 && status.clients[0].target == first &&
+                   status.clients[1].target == second;
+        })) << status.clients.at(0).target
+            << " " << status.clients.at(1).target;
         EXPECT_EQ(status.policy, policy);
     }
 }

@@ -15,6 +15,7 @@
 
 #include "cores/outside.hpp"
 #include "heddle/cores.hpp"
+#include "heddle/memory.hpp"
 #include "support/daemon.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
@@ -157,14 +158,30 @@ TEST_F(StatusTool, WhatComponentsHaveDoneIsAskedWhenSomebodyLooks) {
         return json();
     };
     // A busy machine may be late once.
-    EXPECT_TRUE(
-        becomes_true([&] { return warp_of(output_of(tool("status --json")))["ended"] == 1000; }, 10s));
+    EXPECT_TRUE(becomes_true([&] { return warp_of(output_of(tool("status --json")))["ended"] == 1000; }));
     const json shown = warp_of(output_of(tool("status --json")));
     EXPECT_EQ(shown["cpus"], json({0, 1}));
     EXPECT_GE(shown["inserted"], 1001U);
     EXPECT_THAT(output_of(tool("status")),
                 testing::ContainsRegex("\n +warp +2 +0-1  1000 of 10[0-9]+ done\n"));
     EXPECT_THAT(output_of(tool("top --count 2")), testing::HasSubstr(" done, 0 a second\n"));
+}
+
+TEST_F(StatusTool, TopShowsWhatTheMemoryServerHasDone) {
+    const TemporaryFolder folder;
+    memory::Server server;
+    memory::Client client(server);
+    const std::vector<std::byte> content(100);
+    const memory::DataId data = client.allocate_filled(content, client.create_segment(1000));
+    const memory::CacheId cache = client.create_cache(4096);
+    for (int i = 0; i < 3; ++i) client.release(client.get_const({data, {0, 100}}, cache));
+    const std::string place = "HEDDLE_MEMORY=" + folder.path() + "/memory ";
+    EXPECT_THAT(output_of(place + tool("top --count 1")), testing::Not(HasSubstr("memory of rank")));
+    const memory::IpcServer door(server, folder.path() + "/memory");
+    EXPECT_THAT(output_of(place + tool("top --count 2")),
+                testing::AllOf(HasSubstr("memory of rank 0 of 1, pid"), HasSubstr("1 allocation(s)"),
+                               HasSubstr("4.0 KiB, 3.9 KiB free; 3 gets, 0 a second; 2 hits, 1 misses, 0"),
+                               HasSubstr("  shm of rank 0: 100 B read, 0 B a second; 100 B written, 0 B a")));
 }
 
 TEST_F(StatusTool, AForkedChildTouchesNoPageOfItsParents) {
@@ -209,7 +226,7 @@ TEST_F(StatusTool, RecordsWhatACommandCausesAndKeepsItsExitCode) {
                 HasSubstr("code 3"));
     std::filesystem::remove(file);
     std::thread recording([&] { output_of(tool("trace record --out " + file + " --seconds 1")); });
-    EXPECT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }, std::chrono::seconds(5)));
+    EXPECT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }));
     { const WireClient a = client("weaver", 2); }
     recording.join();
     const trace::Trace trace = trace::read_file(file);

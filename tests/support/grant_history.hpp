@@ -5,6 +5,7 @@
 // Made and read by one thread; the mutex guards what the watching thread writes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -32,6 +33,11 @@ class GrantHistory {
         const std::lock_guard lock(mutex_);
         const auto place = departures_.find(pid);
         return place == departures_.end() ? std::nullopt : std::optional(place->second);
+    }
+    /// Whether the arbiter knows this process now.
+    [[nodiscard]] bool present(pid_t pid) {
+        const std::lock_guard lock(mutex_);
+        return std::ranges::any_of(pids_, [&](const auto& client) { return client.second == pid; });
     }
     [[nodiscard]] std::string broken() {
         const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// Linked into test programs that are no clients of an arbiter: one that the user runs would share its CPUs
-// out among them and other programs.
+// Linked into test programs. They and what they start are clients only of an arbiter that they name: the
+// user's own would share its CPUs out among them and other programs.
 #include <cstdlib>
 
 namespace {

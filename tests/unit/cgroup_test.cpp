@@ -43,6 +43,29 @@ TEST(Cgroup, ReadsRecordedTreesAsTheyExpect) {
     EXPECT_EQ(trees, 9);
 }
 
+TEST(MemoryRoom, IsTheTightestOfMachineAndGroups) {
+    const std::string machine = "== /proc/meminfo\nMemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 700 kB\n";
+    const auto room = [](const std::string& recorded) {
+        return heddle::read_memory_room(heddle::test::RecordedFiles(recorded));
+    };
+    EXPECT_EQ(room(""), heddle::MemoryRoom{});
+    EXPECT_EQ(room(machine), (heddle::MemoryRoom{1000 << 10, 700 << 10}));
+    const std::string unified = machine + "== /proc/self/cgroup\n0::/a/b\n" +
+                                "== /proc/self/mountinfo\n1 2 0:3 / /g rw - cgroup2 cgroup2 rw\n" +
+                                "== /g/a/memory.max\n500000\n" + "== /g/a/memory.current\n300000\n" +
+                                "== /g/a/memory.stat\nanon 1\nfile 90000\nshmem 20000\n";
+    EXPECT_EQ(room(unified + "== /g/a/b/memory.max\nmax\n"), (heddle::MemoryRoom{500000, 270000}));
+    EXPECT_EQ(room(unified + "== /g/a/b/memory.max\n400000\n== /g/a/b/memory.current\n400000\n"),
+              (heddle::MemoryRoom{400000, 0}));
+    const std::string old = machine + "== /proc/self/cgroup\n9:memory:/a\n" +
+                            "== /proc/self/mountinfo\n1 2 0:3 / /m rw - cgroup cgroup rw,memory\n";
+    EXPECT_EQ(room(old + "== /m/a/memory.limit_in_bytes\n9223372036854771712\n"),
+              (heddle::MemoryRoom{1000 << 10, 700 << 10}));
+    EXPECT_EQ(room(old + "== /m/a/memory.limit_in_bytes\n600000\n== /m/a/memory.usage_in_bytes\n500000\n" +
+                   "== /m/a/memory.stat\ncache 100000\nrss 7\n"),
+              (heddle::MemoryRoom{600000, 200000}));
+}
+
 TEST(Allowance, IsAffinityAndCpusetCutToTheQuota) {
     const Machine machine = Machine::synthetic("package:2 core:2 pu:2");
     const auto usable = [&](const char* affinity, std::optional<CpuSet> cpuset, double quota) {

@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
     add_memory(app);
     add_trace(app);
     add_run(app);
+    add_snet(app);
     add_solve(app);
     add_eigen(app);
     add_status(app);

@@ -10,12 +10,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "command.hpp"
 #include "cores/observer.hpp"
 #include "heddle/error.hpp"
+#include "memory_looks.hpp"
 #include "status_text.hpp"
 
 namespace heddle::tool {
@@ -73,10 +75,11 @@ class Looks {
         seconds_ = std::chrono::duration<double>(now - looked_at_).count();
         looked_at_ = now;
         before_ = std::exchange(status_, status_ ? observer_.status() : counted_status(observer_));
+        memory_text_ = memory_.look();
     }
     [[nodiscard]] const ArbiterSnapshot& status() const { return *status_; }
     [[nodiscard]] std::string text() const {
-        return status_text(*status_, before_ ? &*before_ : nullptr, seconds_);
+        return status_text(*status_, before_ ? &*before_ : nullptr, seconds_) + memory_text_;
     }
 
   private:
@@ -84,6 +87,8 @@ class Looks {
     std::chrono::steady_clock::time_point looked_at_;
     double seconds_ = 0;
     std::optional<ArbiterSnapshot> status_, before_;
+    MemoryLooks memory_;
+    std::string memory_text_;
 };
 
 void draw(const Looks& looks) {

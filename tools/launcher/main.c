@@ -23,7 +23,7 @@
 #include "program_check.h"
 #include "run_options.h"
 
-enum { kServiceAbsent = 69, kCannotExecute = 126, kNotFound = 127 };
+enum { kUsage = 2, kServiceAbsent = 69, kCannotExecute = 126, kNotFound = 127 };
 
 /* The folder of this executable, from which its parts are found. */
 static bool own_folder(char folder[PATH_MAX]) {
@@ -215,6 +215,31 @@ static int run(int count, char** words) {
     return why == ENOENT ? kNotFound : kCannotExecute;
 }
 
+static int start(int count, char** words) {
+    static const char kHelp[] =
+        "Usage: heddle start\n"
+        "Starts the arbiter where none listens, and says where it does. Programs that use\n"
+        "heddle do so by themselves. Exit code 69 where there can be none.\n"
+        "\n"
+        "  --help        this text\n";
+    if (count == 1 && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
+        fputs(kHelp, stdout);
+        return 0;
+    }
+    if (count > 0) {
+        fprintf(stderr, "heddle start: there is no %s here; heddle start --help tells what there is\n",
+                words[0]);
+        return kUsage;
+    }
+    const char* absent = find_arbiter();
+    if (absent != NULL) {
+        fprintf(stderr, "heddle start: %s\n", absent);
+        return kServiceAbsent;
+    }
+    printf("%s\n", getenv("HEDDLE_ARBITER"));
+    return 0;
+}
+
 /* Who records wants to see the first program from its start, so the arbiter has to be there before it; who
  * asks how to, does not. */
 static bool records(int argc, char** argv) {
@@ -226,6 +251,7 @@ static bool records(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     if (argc > 1 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], "start") == 0) return start(argc - 2, argv + 2);
     if (records(argc, argv)) (void)find_arbiter(); /* where there can be none, the tool says why */
     static const char* const tools[] = {"heddle-tool", "../libexec/heddle/heddle-tool", NULL};
     char tool[PATH_MAX];
