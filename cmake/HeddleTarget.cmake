@@ -18,3 +18,19 @@ function(heddle_target target)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
+
+# heddle_plug_in(TARGET FILE SOURCES... LIBRARIES...): FILE.so in the folder heddle/ beside libheddle.so. It exports what
+# exports.map beside the caller names; with a sanitizer all, which wants its own symbols, and to see that a type is the
+# same on both sides.
+function(heddle_plug_in target file)
+  cmake_parse_arguments(plug_in "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(${target} MODULE ${plug_in_SOURCES})
+  heddle_target(${target})
+  target_link_libraries(${target} PRIVATE ${plug_in_LIBRARIES} Threads::Threads)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/heddle)
+  if(NOT HEDDLE_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,--no-undefined -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heddle)
+endfunction()

@@ -1,8 +1,12 @@
 # Each public header compiles alone: the C++ ones in C++20, the C ones in C11 and in C++20.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
   ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.hpp)
-# It needs one of two MPIs, whose own compilers build it in mpi/.
-list(REMOVE_ITEM headers heddle/mpi.hpp)
+# They need one of two MPIs, whose own compilers build them in mpi/.
+list(REMOVE_ITEM headers heddle/mpi.hpp heddle/mpi.h)
+find_package(OpenCL QUIET)
+if(NOT OpenCL_FOUND)
+  list(REMOVE_ITEM headers heddle/compat/CL/cl_heddle.h)
+endif()
 foreach(header ${headers})
   string(MAKE_C_IDENTIFIER ${header} name)
   set(languages cpp)

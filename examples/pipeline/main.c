@@ -1,6 +1,6 @@
 /* A writer and its readers, without a barrier between two versions: rank 0 puts a table again and again, and
  * the others add up what is in it. A put says how many are to read it, so the next one waits for them; with
- * --ahead K the writer runs up to K versions ahead of the slowest reader.
+ * --ahead K the writer, and the fastest reader, run up to K versions ahead of the slowest reader.
  *
  *     heddle memory launch -n 3 -- pipeline --versions 1000 --ahead 4 */
 #include <stdbool.h>
@@ -86,11 +86,11 @@ int main(int count, char** arguments) {
     heddle_memory_cache_t cache;
     heddle_memory_global_t table = {0, 0, kCells * sizeof(uint64_t)};
     if (heddle_memory_server_rank(server, &rank, &ranks) != HEDDLE_MEMORY_SUCCESS ||
-        heddle_memory_collective_segment_create(server, table.size, "shm", NULL, 0, &segment) !=
-            HEDDLE_MEMORY_SUCCESS ||
+        heddle_memory_collective_segment_create(server, (ahead + 1) * table.size + (ahead + 1) * ranks, "shm",
+                                                NULL, 0, &segment) != HEDDLE_MEMORY_SUCCESS ||
         heddle_memory_collective_allocate(server, table.size, segment, NULL, &table.data) !=
             HEDDLE_MEMORY_SUCCESS ||
-        heddle_memory_cache_create(client, (ahead + 2) * table.size, &cache) != HEDDLE_MEMORY_SUCCESS)
+        heddle_memory_cache_create(client, 2 * table.size, &cache) != HEDDLE_MEMORY_SUCCESS)
         return fail("no memory to share");
     const int ended = rank == 0 ? write_versions(client, cache, table, versions, ranks - 1, (uint32_t)ahead)
                                 : read_versions(client, cache, table, versions, rank);

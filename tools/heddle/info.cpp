@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "command.hpp"
+#include "heddle/device.hpp"
 #include "heddle/machine.hpp"
 #include "heddle/memory.hpp"
 #include "heddle/task.hpp"
@@ -46,6 +47,35 @@ void print_found(const char* heading, const std::vector<Info>& all) {
                                          : one.version);
 }
 
+Json devices_as_json() {
+    Json list = Json::array();
+    for (const devices::DeviceInfo& device : devices::list_devices()) {
+        Json one{{"name", device.name},       {"available", device.available},
+                 {"version", device.version}, {"reason", device.reason},
+                 {"kind", device.kind},       {"platform", device.platform},
+                 {"units", device.units},     {"memory_bytes", device.memory_bytes}};
+        if (device.available) {
+            one["type"] = devices::to_string(device.type);
+            one["shares_host_memory"] = device.shares_host_memory;
+        }
+        list.push_back(std::move(one));
+    }
+    return list;
+}
+
+void print_devices() {
+    const char* heading = "devices";
+    for (const devices::DeviceInfo& device : devices::list_devices()) {
+        if (device.available)
+            fmt::print("{:<9} {:<13} {} ({} {}), {} units{}\n", std::exchange(heading, ""), device.kind,
+                       device.name, device.platform, devices::to_string(device.type), device.units,
+                       device.shares_host_memory ? ", in the host's memory" : "");
+        else
+            fmt::print("{:<9} {:<13} not available: {}\n", std::exchange(heading, ""), device.kind,
+                       device.reason);
+    }
+}
+
 Json as_json(const Machine& machine, const CpuAllowance& allowed) {
     Json cpus = Json::array();
     for (const CpuPlace& place : machine.places()) {
@@ -64,7 +94,7 @@ Json as_json(const Machine& machine, const CpuAllowance& allowed) {
             {"cpus", std::move(cpus)},
             {"engines", found_as_json(Runtime::engines())},
             {"segments", found_as_json(memory::segment_kinds())},
-            {"devices", Json::array()}};
+            {"devices", devices_as_json()}};
 }
 
 void print_limits(const Machine& machine, const CpuAllowance& allowed) {
@@ -110,7 +140,7 @@ void print_text(const Machine& machine, const CpuAllowance& allowed) {
     fmt::print("\n");
     print_found("engines", Runtime::engines());
     print_found("segments", memory::segment_kinds());
-    fmt::print("devices   none\n");
+    print_devices();
 }
 
 }  // namespace
