@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 
@@ -17,20 +18,24 @@ inline size_t entries_of(const char* folder) {
 }
 
 /// Does it 200 times, so that all is there that stays for the life of the process (libomp takes so many), and
-/// then `times` more, which have to leave nothing.
+/// then `times` more, which have to leave nothing. Memory that malloc and runtimes keep for later has a bound, but
+/// whether it is reached early depends on who ran what: what leaks grows in each of five rounds.
 template <class Once>
 void expect_nothing_left_behind(const Once& once, int times) {
     for (int i = 0; i < 200; ++i) once();
     const size_t threads = entries_of("/proc/self/task"), descriptors = entries_of("/proc/self/fd");
-    const size_t bytes = mallinfo2().uordblks;
-    for (int i = 0; i < times; ++i) once();
+    size_t more = SIZE_MAX;
+    for (int round = 0; round < 5 && more > 64 * 1024; ++round) {
+        const size_t bytes = mallinfo2().uordblks;
+        for (int i = 0; i < times; ++i) once();
+        const size_t now = mallinfo2().uordblks;
+        more = kSanitized || now <= bytes ? 0 : now - bytes;
+    }
     // Threads that have done all they had to may still be on their way out.
     EXPECT_TRUE(becomes_true([&] { return entries_of("/proc/self/task") <= threads; }))
         << entries_of("/proc/self/task") << " threads, of " << threads;
     EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
-    if (!kSanitized) {
-        EXPECT_LE(mallinfo2().uordblks, bytes + 64 * 1024);
-    }
+    EXPECT_LE(more, 64 * 1024) << "bytes more in the last round";
 }
 
 }  // namespace heddle::test
