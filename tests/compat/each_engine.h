@@ -32,8 +32,8 @@ static inline size_t bytes_in_use(void) {
     return memory.uordblks + memory.hblkhd;
 }
 
-/* What engines and threads keep for later grows by slabs, up to a bound that depends on who ran what; what leaks
- * grows in each thousand. So one thousand of ten must cost less than 100 bytes for each time. */
+/* What engines and threads keep for later grows by slabs, up to a bound that depends on who ran what; what
+ * leaks grows in each thousand. So one thousand of ten must cost less than 100 bytes for each time. */
 static inline void a_thousand_times(void (*once)(heddle_runtime_t* runtime), heddle_runtime_t* runtime) {
     size_t before = bytes_in_use(), more = SIZE_MAX;
     for (int thousand = 0; thousand < 10 && more >= 100000; ++thousand) {

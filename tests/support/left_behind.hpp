@@ -18,8 +18,8 @@ inline size_t entries_of(const char* folder) {
 }
 
 /// Does it 200 times, so that all is there that stays for the life of the process (libomp takes so many), and
-/// then `times` more, which have to leave nothing. Memory that malloc and runtimes keep for later has a bound, but
-/// whether it is reached early depends on who ran what: what leaks grows in each of five rounds.
+/// then `times` more, which have to leave nothing. Memory that malloc and runtimes keep for later has a
+/// bound, but whether it is reached early depends on who ran what: what leaks grows in each of five rounds.
 template <class Once>
 void expect_nothing_left_behind(const Once& once, int times) {
     for (int i = 0; i < 200; ++i) once();
