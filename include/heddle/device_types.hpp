@@ -22,7 +22,7 @@ enum class DeviceType { kCpu, kGpu, kAccelerator };
 /// A device, or a kind of devices that is not there.
 struct DeviceInfo {
     std::string name;
-    std::string kind;  ///< "opencl", "simulated"
+    std::string kind;  ///< "opencl", "cuda", "simulated", "host"
     bool available = false;
     std::string version;   ///< of its driver
     std::string reason;    ///< why it is not available, and what to do
@@ -101,10 +101,19 @@ using HostKernel = std::function<void(const HostArguments&, const LaunchShape&)>
 
 /// One program, in a form for each kind of device. A device of a kind without a form cannot run it.
 struct ProgramSource {
-    std::string opencl = {};                      ///< OpenCL C
-    std::string options = {};                     ///< for its compiler
+    std::string opencl = {};  ///< OpenCL C
+    /// CUDA C++, kernels as extern "C". heddle_global_id(dimension) counts as OpenCL's get_global_id() does:
+    /// a kernel that is to run in parts asks for its item so. Local memory is the kernel's extern __shared__.
+    std::string cuda = {};
+    std::string options = {};                     ///< for the compiler, whose ever: -DNAME=VALUE
     std::map<std::string, HostKernel> host = {};  ///< by kernel name, for simulated devices
 };
+
+/// Why the compiler of a kind refuses a source, in its own words; "" where it takes it. Needs the compiler
+/// and no device, so a program for another machine can be looked at here. Throws Error kUnavailable where
+/// that kind's compiler is not here or works for a device alone, kInvalidArgument for an unknown kind. Any
+/// thread.
+[[nodiscard]] HEDDLE_API std::string compiler_refusal(const std::string& kind, const ProgramSource& source);
 
 /// A device that computes on the host, and tells what it costs on a virtual clock that all simulated devices
 /// of a runtime share.

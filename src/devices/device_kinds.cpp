@@ -17,7 +17,12 @@ constexpr std::array kPlugIns{
     PlugIn{"opencl",
            "build heddle where ocl-icd-opencl-dev is installed, and install ocl-icd-libopencl1 and a "
            "driver, as pocl-opencl-icd"},
+    PlugIn{"cuda", "install heddle whole: it is built everywhere"},
 };
+
+Error none_of(const std::string& kind, const std::string& reason) {
+    return {ErrorCode::kUnavailable, fmt::format("no devices of kind {}: {}", kind, reason)};
+}
 
 }  // namespace
 
@@ -29,7 +34,7 @@ std::string interface_problem(const DeviceKind& kind) {
         kind.interface, kDeviceInterface);
 }
 
-const DeviceKind& find_device_kind(const std::string& name) {
+const DeviceKind& load_device_kind(const std::string& name) {
     for (const PlugIn& plug_in : kPlugIns) {
         if (name != plug_in.name) continue;
         std::string reason;
@@ -37,14 +42,27 @@ const DeviceKind& find_device_kind(const std::string& name) {
             fmt::format("libheddle-device-{}.so", name), "heddle_device_kind", plug_in.how, reason));
         const DeviceKind* const kind = get == nullptr ? nullptr : get();
         if (kind != nullptr) reason = interface_problem(*kind);
-        if (kind != nullptr && reason.empty()) reason = kind->problem();
-        if (!reason.empty())
-            throw Error(ErrorCode::kUnavailable, fmt::format("no devices of kind {}: {}", name, reason));
+        if (!reason.empty()) throw none_of(name, reason);
         return *kind;
     }
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("there are no devices of kind \"{}\": heddle knows {}", name,
                             fmt::join(device_kind_names(), ", ")));
+}
+
+const DeviceKind& find_device_kind(const std::string& name) {
+    const DeviceKind& kind = load_device_kind(name);
+    if (const std::string reason = kind.problem(); !reason.empty()) throw none_of(name, reason);
+    return kind;
+}
+
+std::string compiler_refusal(const std::string& kind, const ProgramSource& source) {
+    const auto refusal = load_device_kind(kind).refusal;
+    if (refusal == nullptr)
+        throw Error(
+            ErrorCode::kUnavailable,
+            fmt::format("compilers of kind {} work for a device alone: build the program on one", kind));
+    return refusal(source);
 }
 
 std::vector<std::string> device_kind_names() {

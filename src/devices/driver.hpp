@@ -84,7 +84,7 @@ class DeviceDriver {
 };
 
 /// Goes up with each change of what stands above.
-inline constexpr uint32_t kDeviceInterface = 1;
+inline constexpr uint32_t kDeviceInterface = 2;
 
 struct DeviceKind {
     uint32_t interface;  ///< kDeviceInterface of the headers that it was built with
@@ -92,11 +92,18 @@ struct DeviceKind {
     /// "", or why there is none, and what to do.
     std::string (*problem)();
     std::vector<std::shared_ptr<DeviceDriver>> (*open)();
+    /// Why the compiler refuses it, or ""; null where there is no compiler without a device. Throws Error
+    /// kUnavailable where the compiler is not there.
+    std::string (*refusal)(const ProgramSource& source);
 };
 
 /// "", or why a plug-in cannot be used that gives this kind: it was built with other headers.
 [[nodiscard]] std::string interface_problem(const DeviceKind& kind);
-/// Throws Error kUnavailable with what to do, kInvalidArgument for a kind that this build does not know.
+/// Whether or not it has devices. Throws Error kUnavailable with what to do, kInvalidArgument for a kind that
+/// this build does not know.
+[[nodiscard]] const DeviceKind& load_device_kind(const std::string& name);
+/// One that has devices. Throws Error kUnavailable with what to do, kInvalidArgument for a kind that this
+/// build does not know.
 [[nodiscard]] const DeviceKind& find_device_kind(const std::string& name);
 [[nodiscard]] std::vector<std::string> device_kind_names();
 

@@ -164,7 +164,7 @@ TEST(Devices, WhatIsWrongIsNamed) {
 }
 
 TEST(Devices, APlugInOfAnotherInterfaceIsNotUsed) {
-    DeviceKind kind{kDeviceInterface, "abacus", nullptr, nullptr};
+    DeviceKind kind{kDeviceInterface, "abacus", nullptr, nullptr, nullptr};
     EXPECT_EQ(interface_problem(kind), "");
     kind.interface = kDeviceInterface + 1;
     EXPECT_THAT(interface_problem(kind), HasSubstr("install both of one version"));

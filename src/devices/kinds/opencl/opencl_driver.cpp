@@ -236,6 +236,6 @@ std::vector<std::shared_ptr<DeviceDriver>> open() {
 extern "C" HEDDLE_API const heddle::devices::DeviceKind* heddle_device_kind() {
     static const heddle::devices::DeviceKind kind{heddle::devices::kDeviceInterface, "opencl",
                                                   heddle::devices::opencl::problem,
-                                                  heddle::devices::opencl::open};
+                                                  heddle::devices::opencl::open, nullptr};
     return &kind;
 }

@@ -1,0 +1,165 @@
+// Kind cuda: every device of NVIDIA's driver. The device's primary context and a stream for each.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <deque>
+
+#include "devices/kinds/cuda/cuda_program.hpp"
+
+namespace heddle::devices::cuda {
+namespace {
+
+std::string name_of(DeviceNumber device) {
+    char name[256] = "";
+    driver().device_name(name, sizeof name, device);
+    return name;
+}
+
+std::string version_text() {
+    int version = 0;
+    driver().version(&version);
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+class CudaDriver final : public DeviceDriver {
+  public:
+    explicit CudaDriver(DeviceNumber device) : session_(std::make_shared<Session>(device, name_of(device))) {
+        info_.name = session_->name;
+        info_.kind = "cuda";
+        info_.available = true;
+        info_.version = version_text();
+        info_.platform = "NVIDIA CUDA";
+        info_.type = DeviceType::kGpu;
+        int units = 0;
+        driver().device_attribute(&units, kMultiprocessors, device);
+        info_.units = static_cast<unsigned>(units);
+        size_t bytes = 0;
+        driver().device_memory(&bytes, device);
+        info_.memory_bytes = bytes;
+        session_->enter();
+        check(driver().make_stream(&stream_, kStreamNonBlocking), info_.name, "cuStreamCreate");
+    }
+
+    ~CudaDriver() override {
+        if (driver().set_context(session_->context) != kSuccess) return;
+        driver().finish_stream(stream_);
+        for (Event event : marks_) driver().free_event(event);
+        for (Event event : idle_) driver().free_event(event);
+        driver().free_stream(stream_);
+    }
+
+    [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+    [[nodiscard]] std::shared_ptr<DriverProgram> build(const ProgramSource& source) override {
+        if (source.cuda.empty()) return nullptr;
+        return std::make_shared<CudaProgram>(session_, source);
+    }
+
+    [[nodiscard]] std::unique_ptr<DriverMemory> allocate(size_t bytes, void*) override {
+        auto memory = std::make_unique<CudaMemory>();
+        memory->session = session_;
+        session_->enter();
+        check(driver().allocate(&memory->address, bytes), info_.name, "cuMemAlloc");
+        return memory;
+    }
+
+    void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) override {
+        session_->enter();
+        check(driver().copy_in(static_cast<CudaMemory&>(memory).address + offset, from, bytes, stream_),
+              info_.name, "cuMemcpyHtoDAsync");
+    }
+
+    void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
+        session_->enter();
+        check(driver().copy_out(to, static_cast<CudaMemory&>(memory).address + offset, bytes, stream_),
+              info_.name, "cuMemcpyDtoHAsync");
+        check(driver().finish_stream(stream_), info_.name, "cuStreamSynchronize");
+    }
+
+    void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
+                const LaunchShape& shape) override {
+        session_->enter();
+        static_cast<CudaProgram&>(program).launch(kernel, arguments, shape, stream_);
+    }
+
+    [[nodiscard]] Mark mark() override {
+        session_->enter();
+        Event event = nullptr;
+        if (idle_.empty()) {
+            check(driver().make_event(&event, kEventBlocks | kEventNoTiming), info_.name, "cuEventCreate");
+        } else {
+            event = idle_.back();
+            idle_.pop_back();
+        }
+        marks_.push_back(event);
+        check(driver().record_event(event, stream_), info_.name, "cuEventRecord");
+        return first_mark_ + marks_.size() - 1;
+    }
+
+    void sleep_until_passed(Mark mark) override {
+        session_->enter();
+        driver().wait_event(marks_[mark - first_mark_]);  // wait() tells what went wrong
+    }
+
+    void wait(Mark) override {
+        Event event = marks_.front();
+        marks_.pop_front();
+        ++first_mark_;
+        idle_.push_back(event);
+        session_->enter();
+        check(driver().wait_event(event), info_.name, "a kernel");
+    }
+
+    [[nodiscard]] double now_us() const override {
+        return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+    }
+
+    [[nodiscard]] double copy_us(size_t bytes) const override {
+        // Of PCIe 3.0 with 16 lanes, as nobody has measured it yet.
+        constexpr double kStartUs = 10, kUsPerByte = 8e-5;
+        return kStartUs + kUsPerByte * static_cast<double>(bytes);
+    }
+
+  private:
+    std::shared_ptr<Session> session_;
+    DeviceInfo info_;
+    Stream stream_ = nullptr;
+    // The worker's.
+    std::deque<Event> marks_;  // those not waited for
+    Mark first_mark_ = 1;      // the first of them
+    std::vector<Event> idle_;
+};
+
+std::string problem() {
+    if (!driver().problem.empty()) return driver().problem;
+    return compiler().problem;
+}
+
+std::vector<std::shared_ptr<DeviceDriver>> open() {
+    int count = 0;
+    driver().device_count(&count);
+    std::vector<std::shared_ptr<DeviceDriver>> drivers;
+    for (int i = 0; i < count; ++i) {
+        DeviceNumber device = 0;
+        if (driver().device(&device, i) == kSuccess) drivers.push_back(std::make_shared<CudaDriver>(device));
+    }
+    return drivers;
+}
+
+std::string refusal(const ProgramSource& source) {
+    if (!compiler().problem.empty()) throw Error(ErrorCode::kUnavailable, compiler().problem);
+    const Compiled compiled = compile(source, "");
+    if (!compiled.ptx.empty()) return "";
+    return compiled.log.empty() ? compiled.problem : compiled.log;
+}
+
+}  // namespace
+}  // namespace heddle::devices::cuda
+
+extern "C" HEDDLE_API const heddle::devices::DeviceKind* heddle_device_kind() {
+    static const heddle::devices::DeviceKind kind{heddle::devices::kDeviceInterface, "cuda",
+                                                  heddle::devices::cuda::problem, heddle::devices::cuda::open,
+                                                  heddle::devices::cuda::refusal};
+    return &kind;
+}

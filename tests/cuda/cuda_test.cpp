@@ -1,0 +1,206 @@
+// Devices of kind cuda, by a driver and a compiler that pretend to be NVIDIA's: whether each call is right,
+// in order and given back. Where NVIDIA's are installed the pretended ones come first (LD_LIBRARY_PATH).
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "devices/kinds/cuda/cuda_program.hpp"
+#include "heddle/device.hpp"
+#include "heddle/device_split.hpp"
+#include "support/device_programs.hpp"
+
+namespace heddle::devices {
+namespace {
+
+using test::failure;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const char* const kSource =
+    R"(extern "C" __global__ void add(unsigned* data, int by) { data[heddle_global_id(0)] += by; }
+extern "C" __global__ void multiply(unsigned* data, int by) { data[heddle_global_id(0)] *= by; }
+extern "C" __global__ void fill(unsigned* data, int value) { data[heddle_global_id(0)] = value; }
+extern "C" __global__ void copy(const unsigned* from, unsigned* to) { to[heddle_global_id(0)] = from[heddle_global_id(0)]; }
+extern "C" __global__ void crash(unsigned* data) { data[-1] = 0; }
+)";
+
+ProgramSource source() {
+    ProgramSource source = test::integer_program();
+    source.cuda = kSource;
+    source.host["crash"] = [](const HostArguments&, const LaunchShape&) {};
+    return source;
+}
+
+class CudaDevices : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        live_ = reinterpret_cast<int (*)()>(of_driver("fake_cuda_live"));
+        if (live_ == nullptr) GTEST_SKIP() << "skipped: the pretended driver is not in LD_LIBRARY_PATH";
+        options_.kinds = {"cuda"};
+        options_.learn = false;
+    }
+    void TearDown() override {
+        if (live_ == nullptr) return;
+        EXPECT_EQ(live_(), 0) << "something was not given back";
+        reinterpret_cast<void (*)()>(of_driver("fake_cuda_repair"))();
+    }
+    static void* of_driver(const char* name) {
+        static void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+        return driver == nullptr ? nullptr : ::dlsym(driver, name);
+    }
+
+    DeviceOptions options_;
+    int (*live_)() = nullptr;
+};
+
+TEST_F(CudaDevices, AreListed) {
+    std::vector<DeviceInfo> found;
+    for (const DeviceInfo& info : list_devices())
+        if (info.kind == "cuda") found.push_back(info);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_TRUE(found[0].available) << found[0].reason;
+    EXPECT_EQ(found[0].name, "pretended device");
+    EXPECT_EQ(found[0].version, "12.4");
+    EXPECT_EQ(found[0].type, DeviceType::kGpu);
+    EXPECT_EQ(found[0].units, 12u);
+    EXPECT_FALSE(found[0].shares_host_memory);
+}
+
+TEST_F(CudaDevices, TasksAreRunInOrderAndTheirDataFollow) {
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<unsigned> values(1000), copies(1000);
+    for (unsigned i = 0; i < values.size(); ++i) values[i] = i;
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    const auto other = std::make_shared<Buffer>(copies.data(), copies.size() * sizeof(unsigned));
+    for (unsigned k = 0; k < 50; ++k) {
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("add").arg(0, inout(data)).arg(1, k).work(values.size());
+        task->add_kernel("multiply").arg(0, inout(data)).arg(1, 2 * k + 1).work(values.size());
+        runtime.submit(task);
+    }
+    auto task = std::make_shared<DeviceTask>(program);
+    task->add_kernel("copy").arg(0, in(data)).arg(1, out(other)).work(values.size());
+    runtime.submit(task);
+    runtime.finish();
+    (void)other->host();
+    for (unsigned i = 0; i < values.size(); ++i) {
+        unsigned expected = i;
+        for (unsigned k = 0; k < 50; ++k) expected = (expected + k) * (2 * k + 1);
+        ASSERT_EQ(copies[i], expected) << i;
+    }
+    EXPECT_EQ(data->traffic().bytes, values.size() * sizeof(unsigned))
+        << "once to the device, and it stays there";
+}
+
+TEST_F(CudaDevices, AKernelRunsInPartsOfAnySize) {
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<unsigned> values(997, 0);
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    unsigned part = 0;
+    for (size_t begin = 0; begin < values.size(); ++part) {
+        const size_t size = std::min<size_t>(1 + 53 * part, values.size() - begin);
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("fill").arg(0, inout(data)).arg(1, part + 1).work(size).offset(begin);
+        runtime.submit(task);
+        begin += size;
+    }
+    runtime.finish();
+    (void)data->host();
+    part = 0;
+    for (size_t begin = 0; begin < values.size(); ++part) {
+        const size_t size = std::min<size_t>(1 + 53 * part, values.size() - begin);
+        for (size_t i = 0; i < size; ++i) ASSERT_EQ(values[begin + i], part + 1) << begin + i;
+        begin += size;
+    }
+}
+
+TEST_F(CudaDevices, ABuildErrorNamesTheDeviceAndTheLine) {
+    DeviceRuntime runtime(options_);
+    try {
+        Program bad(runtime, {.cuda = "extern \"C\" __global__ void f(int* a) {\n  a[0] = unknown;\n}\n"});
+        FAIL();
+    } catch (const BuildError& error) {
+        EXPECT_EQ(error.device(), "pretended device");
+        EXPECT_THAT(error.log(), HasSubstr("program.cu(2): error"));
+        EXPECT_THAT(error.what(), HasSubstr("pretended device: program.cu(2): error"));
+    }
+}
+
+TEST_F(CudaDevices, TheCompilerTellsWithoutADevice) {
+    EXPECT_EQ(compiler_refusal("cuda", source()), "");
+    EXPECT_THAT(compiler_refusal("cuda", {.cuda = "unknown"}), HasSubstr("program.cu(1): error"));
+    EXPECT_THAT(failure([] { (void)compiler_refusal("opencl", {}); }), HasSubstr("opencl"));
+}
+
+TEST_F(CudaDevices, WrongArgumentsFailTheirTaskAlone) {
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<unsigned> values(64, 1);
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    const auto failed = [&](const auto& describe) {
+        auto task = std::make_shared<DeviceTask>(program);
+        describe(task->add_kernel("add"));
+        runtime.submit(task);
+        const std::string message = failure([&] { task->wait(); });
+        (void)failure([&] { runtime.finish(); });
+        return message;
+    };
+    EXPECT_THAT(failed([&](Kernel& k) { k.arg(0, inout(data)).work(64); }),
+                HasSubstr("kernel \"add\" has 2 arguments, and 1 were set"));
+    EXPECT_THAT(failed([&](Kernel& k) { k.arg(0, inout(data)).arg(1, 1.0).work(64); }),
+                HasSubstr("argument 1 of kernel \"add\" takes 4 bytes and cannot be a value of 8 bytes"));
+    EXPECT_THAT(failed([&](Kernel& k) { k.arg(0, inout(data)).arg(1, inout(data)).work(64); }),
+                HasSubstr("cannot be a buffer"));
+    EXPECT_THAT(failed([&](Kernel& k) { k.arg(0, inout(data)).arg(1, 1).work(64).group(48); }),
+                HasSubstr("64 x 1 x 1 items of kernel \"add\" are no whole groups of 48 x 1 x 1"));
+    auto task = std::make_shared<DeviceTask>(program);
+    task->add_kernel("add").arg(0, inout(data)).arg(1, 4).work(64).group(32);
+    runtime.submit(task);
+    runtime.finish();
+    (void)data->host();
+    EXPECT_EQ(values[63], 5u);
+}
+
+TEST_F(CudaDevices, AnErrorOfAKernelsEndsTheDeviceAndOthersGoOn) {
+    options_.simulated = {{.name = "spare"}};
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<unsigned> values(64, 1);
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    const auto scratch = std::make_shared<Buffer>(64 * sizeof(unsigned));
+    auto task = std::make_shared<DeviceTask>(program);
+    task->add_kernel("crash").arg(0, out(scratch)).work(64);
+    task->only_on(runtime.devices()[0]);
+    runtime.submit(task);
+    EXPECT_THAT(failure([&] { task->wait(); }), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+    EXPECT_FALSE(runtime.devices()[0].alive());
+    (void)failure([&] { runtime.finish(); });
+    auto next = std::make_shared<DeviceTask>(program);
+    next->add_kernel("add").arg(0, inout(data)).arg(1, 4).work(64);
+    runtime.submit(next);
+    runtime.finish();
+    EXPECT_EQ(next->device(), 1);
+    (void)data->host();
+    EXPECT_EQ(values[63], 5u);
+}
+
+TEST(CudaPtx, TheKernelsAndTheirParametersAreFound) {
+    std::ifstream file(HEDDLE_SOURCE_DIR "/tests/cuda/kernels.ptx");
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto entries = cuda::entries_of(text.str());
+    ASSERT_EQ(entries.size(), 3u);
+    EXPECT_THAT(entries.at("saxpy"), ElementsAre(4, 4, 8, 8));
+    EXPECT_THAT(entries.at("no_parameters"), ElementsAre());
+    EXPECT_THAT(entries.at("by_value"), ElementsAre(24, 1, 2, 8));
+    EXPECT_TRUE(cuda::entries_of(".visible .entry cut(").empty());
+    EXPECT_TRUE(cuda::entries_of("").empty());
+}
+
+}  // namespace
+}  // namespace heddle::devices

@@ -1,0 +1,299 @@
+// A libcuda.so.1 for machines without one: a device that runs the kernels of cuda_test on the host, later and
+// in another thread, as a device does, and is as strict as the driver's reference says: a context must be
+// current in the calling thread, an error of a kernel's stays, what is freed was allocated.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Result = int;
+using Address = unsigned long long;
+constexpr Result kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kIllegalAddress = 700;
+
+struct Launch {
+    unsigned items = 0;
+    unsigned long long offset = 0;
+    std::vector<std::vector<char>> arguments;
+    template <class T>
+    [[nodiscard]] T value(size_t index) const {
+        T value;
+        std::memcpy(&value, arguments[index].data(), sizeof value);
+        return value;
+    }
+    [[nodiscard]] unsigned* data(size_t index) const {
+        return reinterpret_cast<unsigned*>(value<Address>(index));
+    }
+};
+
+struct Kernel {
+    std::vector<size_t> parameters;
+    std::function<void(const Launch&)> run;
+};
+
+template <class Act>
+void each(const Launch& launch, const Act& act) {
+    for (unsigned long long i = launch.offset; i < launch.offset + launch.items; ++i) act(i);
+}
+
+std::atomic<Result> broken{0};  // what a kernel has left to the context
+
+const std::map<std::string, Kernel>& kernels() {
+    static const std::map<std::string, Kernel> all{
+        {"add",
+         {{8, 4}, [](const Launch& l) { each(l, [&](auto i) { l.data(0)[i] += l.value<unsigned>(1); }); }}},
+        {"multiply",
+         {{8, 4}, [](const Launch& l) { each(l, [&](auto i) { l.data(0)[i] *= l.value<unsigned>(1); }); }}},
+        {"fill",
+         {{8, 4}, [](const Launch& l) { each(l, [&](auto i) { l.data(0)[i] = l.value<unsigned>(1); }); }}},
+        {"copy", {{8, 8}, [](const Launch& l) { each(l, [&](auto i) { l.data(1)[i] = l.data(0)[i]; }); }}},
+        {"crash", {{8}, [](const Launch&) { broken = kIllegalAddress; }}},
+    };
+    return all;
+}
+
+struct Context {};
+Context the_context;
+thread_local Context* current = nullptr;
+
+struct Stream {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> commands;
+    bool busy = false, ends = false;
+    std::thread thread{[this] { run(); }};
+
+    void run() {
+        std::unique_lock lock(mutex);
+        for (;;) {
+            changed.wait(lock, [&] { return ends || !commands.empty(); });
+            if (commands.empty()) return;
+            const auto command = std::move(commands.front());
+            commands.pop_front();
+            busy = true;
+            lock.unlock();
+            if (broken == 0) command();
+            lock.lock();
+            busy = false;
+            changed.notify_all();
+        }
+    }
+    void give(std::function<void()> command) {
+        const std::lock_guard guard(mutex);
+        commands.push_back(std::move(command));
+        changed.notify_all();
+    }
+    void finish() {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return commands.empty() && !busy; });
+    }
+    ~Stream() {
+        {
+            const std::lock_guard guard(mutex);
+            ends = true;
+            changed.notify_all();
+        }
+        thread.join();
+    }
+};
+
+struct Event {
+    std::mutex mutex;
+    std::condition_variable changed;
+    unsigned recorded = 0, passed = 0;
+};
+
+struct Module;
+struct Function {
+    Module* module = nullptr;
+    const Kernel* kernel = nullptr;
+};
+struct Module {
+    unsigned long long offset[3] = {};
+    std::map<std::string, Function> functions;
+};
+
+std::mutex books;
+std::map<Address, size_t> allocations;
+std::atomic<int> modules{0}, streams{0}, events{0}, contexts{0};
+
+Result usable() {
+    if (current == nullptr) return kInvalidContext;
+    return broken;
+}
+
+}  // namespace
+
+#define FAKE extern "C" __attribute__((visibility("default")))
+
+FAKE int fake_cuda_live() {
+    const std::lock_guard guard(books);
+    return static_cast<int>(allocations.size()) + modules + streams + events + contexts;
+}
+FAKE void fake_cuda_repair() {
+    broken = 0;
+}
+
+FAKE Result cuInit(unsigned) {
+    return 0;
+}
+FAKE Result cuDriverGetVersion(int* version) {
+    return *version = 12040, 0;
+}
+FAKE Result cuDeviceGetCount(int* count) {
+    return *count = 1, 0;
+}
+FAKE Result cuDeviceGet(int* device, int index) {
+    return *device = index, index == 0 ? 0 : 101;
+}
+FAKE Result cuDeviceGetName(char* name, int size, int) {
+    return std::strncpy(name, "pretended device", static_cast<size_t>(size)), 0;
+}
+FAKE Result cuDeviceTotalMem_v2(size_t* bytes, int) {
+    return *bytes = size_t{1} << 30, 0;
+}
+FAKE Result cuDeviceGetAttribute(int* value, int attribute, int) {
+    *value = attribute == 16 ? 12 : 9;  // multiprocessors; compute capability 9.9
+    return 0;
+}
+FAKE Result cuDevicePrimaryCtxRetain(Context** context, int) {
+    ++contexts;
+    return *context = &the_context, 0;
+}
+FAKE Result cuDevicePrimaryCtxRelease_v2(int) {
+    return --contexts, 0;
+}
+FAKE Result cuCtxSetCurrent(Context* context) {
+    return current = context, 0;
+}
+FAKE Result cuStreamCreate(Stream** stream, unsigned) {
+    if (const Result result = usable(); result != 0) return result;
+    ++streams;
+    return *stream = new Stream, 0;
+}
+FAKE Result cuStreamDestroy_v2(Stream* stream) {
+    --streams;
+    delete stream;
+    return 0;
+}
+FAKE Result cuStreamSynchronize(Stream* stream) {
+    if (current == nullptr) return kInvalidContext;
+    stream->finish();
+    return broken;
+}
+FAKE Result cuMemAlloc_v2(Address* address, size_t bytes) {
+    if (const Result result = usable(); result != 0) return result;
+    if (bytes == 0) return kInvalidValue;
+    if (bytes > size_t{1} << 30) return 2;
+    *address = reinterpret_cast<Address>(new char[bytes]);
+    const std::lock_guard guard(books);
+    allocations[*address] = bytes;
+    return 0;
+}
+FAKE Result cuMemFree_v2(Address address) {
+    if (current == nullptr) return kInvalidContext;
+    const std::lock_guard guard(books);
+    if (allocations.erase(address) == 0) return kInvalidValue;
+    delete[] reinterpret_cast<char*>(address);
+    return 0;
+}
+FAKE Result cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Stream* stream) {
+    if (const Result result = usable(); result != 0) return result;
+    std::vector<char> staged(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+    stream->give([to, staged = std::move(staged)] {
+        std::memcpy(reinterpret_cast<void*>(to), staged.data(), staged.size());
+    });
+    return 0;
+}
+FAKE Result cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, Stream* stream) {
+    if (const Result result = usable(); result != 0) return result;
+    stream->give([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+    return 0;
+}
+FAKE Result cuModuleLoadData(Module** module, const void* text) {
+    if (const Result result = usable(); result != 0) return result;
+    if (std::strstr(static_cast<const char*>(text), ".version") == nullptr) return 218;  // invalid PTX
+    ++modules;
+    return *module = new Module, 0;
+}
+FAKE Result cuModuleUnload(Module* module) {
+    --modules;
+    delete module;
+    return 0;
+}
+FAKE Result cuModuleGetFunction(Function** function, Module* module, const char* name) {
+    const auto kernel = kernels().find(name);
+    if (kernel == kernels().end()) return kNotFound;
+    *function = &(module->functions[name] = {module, &kernel->second});
+    return 0;
+}
+FAKE Result cuModuleGetGlobal_v2(Address* address, size_t* bytes, Module* module, const char* name) {
+    if (std::strcmp(name, "heddle_offset") != 0) return kNotFound;
+    *address = reinterpret_cast<Address>(module->offset);
+    *bytes = sizeof module->offset;
+    return 0;
+}
+FAKE Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned, Stream* stream,
+                           void** parameters, void**) {
+    if (const Result result = usable(); result != 0) return result;
+    const unsigned long long items = 1ULL * block_x * block_y * block_z;
+    if (grid_x * grid_y * grid_z == 0 || items == 0 || items > 1024) return kInvalidValue;
+    Launch launch;
+    launch.items = grid_x * block_x;
+    for (size_t i = 0; i < function->kernel->parameters.size(); ++i) {
+        const char* const begin = static_cast<const char*>(parameters[i]);
+        launch.arguments.emplace_back(begin, begin + function->kernel->parameters[i]);
+    }
+    stream->give([function, launch = std::move(launch)]() mutable {
+        launch.offset = function->module->offset[0];
+        function->kernel->run(launch);
+    });
+    return 0;
+}
+FAKE Result cuEventCreate(Event** event, unsigned) {
+    ++events;
+    return *event = new Event, 0;
+}
+FAKE Result cuEventRecord(Event* event, Stream* stream) {
+    if (const Result result = usable(); result != 0) return result;
+    unsigned number = 0;
+    {
+        const std::lock_guard guard(event->mutex);
+        number = ++event->recorded;
+    }
+    stream->give([event, number] {
+        const std::lock_guard guard(event->mutex);
+        event->passed = number;
+        event->changed.notify_all();
+    });
+    return 0;
+}
+FAKE Result cuEventSynchronize(Event* event) {
+    if (current == nullptr) return kInvalidContext;
+    std::unique_lock lock(event->mutex);
+    while (event->passed != event->recorded && broken == 0)
+        event->changed.wait_for(lock, std::chrono::milliseconds(1));
+    return broken;
+}
+FAKE Result cuEventDestroy_v2(Event* event) {
+    --events;
+    delete event;
+    return 0;
+}
+FAKE Result cuGetErrorName(Result result, const char** name) {
+    static const std::map<Result, const char*> names{{kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+                                                     {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                     {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                     {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+    const auto found = names.find(result);
+    return *name = found == names.end() ? nullptr : found->second, found == names.end() ? kInvalidValue : 0;
+}
