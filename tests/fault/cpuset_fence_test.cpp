@@ -39,7 +39,7 @@ class CpusetFenceOfAHostileClient : public testing::Test {
     void TearDown() override {
         if (!daemon_) return;
         daemon_->process().signal(SIGTERM);
-        EXPECT_TRUE(daemon_->process().ends_within(10s));
+        EXPECT_TRUE(daemon_->process().ends_within(20s));
         EXPECT_EQ(groups_left(), 0);
     }
     void start(std::vector<std::string> variables = {}) {
@@ -174,7 +174,7 @@ TEST_F(CpusetFenceOfAHostileClient, TheEndOfTheArbiterPutsItBack) {
     start();
     ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
     daemon_->process().signal(SIGTERM);
-    ASSERT_TRUE(daemon_->process().ends_within(10s));
+    ASSERT_TRUE(daemon_->process().ends_within(20s));
     EXPECT_EQ(group_of(hostile_.pid()), own_group_);
     EXPECT_EQ(groups_left(), 0);
     EXPECT_TRUE(hostile_.running());
@@ -186,7 +186,7 @@ TEST_P(FenceFailpoint, TheNextArbiterLeavesNoGroup) {
     start({std::string("TEST_FAILPOINT=") + GetParam() + ":1"});
     // The last of the points is passed when somebody is let go.
     if (!daemon_->process().ends_within(2s)) daemon_->process().signal(SIGTERM);
-    ASSERT_TRUE(daemon_->process().ends_within(10s)) << daemon_->said();
+    ASSERT_TRUE(daemon_->process().ends_within(20s)) << daemon_->said();
     const int status = daemon_->process().reap();
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the point was not passed";
     EXPECT_TRUE(hostile_.running());

@@ -45,7 +45,7 @@ class KillMemoryClients : public testing::Test {
             return there["local_ranges"] == 0 && there["operations"] == 0 && there["caches"].size() == 1 &&
                    there["caches"][0]["in_use"] == 0 && there["clients"].size() == 1;
         };
-        if (!becomes_true(clean, 10s)) return testing::AssertionFailure() << status().dump();
+        if (!becomes_true(clean)) return testing::AssertionFailure() << status().dump();
         Client own(server_);
         const CacheId cache = own.create_cache(kRecords * kRecordBytes);
         own.release(own.get_exclusive({data_, {0, kRecords * kRecordBytes}}, cache));

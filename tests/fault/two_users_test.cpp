@@ -69,7 +69,7 @@ TEST_F(TwoUsers, AStrangerGetsItsShareAndNoMore) {
         limits.min_cpus = 1;
         limits.weight = 1;
         client.send(limits);
-        if (!becomes_true([&] { return client.grant().count == 4; }, 2s)) return false;
+        if (!becomes_true([&] { return client.grant().count == 4; })) return false;
         // Neither named as a successor of another user's CPU nor given the page of another user.
         WireMessage message;
         while (client.receive(message, 50) == WireClient::Got::kMessage)

@@ -141,7 +141,7 @@ TEST_F(ArbiterRestart, AGrantThatIsNeverFinishedHoldsUpNobody) {
     arbiter->grant->epoch = 3;  // it was killed half way through the next grant
     ASSERT_TRUE(arbiter->say_changed());
     auto reclaimed = std::async(std::launch::async, [&] { return client_->reclaim(0); });
-    const bool returned = reclaimed.wait_for(5s) == std::future_status::ready;
+    const bool returned = reclaimed.wait_for(20s) == std::future_status::ready;
     EXPECT_TRUE(returned);
     if (!returned) arbiter->grant->epoch = 4;  // so that the test itself ends
     EXPECT_FALSE(reclaimed.get()) << "nobody knows whether it was asked back";

@@ -37,10 +37,10 @@ class Program {
     Component& component() { return component_; }
     [[nodiscard]] bool joined() const { return outside_.joined(); }
     [[nodiscard]] bool comes_to(const CpuSet& cpus) const {
-        return becomes_true([&] { return component_.usable() == cpus; }, 10s);
+        return becomes_true([&] { return component_.usable() == cpus; });
     }
     [[nodiscard]] bool comes_to(int cpus) const {
-        return becomes_true([&] { return component_.usable().count() == cpus; }, 10s);
+        return becomes_true([&] { return component_.usable().count() == cpus; });
     }
 
   private:
@@ -68,7 +68,7 @@ bool they_share(Program& a, Program& b) {
             return !ours.empty() && !theirs.empty() && (ours | theirs) == kFour.cpus() &&
                    !ours.intersects(theirs);
         },
-        10s);
+        20s);
 }
 
 TEST(OutsideOfTwoPrograms, ComponentsShareTheMachine) {

@@ -117,7 +117,7 @@ std::string output_of(const Daemon& daemon, std::vector<std::string> words) {
     const std::string file = daemon.folder() + "/output";
     words[0] = HEDDLE_BUILD_DIR "/bin/" + words[0];
     Child child(words, {"HEDDLE_ARBITER=" + daemon.path()}, -1, file);
-    EXPECT_TRUE(child.ends_within(10s));
+    EXPECT_TRUE(child.ends_within(20s));
     child.reap();
     std::ifstream said(file);
     std::string text{std::istreambuf_iterator<char>(said), {}};

@@ -36,7 +36,7 @@ TEST(PolicyFile, OneThatWasNotBuiltInIsNamedWithThoseThatWere) {
     const TemporaryFolder folder;
     Child child({HEDDLE_BUILD_DIR "/bin/heddled_with_equal", "--policy", "?"}, {}, -1,
                 folder.path() + "/log");
-    EXPECT_TRUE(child.ends_within(10s));
+    EXPECT_TRUE(child.ends_within(20s));
     child.reap();
     std::ifstream file(folder.path() + "/log");
     const std::string said{std::istreambuf_iterator<char>(file), {}};

@@ -168,12 +168,12 @@ class PoolsTest : public testing::TestWithParam<Kind> {
         return 0;
     }
     [[nodiscard]] bool works_on_all(size_t side) const {
-        return becomes_true([&] { return shared_->sides[side].busy == cpus_; }, 10s);
+        return becomes_true([&] { return shared_->sides[side].busy == cpus_; });
     }
     /// How much each has is the policy's: it depends on who was there first, as demand is one more than a
     /// pool has.
     [[nodiscard]] bool both_work() const {
-        return becomes_true([&] { return shared_->sides[0].busy > 0 && shared_->sides[1].busy > 0; }, 10s);
+        return becomes_true([&] { return shared_->sides[0].busy > 0 && shared_->sides[1].busy > 0; });
     }
     /// What a failure needs to be understood: what each client has and wants, what it does, what the daemon
     /// did.

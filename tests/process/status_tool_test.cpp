@@ -137,7 +137,7 @@ TEST_F(StatusTool, TheComponentOfEachCpuFollowsWhatTheyLendToEachOther) {
         [&] {
             return components() == json({"weft?[2J", "warp", "warp", "weft?[2J"});
         },
-        10s))
+        20s))
         << "the next arbiter is shown the same: " << components();
     ASSERT_EQ(weft.detach(), Outcome::kSuccess);
     EXPECT_EQ(components(), json({nullptr, "warp", "warp", nullptr}));

@@ -74,10 +74,10 @@ class ArbiterCpusTest : public testing::Test {
         pool_ = std::make_unique<WorkerPool>(kEight, *cpus_, gate_, quick(idle_delay));
     }
     [[nodiscard]] bool comes_to(State state, const CpuSet& cpus) const {
-        return becomes_true([&] { return arbiter_->in(state) == cpus; }, 10s);
+        return becomes_true([&] { return arbiter_->in(state) == cpus; });
     }
     [[nodiscard]] bool works_on(int cpus) const {
-        return becomes_true([&] { return gate_.inside == cpus; }, 10s);
+        return becomes_true([&] { return gate_.inside == cpus; });
     }
     ~ArbiterCpusTest() override { gate_.let_go(1 << 20); }
 

@@ -213,7 +213,8 @@ TEST(WorkerPool, BindsWorkersToTheirCpus) {
     std::mutex mutex;
     CpuSet seen;
     std::atomic<int> wrong = 0;
-    for (int i = 0; i < 200; ++i)
+    int pushed = 0;
+    const auto push = [&] {
         queue.push([&](Worker& worker) {
             const bool right = worker.bound() && thread_affinity() == CpuSet{sched_getcpu()} &&
                                sched_getcpu() == worker.cpu() && usable.contains(worker.cpu());
@@ -222,15 +223,25 @@ TEST(WorkerPool, BindsWorkersToTheirCpus) {
             seen.insert(worker.cpu());
             std::this_thread::sleep_for(100us);
         });
+        ++pushed;
+    };
     FixedCpus cpus(usable);
     WorkerPool pool(machine, cpus, queue, quick(1ms));
     // Binding is followed while CPUs come and go.
     for (const int cpu : usable) {
         cpus.set(CpuSet{cpu});
-        std::this_thread::sleep_for(2ms);
+        EXPECT_TRUE(eventually([&] {
+            push();
+            pool.work_arrived();
+            const std::lock_guard guard(mutex);
+            return seen.contains(cpu);
+        })) << "nothing ran on CPU "
+            << cpu;
     }
     cpus.set(usable);
-    EXPECT_TRUE(eventually([&] { return queue.done == 200; }));
+    for (int i = 0; i < 100; ++i) push();
+    pool.work_arrived();
+    EXPECT_TRUE(eventually([&] { return queue.done == pushed; }));
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(seen, usable);
 }
