@@ -4,9 +4,24 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <set>
 
 #include "tonemap/compare.hpp"
 #include "tonemap/tonemap.hpp"
+
+namespace {
+
+/// Those of this machine's devices; "all" are those that are there.
+std::vector<std::string> kinds_of(const std::string& devices) {
+    if (devices == "simulated") return {};
+    if (devices != "all") return {devices};
+    std::set<std::string> kinds;
+    for (const heddle::devices::DeviceInfo& info : heddle::devices::list_devices())
+        if (info.available) kinds.insert(info.kind);
+    return {kinds.begin(), kinds.end()};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     using namespace heddle::devices;
@@ -16,10 +31,12 @@ int main(int argc, char** argv) {
     bool check = false;
     app.add_option("FROM", from, "a picture, .hdr or .exr")->required();
     app.add_option("TO.png", to, "what is written")->required();
-    app.add_option("--devices", devices, "opencl, simulated (two, 3 to 1), or all")
-        ->check(CLI::IsMember({"opencl", "simulated", "all"}));
+    app.add_option("--devices", devices, "opencl, cuda, simulated (two, 3 to 1), or all")
+        ->check(CLI::IsMember({"opencl", "cuda", "simulated", "all"}));
     app.add_option("--scheduler", scheduler, "fcfs, heft or pams");
-    app.add_option("--parts", settings.parts, "of the rows, each for any device")->check(CLI::Range(1, 4096));
+    app.add_option("--parts", settings.parts,
+                   "of the rows, each for any device; without it devices share them by measured speed")
+        ->check(CLI::Range(1, 4096));
     app.add_option("--key", settings.key, "the grey that the average becomes")->check(CLI::Range(1e-6, 1e6));
     app.add_flag("--check", check, "compare with a plain loop; ends with 1 where more than 1 of 255 differs");
     app.add_option("--compare", comparison, "an .html file with the pictures, and what each device did when");
@@ -29,8 +46,8 @@ int main(int argc, char** argv) {
         if (picture.mended > 0) fmt::print("{} values were negative or no numbers\n", picture.mended);
         DeviceOptions options;
         options.scheduler = make_scheduler(scheduler);
-        if (devices == "simulated") options.kinds = {};
-        if (devices != "opencl")
+        options.kinds = kinds_of(devices);
+        if (devices == "simulated" || devices == "all")
             options.simulated = {
                 {.name = "simulated gpu", .type = DeviceType::kGpu},
                 {.name = "simulated cpu", .cost_us = [](const std::string&, const LaunchShape& shape) {

@@ -56,6 +56,51 @@ kernel void map_tones(global const float4* pixels, int width, global const float
 }
 )";
 
+// The same in CUDA.
+constexpr const char* kCuda = R"(
+static __device__ float luminance(float4 c) { return 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z; }
+
+static __device__ void add(float& sum, float& lost, float value) {
+    float term = __fsub_rn(value, lost), next = __fadd_rn(sum, term);
+    lost = __fsub_rn(__fsub_rn(next, sum), term);
+    sum = next;
+}
+
+extern "C" __global__ void row_luminance(const float4* pixels, int width, float2* rows) {
+    size_t y = heddle_global_id(0);
+    float sum = 0.0f, lost = 0.0f, most = 0.0f;
+    for (int x = 0; x < width; ++x) {
+        float one = luminance(pixels[y * width + x]);
+        add(sum, lost, logf(1e-5f + one));
+        most = fmaxf(most, one);
+    }
+    rows[y] = make_float2(sum, most);
+}
+
+extern "C" __global__ void exposure(const float2* rows, int height, int width, float key, float2* result) {
+    float sum = 0.0f, lost = 0.0f, most = 0.0f;
+    for (int y = 0; y < height; ++y) {
+        add(sum, lost, rows[y].x);
+        most = fmaxf(most, rows[y].y);
+    }
+    float scale = key / expf(sum / ((float)height * (float)width));
+    result[0] = make_float2(scale, fmaxf(most * scale, 1e-9f));
+}
+
+static __device__ unsigned char shown(float light, float gamma) {
+    return (unsigned char)(255.0f * powf(fminf(fmaxf(light, 0.0f), 1.0f), 1.0f / gamma) + 0.5f);
+}
+
+extern "C" __global__ void map_tones(const float4* pixels, int width, const float2* exposure, float gamma,
+                                     uchar4* result) {
+    size_t i = heddle_global_id(1) * width + heddle_global_id(0);
+    float4 c = pixels[i];
+    float scaled = luminance(c) * exposure[0].x, white = exposure[0].y;
+    float factor = exposure[0].x * ((1.0f + scaled / (white * white)) / (1.0f + scaled));
+    result[i] = make_uchar4(shown(c.x * factor, gamma), shown(c.y * factor, gamma), shown(c.z * factor, gamma), 255);
+}
+)";
+
 using Light = std::array<float, 4>;
 
 template <class Real>
@@ -146,13 +191,18 @@ Picture reference(const HdrPicture& picture, const Settings& settings) {
     return result;
 }
 
+heddle::devices::ProgramSource ToneMapper::source() {
+    return {.opencl = kOpenCl,
+            .cuda = kCuda,
+            .options = "",
+            .host = {{"row_luminance", row_luminance}, {"exposure", exposure}, {"map_tones", map_tones}}};
+}
+
 ToneMapper::ToneMapper(DeviceRuntime& runtime)
     : runtime_(runtime),
-      program_(std::make_shared<Program>(runtime, ProgramSource{.opencl = kOpenCl,
-                                                                .options = "",
-                                                                .host = {{"row_luminance", row_luminance},
-                                                                         {"exposure", exposure},
-                                                                         {"map_tones", map_tones}}})) {}
+      program_(std::make_shared<Program>(runtime, source())),
+      luminance_split_(runtime),
+      tones_split_(runtime) {}
 
 Picture ToneMapper::run(const HdrPicture& picture, const Settings& settings) {
     const size_t width = picture.width, height = picture.height;
@@ -163,45 +213,68 @@ Picture ToneMapper::run(const HdrPicture& picture, const Settings& settings) {
     const auto exposed = std::make_shared<Buffer>(sizeof(Row), "exposure");
     const auto shown_pixels =
         std::make_shared<Buffer>(result.pixels.data(), width * height * 4, "the result");
-    const size_t parts = std::clamp<size_t>(settings.parts, 1, height);
-    const auto first_row = [&](size_t part) { return part * height / parts; };
     const auto columns = static_cast<int>(width), lines = static_cast<int>(height);
+    const auto light_of = [&](size_t first, size_t count) {
+        return in(pixels, {first * width * sizeof(Light), count * width * sizeof(Light)});
+    };
 
-    tasks_.clear();
-    for (size_t part = 0; part < parts; ++part) {
-        const size_t first = first_row(part), count = first_row(part + 1) - first;
-        tasks_.push_back(std::make_shared<DeviceTask>(program_, Score{}, "luminance"));
-        tasks_.back()
-            ->add_kernel("row_luminance")
-            .arg(0, in(pixels, {first * width * sizeof(Light), count * width * sizeof(Light)}))
+    const auto luminance = [&](size_t first, size_t count) {
+        auto task = std::make_shared<DeviceTask>(program_, Score{}, "luminance");
+        task->add_kernel("row_luminance")
+            .arg(0, light_of(first, count))
             .arg(1, columns)
             .arg(2, out(rows, {first * sizeof(Row), count * sizeof(Row)}))
             .work(count)
             .offset(first);
-    }
-    tasks_.push_back(std::make_shared<DeviceTask>(program_, Score{}, "exposure"));
-    tasks_.back()
-        ->add_kernel("exposure")
-        .arg(0, in(rows))
-        .arg(1, lines)
-        .arg(2, columns)
-        .arg(3, settings.key)
-        .arg(4, out(exposed))
-        .work(1);
-    for (size_t part = 0; part < parts; ++part) {
-        const size_t first = first_row(part), count = first_row(part + 1) - first;
-        tasks_.push_back(std::make_shared<DeviceTask>(program_, Score{}, "tones"));
-        tasks_.back()
-            ->add_kernel("map_tones")
-            .arg(0, in(pixels, {first * width * sizeof(Light), count * width * sizeof(Light)}))
+        return task;
+    };
+    const auto expose = [&](size_t, size_t) {
+        auto task = std::make_shared<DeviceTask>(program_, Score{}, "exposure");
+        task->add_kernel("exposure")
+            .arg(0, in(rows))
+            .arg(1, lines)
+            .arg(2, columns)
+            .arg(3, settings.key)
+            .arg(4, out(exposed))
+            .work(1);
+        return task;
+    };
+    const auto tones = [&](size_t first, size_t count) {
+        auto task = std::make_shared<DeviceTask>(program_, Score{}, "tones");
+        task->add_kernel("map_tones")
+            .arg(0, light_of(first, count))
             .arg(1, columns)
             .arg(2, in(exposed))
             .arg(3, settings.gamma)
             .arg(4, out(shown_pixels, {first * width * 4, count * width * 4}))
             .work(width, count)
             .offset(0, first);
+        return task;
+    };
+
+    tasks_.clear();
+    if (settings.parts == 0) {
+        const auto run_all = [&](DeviceSplit& split, const DeviceSplit::Part& part) {
+            const std::vector<TaskPointer> done = split.run(height, part);
+            tasks_.insert(tasks_.end(), done.begin(), done.end());
+        };
+        run_all(luminance_split_, luminance);
+        tasks_.push_back(expose(0, 1));
+        runtime_.submit(tasks_.back());
+        run_all(tones_split_, tones);
+    } else {
+        const size_t parts = std::min(settings.parts, height);
+        const auto add = [&](const DeviceSplit::Part& part) {
+            for (size_t i = 0; i < parts; ++i) {
+                const size_t first = i * height / parts;
+                tasks_.push_back(part(first, (i + 1) * height / parts - first));
+            }
+        };
+        add(luminance);
+        tasks_.push_back(expose(0, 1));
+        add(tones);
+        runtime_.submit(tasks_);
     }
-    runtime_.submit(tasks_);
     runtime_.finish();
     (void)shown_pixels->host();
     return result;

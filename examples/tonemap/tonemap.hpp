@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/device.hpp"
+#include "heddle/device_split.hpp"
 #include "tonemap/picture.hpp"
 
 namespace tonemap {
@@ -13,7 +14,7 @@ namespace tonemap {
 struct Settings {
     float key = 0.18f;   ///< the grey that the average becomes
     float gamma = 2.2f;  ///< of the screen
-    size_t parts = 1;    ///< of rows, each a task that any device may run
+    size_t parts = 0;    ///< of rows, each a task that any device may run; 0: by the devices' measured speed
 };
 
 /// In double precision, one pixel after the other.
@@ -22,6 +23,8 @@ struct Settings {
 class ToneMapper {
   public:
     explicit ToneMapper(heddle::devices::DeviceRuntime& runtime);
+    /// Its kernels, for each kind of devices.
+    [[nodiscard]] static heddle::devices::ProgramSource source();
     /// Throws heddle::Error.
     [[nodiscard]] Picture run(const HdrPicture& picture, const Settings& settings);
     /// Of the last run, in its order.
@@ -30,6 +33,7 @@ class ToneMapper {
   private:
     heddle::devices::DeviceRuntime& runtime_;
     std::shared_ptr<heddle::devices::Program> program_;
+    heddle::devices::DeviceSplit luminance_split_, tones_split_;
     std::vector<heddle::devices::TaskPointer> tasks_;
 };
 

@@ -9,7 +9,7 @@
 namespace heddle::devices::cuda {
 namespace {
 
-constexpr const char* kPrelude = R"(extern "C" __constant__ unsigned long long heddle_offset[3];
+constexpr const char* kPrelude = R"(extern "C" { __constant__ unsigned long long heddle_offset[3]; }
 static __device__ inline unsigned long long heddle_global_id(int dimension) {
     if (dimension == 0) return heddle_offset[0] + (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (dimension == 1) return heddle_offset[1] + (unsigned long long)blockIdx.y * blockDim.y + threadIdx.y;
@@ -77,10 +77,14 @@ CudaMemory::~CudaMemory() {
     driver().free(address);
 }
 
+std::string with_prelude(const std::string& source) {
+    return kPrelude + source;
+}
+
 Compiled compile(const ProgramSource& source, const std::string& architecture) {
     const Compiler& nvrtc = compiler();
     if (!nvrtc.problem.empty()) return {.ptx = {}, .problem = nvrtc.problem, .log = {}};
-    const std::string text = kPrelude + source.cuda;
+    const std::string text = with_prelude(source.cuda);
     CompilerProgram program = nullptr;
     if (const Result made = nvrtc.create(&program, text.c_str(), "program.cu", 0, nullptr, nullptr);
         made != kSuccess)

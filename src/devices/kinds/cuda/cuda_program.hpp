@@ -38,8 +38,10 @@ struct Compiled {
     std::string problem;  ///< NVRTC's name of it
     std::string log;
 };
-/// `architecture`: as "compute_80"; "" for NVRTC's own choice. In front of the source stand heddle_offset and
-/// heddle_global_id(dimension), which counts as OpenCL's get_global_id does.
+/// In front of the source stand heddle_offset and heddle_global_id(dimension), which counts as OpenCL's
+/// get_global_id does.
+[[nodiscard]] std::string with_prelude(const std::string& source);
+/// With the prelude. `architecture`: as "compute_80"; "" for NVRTC's own choice.
 [[nodiscard]] Compiled compile(const ProgramSource& source, const std::string& architecture);
 
 /// The kernels in PTX, and the bytes of each of their parameters.
