@@ -52,6 +52,27 @@ TEST_F(OpenClDevices, IntegerKernelsGiveTheExactResultWithoutACopy) {
     }
 }
 
+TEST_F(OpenClDevices, APartOfOneRowIsThatRow) {
+    DeviceRuntime runtime;
+    const auto program = std::make_shared<Program>(
+        runtime,
+        ProgramSource{.opencl = "kernel void place(global int* to) {\n"
+                                "  size_t x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);\n"
+                                "  to[(z * 3 + y) * 3 + x] = 100 * z + 10 * y + x;\n}\n"});
+    std::vector<int> values(27, -1);
+    const auto buffer = std::make_shared<Buffer>(values.data(), values.size() * sizeof(int));
+    for (size_t z = 0; z < 3; ++z)
+        for (size_t y = 0; y < 3; ++y) {
+            auto task = std::make_shared<DeviceTask>(program);
+            task->add_kernel("place").arg(0, inout(buffer)).work(3, 1, 1).offset(0, y, z);
+            runtime.submit(task);
+        }
+    runtime.finish();
+    (void)buffer->host();
+    for (int i = 0; i < 27; ++i)
+        EXPECT_EQ(values[static_cast<size_t>(i)], 100 * (i / 9) + 10 * (i / 3 % 3) + i % 3);
+}
+
 TEST_F(OpenClDevices, ABuildErrorNamesTheDeviceAndTheLine) {
     DeviceRuntime runtime;
     const auto program = std::make_shared<Program>(runtime, integer_program());

@@ -96,7 +96,10 @@ class OpenClDriver final : public DeviceDriver {
         const size_t offset[] = {shape.offset.x, shape.offset.y, shape.offset.z};
         const size_t group[] = {shape.group.x, shape.group.y, shape.group.z};
         const bool has_offset = shape.offset.x + shape.offset.y + shape.offset.z != 0;
-        const cl_uint dimensions = shape.work.z > 1 ? 3 : shape.work.y > 1 ? 2 : 1;
+        // A dimension of one item counts where that item is not the first.
+        const cl_uint dimensions = shape.work.z + shape.offset.z > 1   ? 3
+                                   : shape.work.y + shape.offset.y > 1 ? 2
+                                                                       : 1;
         cl_event event = nullptr;
         const cl_int code =
             clEnqueueNDRangeKernel(queue_.get(), prepared, dimensions, has_offset ? offset : nullptr, work,
