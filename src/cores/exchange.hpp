@@ -102,6 +102,7 @@ class Exchange {
     /// Whom to ask what the member has done; see Component::on_count. kPermission: no such member.
     Outcome set_work_source(MemberId member, WorkSources::Source source);
     [[nodiscard]] const WorkSources& work() const noexcept { return work_; }
+    [[nodiscard]] WorkSources& work() noexcept { return work_; }
 
     /// What is set, or nothing where there is no such member.
     [[nodiscard]] std::optional<Callbacks> callbacks(MemberId member) const;

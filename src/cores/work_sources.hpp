@@ -1,4 +1,5 @@
-// WorkSources: whom to ask what the components of a process have done, when somebody looks.
+// WorkSources: whom to ask what the components of a process, and parts of them, have done, when somebody
+// looks.
 //
 // Thread-safe. A source is asked under the lock, by one thread at a time; once its component was taken out it
 // is not asked any more. It must not call anything that attaches or detaches components.
@@ -31,6 +32,14 @@ class WorkSources {
         if (source) entries_.push_back({component, std::move(*name), std::move(source)});
         return true;
     }
+    /// For a part of a component, which has no CPUs of its own: the name is shown beside the components'.
+    /// Returns the number to erase it by.
+    [[nodiscard]] uint32_t add_part(std::string name, Source source) {
+        const std::lock_guard guard(mutex_);
+        const uint32_t number = kParts | next_part_++;
+        entries_.push_back({number, std::move(name), std::move(source)});
+        return number;
+    }
     void erase(uint32_t component) {
         const std::lock_guard guard(mutex_);
         take_out(component);
@@ -54,6 +63,8 @@ class WorkSources {
 
     mutable std::mutex mutex_;
     std::vector<Entry> entries_;
+    static constexpr uint32_t kParts = 1U << 31;  ///< no component has such a number
+    uint32_t next_part_ = 0;
 };
 
 }  // namespace heddle

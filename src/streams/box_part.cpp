@@ -1,10 +1,13 @@
 #include "streams/box_part.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "tasks/frame.hpp"
+#include "tasks/task_log.hpp"
 
 namespace heddle::streams {
 namespace {
@@ -15,6 +18,14 @@ constexpr uint32_t kFirst = 32, kEach = 16;
 constexpr uint32_t kUntold = 8;
 /// Records that were taken out of a queue of several tasks stay so many, as empty ones, in its front.
 constexpr size_t kMostGone = 64;
+
+/// A box's calls that take less are not traced each: the thread's time goes into them.
+constexpr int64_t kLeastTraced = 1000;  // ns
+
+/// Of a count that one thread at a time writes.
+void count_up(std::atomic<uint64_t>& count) {
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 uint64_t now_ns() {
     return static_cast<uint64_t>(SteadyClock().now().time_since_epoch().count());
@@ -41,7 +52,7 @@ class BoxPart::Call final : public BoxCall {
     [[nodiscard]] std::span<BoxValue> arguments() override { return arguments_; }
 
     void emit(size_t variant, std::span<const BoxValue> values) override {
-        if (part_.plant_.stopped()) return;
+        if (part_.plant_.drops(record_)) return;
         const Variant& declared = check(variant, values);
         Record record;
         for (size_t i = 0; i < values.size(); ++i) {
@@ -56,7 +67,7 @@ class BoxPart::Call final : public BoxCall {
     }
 
     void emit_last(size_t variant, std::span<BoxValue> values) override {
-        if (part_.plant_.stopped()) return;
+        if (part_.plant_.drops(record_)) return;
         const Variant& declared = check(variant, values);
         for (const Label tag : part_.used_tags_) record_.remove(tag);
         record_.remove_binding_tags();
@@ -103,13 +114,14 @@ class BoxPart::Call final : public BoxCall {
 };
 
 BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& function, int most_calls,
-                 Inlet& exit, const Path& path)
+                 Inlet& exit, const Path& path, const char* task_name)
     : plant_(plant),
       box_(box),
       function_(function),
       most_calls_(most_calls),
       exit_(exit),
       path_(path),
+      task_name_(task_name),
       input_(box.input) {
     LabelSet passed;
     for (const Entry& entry : box.input)
@@ -118,6 +130,7 @@ BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& func
     for (const Label label : used_.labels())
         if (label.kind() != LabelKind::kField) used_tags_.push_back(label);
     gauge_.bound = plant.options.queue_bound;
+    gauge_.path = &path;
 }
 
 void BoxPart::take(Record record, Flow& flow) {
@@ -126,6 +139,7 @@ void BoxPart::take(Record record, Flow& flow) {
         return;
     }
     if (keep_for(flow)) {
+        count_up(called_at_once_);
         call(record, flow);
         return;
     }
@@ -133,6 +147,7 @@ void BoxPart::take(Record record, Flow& flow) {
     {
         const std::lock_guard guard(mutex_);
         queue_.push_back(std::move(record));
+        count_up(queued_count_);
         queued_.store(true, std::memory_order_relaxed);
         const size_t count = queue_.size() - first_;
         full = count >= gauge_.bound.load(std::memory_order_relaxed);
@@ -176,14 +191,14 @@ void BoxPart::let_go() {
         return;
     }
     plant_.pressure.begin();
-    plant_.schedule([this] { drain(); });
+    plant_.schedule(task_name_, [this] { drain(); });
 }
 
 void BoxPart::start_task() {
     ++tasks_;
     coming_ = true;
     plant_.pressure.begin();
-    plant_.schedule([this] { drain(); });
+    plant_.schedule(task_name_, [this] { drain(); });
 }
 
 bool BoxPart::take_batch(std::vector<Record>& batch) {
@@ -230,6 +245,7 @@ void BoxPart::drain() {
         for (Record& record : batch) {
             Record one = std::move(record);
             call_and_settle(one, flow);
+            most_calls_ == 1 ? count_up(called_) : (void)called_.fetch_add(1, std::memory_order_relaxed);
             // What it keeps is not to wait for long calls.
             if (duration_ns_.load(std::memory_order_relaxed) > Flow::kBudget) flow.let_go();
         }
@@ -241,7 +257,7 @@ void BoxPart::drain() {
 
 void BoxPart::start() {
     plant_.pressure.begin();
-    plant_.schedule([this] {
+    plant_.schedule(task_name_, [this] {
         Flow flow;
         Record none;
         call_and_settle(none, flow);
@@ -270,18 +286,45 @@ void BoxPart::note_duration(uint64_t begin_ns) {
                        std::memory_order_relaxed);
 }
 
+void BoxPart::call_function(Call& call) {
+    if (most_calls_ != 1 || (++count_ > kFirst && count_ % kEach != 0)) {
+        function_(call);
+        return;
+    }
+    const uint64_t begin_ns = now_ns();
+    function_(call);
+    note_duration(begin_ns);
+}
+
+void BoxPart::call_traced(Call& call) {
+    // A task that was paused meanwhile may go on in another thread: its own pieces tell of that.
+    const auto piece = [] {
+        const TaskFrame* const frame = current_frame();
+        return std::pair(frame != nullptr,
+                         frame == nullptr || frame->traced == nullptr ? 0 : frame->traced->began_ns());
+    };
+    const auto [in_task, began] = piece();
+    const auto begin_ns = static_cast<int64_t>(now_ns());
+    call_function(call);
+    const auto end_ns = static_cast<int64_t>(now_ns());
+    if (end_ns - begin_ns < kLeastTraced || piece() != std::pair(in_task, began)) return;
+    plant_.log->note(in_task ? "native" : "pushing",
+                     {box_.name.c_str(), begin_ns, end_ns, 0, ::sched_getcpu(), trace::SpanKind::kWork});
+}
+
+WorkCounts BoxPart::work() const {
+    const uint64_t at_once = called_at_once_.load(std::memory_order_relaxed);
+    // First the calls: no more can have been called for than have come.
+    const uint64_t called = called_.load(std::memory_order_relaxed);
+    return {at_once + queued_count_.load(std::memory_order_relaxed), at_once + called};
+}
+
 void BoxPart::call(Record& record, Flow& flow) {
-    if (plant_.stopped()) return;
+    if (plant_.drops(record)) return;
     Call call(*this, record, flow);
     std::string why;
     try {
-        if (most_calls_ == 1 && (++count_ <= kFirst || count_ % kEach == 0)) {
-            const uint64_t begin_ns = now_ns();
-            function_(call);
-            note_duration(begin_ns);
-        } else {
-            function_(call);
-        }
+        plant_.log == nullptr ? call_function(call) : call_traced(call);
         return;
     } catch (const std::exception& error) {
         why = error.what();

@@ -14,7 +14,9 @@ namespace heddle::streams {
 class BoxPart final : public Inlet, public Kept {
   public:
     BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& function, int most_calls, Inlet& exit,
-            const Path& path);
+            const Path& path, const char* task_name);
+    /// Records that came to it, and those that it has been called for. Any thread.
+    [[nodiscard]] WorkCounts work() const;
     /// Waits while the queue is full.
     void take(Record record, Flow& flow) override;
     void let_go() override;
@@ -32,6 +34,8 @@ class BoxPart final : public Inlet, public Kept {
     bool take_batch(std::vector<Record>& batch, bool& half_empty);
     /// The record is used up; what it becomes at last is passed to the flow.
     void call(Record& record, Flow& flow);
+    void call_function(Call& call);
+    void call_traced(Call& call);
     /// The same, and until all has come to rest.
     void call_and_settle(Record& record, Flow& flow);
     /// Whether the flow may call the box itself.
@@ -44,6 +48,7 @@ class BoxPart final : public Inlet, public Kept {
     const int most_calls_;
     Inlet& exit_;
     const Path& path_;
+    const char* const task_name_;
     const LabelSet input_;
     LabelSet used_;  ///< of the input: not what the signature passes on
     std::vector<Label> used_tags_;
@@ -62,7 +67,10 @@ class BoxPart final : public Inlet, public Kept {
     std::atomic<bool> queued_{false};
     /// Nanoseconds of a call, on average; 0: not known, or several at once. Written by its one task.
     std::atomic<uint32_t> duration_ns_{0};
-    uint32_t count_ = 0;   ///< of calls
+    uint32_t count_ = 0;  ///< of calls
+    /// Calls for records that came to the queue, of those that were called at once, and what came to the
+    /// queue: written by its one task, or under the mutex; read by who looks.
+    std::atomic<uint64_t> called_{0}, called_at_once_{0}, queued_count_{0};
     uint32_t untold_ = 0;  ///< of its one task: how often the queue was emptied since that was told
 };
 

@@ -60,6 +60,8 @@ class Flow {
     }
     /// In take(): after what was passed before.
     void pass(Inlet& to, Record record) { passed_.push_back({&to, std::move(record)}); }
+    /// Records that wait until what was passed before them has come to rest.
+    [[nodiscard]] size_t under_way() const { return ahead_.size(); }
     /// In take(): keeps the turn until all that was passed so far has come to rest.
     void hold(TurnReference turn) {
         passed_.push_back({nullptr, {}});

@@ -81,6 +81,7 @@ void inherit_unused(Record& made, const Record& from, const LabelSet& used) {
         if (label.kind() == LabelKind::kTag && !used.has(label) && !made.has(label)) made.set(label, value);
     made.turn = from.turn;
     made.aside = from.aside;
+    made.turns_back = from.turns_back;
 }
 
 std::function<int(Label)> tags_of(const Record& record) {

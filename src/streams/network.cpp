@@ -40,7 +40,8 @@ Network::~Network() = default;
 void Network::push(Record record) {
     Plant& plant = state_->plant;
     plant.rethrow();
-    if (plant.stopped()) return;
+    if (plant.drops(record)) return;
+    record.turns_back = 0;
     plant.pressure.begin();
     try {
         state_->flow.run(state_->inlet, std::move(record));
@@ -55,6 +56,14 @@ void Network::push(Record record) {
 void Network::settle() {
     state_->plant.wait();
     state_->plant.rethrow();
+}
+
+void Network::cancel() {
+    state_->plant.stop();
+}
+
+uint64_t Network::dropped() const {
+    return state_->plant.dropped();
 }
 
 std::vector<std::string> Network::remarks() const {

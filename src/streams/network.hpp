@@ -20,10 +20,12 @@ namespace heddle::streams {
 using Observe = std::function<void(const Record&, bool before)>;
 
 struct NetworkOptions {
-    int workers = 0;                 ///< at most; 0: as many as CPUs
-    size_t queue_bound = 256;        ///< records before a box
-    size_t most_stages = 1'000'000;  ///< of one star, and replicas of one split
-    size_t most_nested = 10'000;     ///< nets inside of each other, as of one that uses itself
+    int workers = 0;                        ///< at most; 0: as many as CPUs
+    size_t queue_bound = 256;               ///< records before a box
+    size_t most_stages = 1'000'000;         ///< of one star, and replicas of one split
+    size_t most_nested = 10'000;            ///< nets inside of each other, as of one that uses itself
+    uint32_t most_turns = 100'000'000;      ///< that a record goes back in feedbacks, with all it comes of
+    size_t most_waiting = size_t{1} << 22;  ///< records before a box whose queue has to grow, or in one flow
     BoxFinder boxes;
     /// Unset: one at a time.
     std::function<BoxCalls(const BoxDefinition&)> calls;
@@ -50,6 +52,12 @@ class Network {
     /// Until all that was pushed has left, or lies in a synchrocell. More may be pushed. Throws the first
     /// failure, once.
     void settle();
+
+    /// What is under way is dropped, when the calls of boxes that run have returned; so is what is pushed
+    /// from now on. Any thread.
+    void cancel();
+    /// How many records cancel() or a failure has dropped so far. Any thread.
+    [[nodiscard]] uint64_t dropped() const;
 
     /// What is left in synchrocells, and queues that had to grow: for people, a line each.
     [[nodiscard]] std::vector<std::string> remarks() const;

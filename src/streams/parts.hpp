@@ -9,13 +9,19 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
+#include "heddle/cores.hpp"
 #include "heddle/task.hpp"
 #include "streams/flow.hpp"
 #include "streams/matching.hpp"
 #include "streams/network.hpp"
 #include "streams/pressure.hpp"
 #include "streams/typing.hpp"
+
+namespace heddle::trace {
+class WorkLog;
+}
 
 namespace heddle::streams {
 
@@ -53,13 +59,24 @@ class Plant {
     Inlet& make_stage(const Topology& star, Inlet& exit, const Path& path, size_t stage);
     const Path& path(const Path* outer, std::string step);
 
-    /// Runs it later, in a task.
-    void schedule(std::function<void()> work);
+    /// Runs it later, in a task that traces know by this name, which the plant outlives.
+    void schedule(const char* name, std::function<void()> work);
     /// Of a record that cannot go on.
     void fail(const Record& record, const Path& path, const std::string& why);
+    /// Where nothing can go on: stops the network, also where there are dead letters.
+    void give_up(const std::string& why);
     /// What is under way is dropped.
     void stop() { stopped_ = true; }
     [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+    /// True where the network stops: the record is counted as dropped.
+    [[nodiscard]] bool drops(const Record& /*record*/) {
+        if (!stopped()) return false;
+        note_dropped(1);
+        return true;
+    }
+    void note_dropped(uint64_t count) { dropped_.fetch_add(count, std::memory_order_relaxed); }
+    /// Records that were under way when the network was stopped, as far as they were dropped by now.
+    [[nodiscard]] uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
     /// Throws the first failure, once.
     void rethrow();
     void wait() { tasks_.wait(); }
@@ -73,11 +90,15 @@ class Plant {
     const NetworkOptions options;
     const Typing typing;
     Pressure pressure;
+    std::deque<std::string> task_names;  ///< that the runtime was told
     Runtime runtime;
+    trace::WorkLog* const log;  ///< null: calls of boxes are not traced
 
   private:
     using Initialisers = std::vector<BoxPart*>;
+    struct BoxUse;
     Inlet& make(const Topology& part, Inlet& exit, const Path& path, Initialisers& initialisers);
+    BoxPart& make_box(const Topology& part, BoxUse& use, Inlet& exit, const Path& path);
     Inlet& make(const NetDefinition& net, Inlet& exit, const Path& path, Initialisers& initialisers);
     static void start(const Initialisers& initialisers);
     [[nodiscard]] Observe observer_of(const Metadata& metadata, const Path& path) const;
@@ -92,15 +113,34 @@ class Plant {
     struct BoxUse {
         BoxFunction function;
         BoxCalls calls;
+        const char* queue_name;               ///< of the tasks that empty its queues, in traces
+        std::vector<const BoxPart*> parts{};  ///< under counted_
     };
+    /// While it lives, `heddle top` shows what a box has done.
+    class Shown {
+      public:
+        Shown(std::string name, std::function<WorkCounts()> work);
+        ~Shown();
+        Shown(const Shown&) = delete;
+        Shown& operator=(const Shown&) = delete;
+
+      private:
+        uint32_t number_;
+    };
+    void show_boxes();
+    [[nodiscard]] WorkCounts work_of(const BoxUse& use) const;
+
     std::unordered_map<const BoxDefinition*, BoxUse> boxes_;  ///< all that the program can come to
     std::unordered_set<const NetDefinition*> looked_up_;
     std::vector<std::pair<const Path*, std::function<std::string()>>> cells_;
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false};  ///< that there is one, to look at without the mutex
     std::atomic<bool> stopped_{false};
-    std::mutex letters_;  ///< held while a dead letter is handed over
-    Sequence tasks_;      // last: gone before what its tasks use
+    std::atomic<uint64_t> dropped_{0};
+    mutable std::mutex counted_;
+    std::mutex letters_;       ///< held while a dead letter is handed over
+    Sequence tasks_;           // gone before what its tasks use
+    std::deque<Shown> shown_;  // last: nobody asks any more when the rest goes
 };
 
 /// "no branch of this takes {a, <t=3>}: they take {b} or {c, <t>}".

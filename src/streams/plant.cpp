@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cores/exchange.hpp"
 #include "streams/box_part.hpp"
 #include "streams/observer_part.hpp"
 #include "streams/parts.hpp"
@@ -44,8 +45,17 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
       // Who reads, pushes or pulls is no worker: it may come and go.
       runtime(std::make_unique<detail::RuntimeState>(RuntimeOptions{"native", {}, options.workers}, CpuSet(),
                                                      /*callers_work=*/false)),
+      log(runtime.state().log),
       tasks_(runtime) {
+    pressure.most = options.most_waiting;
+    pressure.on_most = [this](const Pressure::Gauge& full) {
+        give_up(
+            fmt::format("{}: {} records wait here, all others wait for it, and there may be no more: do "
+                        "more go in than ever come out?",
+                        full.path == nullptr ? "" : full.path->text(), full.bound.load()));
+    };
     look_up_boxes(program.main());
+    show_boxes();
 }
 
 void Plant::look_up_boxes(const NetDefinition& net) {
@@ -60,8 +70,9 @@ void Plant::look_up_boxes(const NetDefinition& net) {
 
 void Plant::look_up_boxes(const Topology& part) {
     if (part.box != nullptr && !boxes_.contains(part.box))
-        boxes_.emplace(part.box, BoxUse{options.boxes(*part.box),
-                                        options.calls ? options.calls(*part.box) : BoxCalls()});
+        boxes_.emplace(part.box,
+                       BoxUse{options.boxes(*part.box), options.calls ? options.calls(*part.box) : BoxCalls(),
+                              task_names.emplace_back(part.box->name + " (queue)").c_str()});
     if (part.net != nullptr) look_up_boxes(*part.net);
     for (const Topology& inner : part.parts) look_up_boxes(inner);
 }
@@ -72,6 +83,8 @@ Plant::~Plant() {
         tasks_.wait();
     } catch (...) {  // what they throw is told by fail()
     }
+    shown_.clear();
+    if (log != nullptr) log->flush();  // the names of boxes go away
     // Those inside of others came later: their records may still count for the turns around them.
     while (!parts_.empty()) parts_.pop_back();
 }
@@ -135,7 +148,7 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initial
     // Order is kept between an entry and an exit around what is made here.
     OrderedEntry* entry = nullptr;
     Inlet* leaving = &exit;
-    const BoxUse* const use = part.box == nullptr ? nullptr : &boxes_.at(part.box);
+    BoxUse* const use = part.box == nullptr ? nullptr : &boxes_.at(part.box);
     if (part.ordered || (use != nullptr && use->calls.most > 1 && use->calls.ordered)) {
         OrderedExit& keeper = keep<OrderedExit>(*this, exit);
         entry = &keep<OrderedEntry>(keeper);
@@ -147,7 +160,7 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initial
             const Path& here = path(&outer, part.box->name);
             const Observe observe = observer_of(part.box->metadata, here);
             if (observe) leaving = &keep<ObserverPart>(*this, *leaving, observe, false, here);
-            BoxPart& box = keep<BoxPart>(*this, *part.box, use->function, use->calls.most, *leaving, here);
+            BoxPart& box = make_box(part, *use, *leaving, here);
             if (part.box->is_initialiser) initialisers.push_back(&box);
             made = &box;
             if (observe) made = &keep<ObserverPart>(*this, *made, observe, true, here);
@@ -208,8 +221,59 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initial
     return *entry;
 }
 
-void Plant::schedule(std::function<void()> work) {
-    tasks_.insert([work = std::move(work)] { work(); });
+BoxPart& Plant::make_box(const Topology& part, BoxUse& use, Inlet& exit, const Path& path) {
+    BoxPart& box = keep<BoxPart>(*this, *part.box, use.function, use.calls.most, exit, path, use.queue_name);
+    const std::lock_guard guard(counted_);
+    use.parts.push_back(&box);
+    return box;
+}
+
+void Plant::schedule(const char* name, std::function<void()> work) {
+    TaskOptions named;
+    named.name = name;
+    tasks_.insert(named, [work = std::move(work)] { work(); });
+}
+
+Plant::Shown::Shown(std::string name, std::function<WorkCounts()> work)
+    : number_(Exchange::process().work().add_part(std::move(name), std::move(work))) {}
+
+Plant::Shown::~Shown() {
+    Exchange::process().work().erase(number_);
+}
+
+WorkCounts Plant::work_of(const BoxUse& use) const {
+    WorkCounts sum;
+    const std::lock_guard guard(counted_);
+    for (const BoxPart* part : use.parts) {
+        const WorkCounts one = part->work();
+        sum.inserted += one.inserted;
+        sum.ended += one.ended;
+    }
+    return sum;
+}
+
+/// Each of the first ones by its name, which is all that a page of a client has room for.
+void Plant::show_boxes() {
+    constexpr size_t kMostShown = 24;
+    std::vector<const BoxUse*> others;
+    std::map<std::string, const BoxUse*> all;
+    for (const auto& [box, use] : boxes_) all.emplace(box->name, &use);
+    for (const auto& [name, use] : all) {
+        if (shown_.size() < kMostShown)
+            shown_.emplace_back(fmt::format("box {}", name), [this, use = use] { return work_of(*use); });
+        else
+            others.push_back(use);
+    }
+    if (others.empty()) return;
+    shown_.emplace_back("box (others)", [this, others] {
+        WorkCounts sum;
+        for (const BoxUse* use : others) {
+            const WorkCounts one = work_of(*use);
+            sum.inserted += one.inserted;
+            sum.ended += one.ended;
+        }
+        return sum;
+    });
 }
 
 void Plant::fail(const Record& record, const Path& path, const std::string& why) {
@@ -223,6 +287,13 @@ void Plant::fail(const Record& record, const Path& path, const std::string& why)
     if (stopped_.exchange(true)) return;
     failure_ = std::make_exception_ptr(
         Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())));
+    failed_.store(true, std::memory_order_release);
+}
+
+void Plant::give_up(const std::string& why) {
+    const std::lock_guard guard(mutex_);
+    if (stopped_.exchange(true)) return;
+    failure_ = std::make_exception_ptr(Error(ErrorCode::kLimit, why));
     failed_.store(true, std::memory_order_release);
 }
 

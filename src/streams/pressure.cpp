@@ -30,6 +30,11 @@ void Pressure::grow() {
                    b->full->bound.load(std::memory_order_relaxed);
         });
     Gauge& gauge = *(*smallest)->full;
+    if (gauge.counts && on_most && gauge.bound.load(std::memory_order_relaxed) > most / 2) {
+        on_most(gauge);
+        while (!waiters_.empty()) release(*waiters_.back()->full);
+        return;
+    }
     gauge.bound.store(2 * gauge.bound.load(std::memory_order_relaxed), std::memory_order_relaxed);
     if (gauge.counts) growths_.fetch_add(1, std::memory_order_relaxed);
     release(gauge);

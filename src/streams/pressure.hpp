@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "heddle/pause.hpp"
 
 namespace heddle::streams {
+
+struct Path;
 
 class Pressure {
   public:
@@ -23,7 +26,8 @@ class Pressure {
         std::atomic<size_t> waiting{0};  ///< that wait for it
         /// Somebody empties it who neither begins nor ends: it need not grow, nor what waits behind it.
         std::atomic<bool> outside{false};
-        bool counts = true;  ///< that it grew is told
+        bool counts = true;          ///< that it grew is told, and it may not grow beyond `most`
+        const Path* path = nullptr;  ///< whose it is, for messages
     };
 
     /// Somebody who empties queues begins, and ends.
@@ -37,6 +41,11 @@ class Pressure {
     [[nodiscard]] bool quiet();
     /// Called whenever that has become so. Set before somebody begins.
     std::function<void()> on_quiet;
+
+    /// A bound that counts and would have to grow beyond this stays: `on_most` is called, under a lock, and
+    /// has to see to it that nobody waits any more; all that wait go on. Set before somebody begins.
+    size_t most = SIZE_MAX;
+    std::function<void(const Gauge&)> on_most;
 
     /// How often a bound had to grow.
     [[nodiscard]] size_t growths() const { return growths_.load(std::memory_order_relaxed); }

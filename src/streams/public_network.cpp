@@ -15,6 +15,7 @@ Record to_public(const streams::Record& record) {
     parts = record;
     parts.turn = {};
     parts.aside = {};
+    parts.turns_back = 0;
     return made;
 }
 

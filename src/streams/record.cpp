@@ -24,6 +24,15 @@ void replace(Values& values, Label label, Value value) {
 
 }  // namespace
 
+AsideReference::AsideReference(const AsideReference& other) : aside_(other.aside_) {
+    if (aside_ != nullptr) aside_->references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void AsideReference::release() noexcept {
+    // Acquire and release: whoever deletes it has seen what the others did with it.
+    if (aside_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete aside_;
+}
+
 bool Record::has(Label label) const {
     return label.kind() == LabelKind::kField ? at(fields_, label) != fields_.end()
                                              : at(tags_, label) != tags_.end();

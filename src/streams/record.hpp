@@ -3,6 +3,8 @@
 // A record belongs to one thread at a time and is moved; its values may be shared and are never changed.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +35,29 @@ class TextField final : public FieldValue {
 
 /// Labels of a record that a net does not know of: they wait at its border.
 struct PutAside;
+
+/// Shares one; it goes with the last. Any thread, one at a time.
+class AsideReference {
+  public:
+    AsideReference() = default;
+    /// Of one with a reference more.
+    explicit AsideReference(const PutAside* aside) : aside_(aside) {}
+    AsideReference(const AsideReference& other);
+    AsideReference(AsideReference&& other) noexcept : aside_(std::exchange(other.aside_, nullptr)) {}
+    AsideReference& operator=(AsideReference other) noexcept {
+        std::swap(aside_, other.aside_);
+        return *this;
+    }
+    ~AsideReference() {
+        if (aside_ != nullptr) release();
+    }
+    explicit operator bool() const { return aside_ != nullptr; }
+    const PutAside* operator->() const { return aside_; }
+
+  private:
+    void release() noexcept;
+    const PutAside* aside_ = nullptr;
+};
 
 class Record {
   public:
@@ -68,7 +93,9 @@ class Record {
     /// Whose turn its descendants take where order is kept; null where it is not.
     TurnReference turn;
     /// Innermost net first; null: nothing.
-    std::shared_ptr<const PutAside> aside;
+    AsideReference aside;
+    /// How often it, or what it comes of, has gone back in feedbacks.
+    uint32_t turns_back = 0;
 
   private:
     Labelled<Field> fields_;
@@ -76,8 +103,11 @@ class Record {
 };
 
 struct PutAside {
+    PutAside(Record its_labels, AsideReference its_outer)
+        : labels(std::move(its_labels)), outer(std::move(its_outer)) {}
     Record labels;
-    std::shared_ptr<const PutAside> outer;
+    AsideReference outer;
+    mutable std::atomic<uint32_t> references{1};
 };
 
 }  // namespace heddle::streams

@@ -24,6 +24,15 @@ size_t lines_in(std::string_view text) {
 
 }  // namespace
 
+/// Waits until there is something to read, or it was stopped.
+bool InputText::was_stopped() const {
+    if (stop_ < 0) return false;
+    pollfd ready[2] = {{::fileno(file_), POLLIN, 0}, {stop_, POLLIN, 0}};
+    while (::poll(ready, 2, -1) < 0 && errno == EINTR) {
+    }
+    return ready[1].revents != 0;
+}
+
 bool InputText::fill() {
     if (ended_) return false;
     if (buffer_.size() - begin_ > kLongest)
@@ -32,6 +41,10 @@ bool InputText::fill() {
     begin_ = 0;
     pollfd ready{::fileno(file_), POLLIN, 0};
     if (before_waiting_ && ::poll(&ready, 1, 0) == 0) before_waiting_();
+    if (was_stopped()) {
+        ended_ = stopped_ = true;
+        return false;
+    }
     const size_t had = buffer_.size();
     buffer_.resize(had + kChunk);
     ssize_t got = 0;
@@ -50,8 +63,9 @@ void InputText::pass(size_t size) {
 }
 
 void InputText::fail(size_t offset, std::string_view why) const {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{}:{}: {}", name_, line_ + lines_in(rest().substr(0, offset)), why));
+    const std::string text = fmt::format("{}:{}: {}", name_, line_ + lines_in(rest().substr(0, offset)), why);
+    if (stopped_) throw InputStopped(ErrorCode::kBadInput, text);
+    throw Error(ErrorCode::kBadInput, text);
 }
 
 void RecordWriter::write(const Record& record) {

@@ -10,17 +10,23 @@
 #include <string>
 #include <string_view>
 
+#include "heddle/error.hpp"
 #include "streams/record.hpp"
 
 namespace heddle::streams {
+
+/// The rest of a record was not read any more, since the input was stopped.
+struct InputStopped : Error {
+    using Error::Error;
+};
 
 /// The text of a file, pipe or socket as far as it was read, with the number of the line.
 class InputText {
   public:
     /// `name` is for messages. `before_waiting`, where it is set, is called when there is nothing to read
-    /// yet.
-    InputText(std::FILE* file, std::string name, std::function<void()> before_waiting = {})
-        : file_(file), name_(std::move(name)), before_waiting_(std::move(before_waiting)) {}
+    /// yet. No more is read once the descriptor `stop` is readable; -1: there is none.
+    InputText(std::FILE* file, std::string name, std::function<void()> before_waiting = {}, int stop = -1)
+        : file_(file), name_(std::move(name)), before_waiting_(std::move(before_waiting)), stop_(stop) {}
 
     /// What was read and not passed. Good until fill().
     [[nodiscard]] std::string_view rest() const { return std::string_view(buffer_).substr(begin_); }
@@ -33,17 +39,20 @@ class InputText {
         ended_ = true;
         begin_ = buffer_.size();
     }
-    /// Throws kBadInput with the line of that byte of rest().
+    /// Throws kBadInput with the line of that byte of rest(), or InputStopped.
     [[noreturn]] void fail(size_t offset, std::string_view why) const;
 
   private:
+    [[nodiscard]] bool was_stopped() const;
+
     std::FILE* const file_;
     const std::string name_;
     const std::function<void()> before_waiting_;
+    const int stop_;
     std::string buffer_;
     size_t begin_ = 0;  ///< of what was not passed
     size_t line_ = 1;   ///< there
-    bool ended_ = false;
+    bool ended_ = false, stopped_ = false;
 };
 
 class RecordReader {

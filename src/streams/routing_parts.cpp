@@ -96,6 +96,7 @@ StarPart::StarPart(Plant& plant, const Topology& part, Inlet& exit, const Path& 
     : TopologyPart(plant, part, exit, path), stage_(stage), leaving_(sets_of(part.patterns)) {}
 
 void StarPart::take(Record record, Flow& flow) {
+    if (plant_.drops(record)) return;
     try {
         if (matches_any(part_.patterns, leaving_, record)) {
             flow.pass(exit_, std::move(record));
@@ -137,8 +138,22 @@ FeedbackPart::FeedbackPart(Plant& plant, const Topology& part, Inlet& exit, cons
 
 void FeedbackPart::take(Record record, Flow& flow) {
     try {
-        const bool back = matches_any(part_.patterns, back_, record);
-        flow.pass(back ? *inner_ : exit_, std::move(record));
+        if (!matches_any(part_.patterns, back_, record)) {
+            flow.pass(exit_, std::move(record));
+            return;
+        }
+        if (plant_.drops(record)) return;
+        if (record.turns_back++ >= plant_.options.most_turns)
+            throw Error(ErrorCode::kLimit,
+                        fmt::format("this record, or what it comes of, has gone back {} times, and none may "
+                                    "more often: do its values never let it leave?",
+                                    plant_.options.most_turns));
+        if (flow.under_way() >= plant_.options.most_waiting)
+            throw Error(ErrorCode::kLimit,
+                        fmt::format("{} records are under way at once behind one, and there may be no more: "
+                                    "do more go back each time than leave?",
+                                    flow.under_way()));
+        flow.pass(*inner_, std::move(record));
     } catch (const Error& error) {
         plant_.fail(record, path_, error.what());
     }
@@ -184,12 +199,13 @@ void NetEntry::take(Record record, Flow& flow) {
     for (const auto& [label, value] : record.fields()) (best->has(label) ? inside : rest).set(label, value);
     for (const auto& [label, value] : record.tags()) (best->has(label) ? inside : rest).set(label, value);
     inside.turn = std::move(record.turn);
-    inside.aside = std::make_shared<PutAside>(PutAside{std::move(rest), std::move(record.aside)});
+    inside.turns_back = record.turns_back;
+    inside.aside = AsideReference(new PutAside(std::move(rest), std::move(record.aside)));
     flow.pass(body_, std::move(inside));
 }
 
 void NetExit::take(Record record, Flow& flow) {
-    if (const std::shared_ptr<const PutAside> aside = std::move(record.aside)) {
+    if (const AsideReference aside = std::move(record.aside)) {
         record.inherit(aside->labels);
         record.aside = aside->outer;
     }
@@ -248,7 +264,10 @@ void OrderedExit::take(Record record, Flow& flow) {
 }
 
 void OrderedExit::over(uint64_t number, TurnReference outer) {
-    if (plant_.stopped()) return;
+    if (plant_.stopped()) {
+        drop_waiting();
+        return;
+    }
     std::vector<TurnReference> ended;  // whose ends are told without the mutex
     const std::lock_guard guard(mutex_);
     Waiting& waiting = waiting_[number];
@@ -260,7 +279,7 @@ void OrderedExit::over(uint64_t number, TurnReference outer) {
         if (!first->second.records.empty()) {
             releasing_ = true;
             plant_.pressure.begin();
-            plant_.schedule([this] { release(); });
+            plant_.schedule("order", [this] { release(); });
             return;
         }
         if (!first->second.over) return;
@@ -292,9 +311,19 @@ void OrderedExit::release() {
         }
         if (!records.empty()) plant_.pressure.emptied(gauge_);
         for (Record& record : records)
-            if (!plant_.stopped()) flow.run(exit_, std::move(record));
+            if (!plant_.drops(record)) flow.run(exit_, std::move(record));
     }
     plant_.pressure.end();
+}
+
+void OrderedExit::drop_waiting() {
+    std::map<uint64_t, Waiting> dropped;  // with the turns around them, whose ends are told without the mutex
+    {
+        const std::lock_guard guard(mutex_);
+        std::swap(dropped, waiting_);
+        plant_.note_dropped(std::exchange(count_, 0));
+    }
+    plant_.pressure.emptied(gauge_);
 }
 
 }  // namespace heddle::streams

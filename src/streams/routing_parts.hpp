@@ -180,6 +180,8 @@ class OrderedExit final : public Inlet, public TurnKeeper {
         TurnReference outer;  ///< once it is over
     };
     void release();
+    /// Where the network stops.
+    void drop_waiting();
 
     Plant& plant_;
     Inlet& exit_;

@@ -35,6 +35,8 @@ class TracedTask {
         TracedTask* task_;
     };
     [[nodiscard]] trace::WorkLog& log() const { return log_; }
+    /// When its present piece began: another one after each pause.
+    [[nodiscard]] int64_t began_ns() const { return began_ns_; }
     [[nodiscard]] const char* engine() const { return engine_; }
 
   private:

@@ -87,8 +87,8 @@ TEST(SnetCommandTest, CallsOfBoxesThatAreNoneAreTold) {
     }
 }
 
-/// Two programs that never heard of each other: each is told of by its name and limits while both have work,
-/// and none loses a record.
+/// Two programs that never heard of each other: each is told of by its name, its limits and its boxes while
+/// both have work, and none loses a record.
 TEST(SnetCommandTest, TwoProgramsShareTheMachineThroughTheArbiter) {
     constexpr int kRecords = 200;
     Daemon daemon({"numa:1 core:4 pu:1", {}, {}});
@@ -120,8 +120,8 @@ TEST(SnetCommandTest, TwoProgramsShareTheMachineThroughTheArbiter) {
     }
     const auto seen = [&] {
         const std::string status = output_of_status(daemon.path(), work.path() + "/status");
-        for (const char* words :
-             {R"("name":"first")", R"("name":"second")", R"("min":1)", R"("max":3)", R"("max":4)"})
+        for (const char* words : {R"("name":"first")", R"("name":"second")", R"("min":1)", R"("max":3)",
+                                  R"("max":4)", R"("name":"boxspin")"})
             if (status.find(words) == std::string::npos) return false;
         return true;
     };
@@ -232,6 +232,26 @@ TEST(SnetCommandTest, WhatIsDoneIsWrittenWhileNothingMoreComes) {
     ASSERT_TRUE(child.ends_within(60s));
     EXPECT_EQ(child.reap(), 0) << file_text(work.path() + "/said");
     EXPECT_EQ(file_text(work.path() + "/out"), "{\"<steps>\": 8}\n{\"terminate\": true}\n");
+}
+
+TEST(SnetCommandTest, CallsOfBoxesAreTraced) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/net.snet")
+        << "box spin ((<a>) -> (<a>)) { <<< C | for (volatile int i = 0; i < 100000; ++i) {}\n"
+           "C4SNetOut(hnd, 1, a); >>> }\nnet n connect spin;\n";
+    std::ofstream(work.path() + "/in.json") << "{\"<a>\": 1}\n{\"<a>\": 2}\n";
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", work.path() + "/in.json"},
+                {"HEDDLE_TRACE=" + work.path() + "/trace"}, -1, work.path() + "/said");
+    ASSERT_TRUE(child.ends_within(60s));
+    ASSERT_EQ(child.reap(), 0) << file_text(work.path() + "/said");
+    const std::string trace = file_text(work.path() + "/trace");
+    size_t calls = 0;
+    for (size_t at = 0; (at = trace.find("\"spin\"", at)) != std::string::npos; ++at) ++calls;
+    EXPECT_EQ(calls, 2U) << trace;
+    EXPECT_NE(trace.find("\"spin (queue)\""), std::string::npos) << trace;
+    Child drawn({kHeddle, "trace", "summary", work.path() + "/trace"}, {}, -1, work.path() + "/summary");
+    ASSERT_TRUE(drawn.ends_within(60s));
+    EXPECT_EQ(drawn.reap(), 0) << file_text(work.path() + "/summary");
 }
 
 TEST(SnetCommandTest, AnObserverThatIsWaitedForSaysWhenToGoOn) {

@@ -1,7 +1,10 @@
 // heddle snet: S-Net programs. `run` sends records through one; the others look at it (snet_looks.hpp).
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,7 +15,9 @@
 #include "snet_calls.hpp"
 #include "snet_looks.hpp"
 #include "snet_observers.hpp"
+#include "snet_serve.hpp"
 #include "snet_share.hpp"
+#include "snet_stop.hpp"
 #include "streams/checker.hpp"
 #include "streams/network.hpp"
 #include "streams/parser.hpp"
@@ -29,6 +34,8 @@ struct Options {
     std::string input = "-", output = "-", letters, calls, format;
     int workers = 0, min = 0;
     size_t bound = 256;
+    std::string resources;
+    uint32_t turns = streams::NetworkOptions().most_turns;
 };
 
 streams::RecordFormat format_of(const Options& options) {
@@ -50,8 +57,43 @@ void look_over(const streams::Program& program, const std::string& name) {
                    finding.message, streams::name_of(finding.hole));
 }
 
+void tell_of_first(int signal) {
+    fmt::print(
+        stderr,
+        "heddle snet: SIG{}: no more records are read, and those under way go on; another signal drops "
+        "them\n",
+        ::sigabbrev_np(signal));
+}
+
+/// Until the input ends or is stopped. Returns how many.
+uint64_t push_all(streams::Network& network, std::FILE* file, const std::string& name,
+                  const std::function<void()>& before_waiting, const SnetStop& stop) {
+    uint64_t count = 0;
+    try {
+        const auto reader = streams::make_record_reader(
+            std::make_unique<streams::InputText>(file, name, before_waiting, stop.descriptor()));
+        while (SnetStop::signal() == 0) {
+            std::optional<Record> record = reader->next();
+            if (!record) break;
+            network.push(std::move(*record));
+            ++count;
+        }
+    } catch (const streams::InputStopped&) {  // in the midst of a record
+    }
+    return count;
+}
+
+/// What came out before a failure, and the last record. That it cannot be written is told by the failure.
+void end_without_failing(RecordSink& sink) noexcept {
+    try {
+        sink.terminate();
+    } catch (...) {
+    }
+}
+
 void run(const Options& options) {
     announce_streams(options.program, options.min, options.workers);
+    if (!options.resources.empty()) join_resource_server(options.resources);
     const auto program = streams::parse(streams::Source::of_file(options.program));
     look_over(*program, options.program);
     const SnetCalls calls(options.calls);
@@ -67,9 +109,14 @@ void run(const Options& options) {
     };
     network_options.workers = options.workers;
     network_options.queue_bound = options.bound;
+    network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
     network_options.calls = [&](const streams::BoxDefinition& box) { return calls.of(box); };
-    network_options.output = [&](const Record& record) { output.write(record); };
+    uint64_t left = 0;
+    network_options.output = [&](const Record& record) {
+        output.write(record);
+        ++left;
+    };
     if (!options.letters.empty()) {
         letters = std::make_unique<RecordSink>(options.letters, format_of(options));
         network_options.dead_letter = [&](const Record& record, const std::string& why) {
@@ -77,22 +124,35 @@ void run(const Options& options) {
             letters->write(record);
         };
     }
+    int signal = 0;
     try {
         streams::Network network(*program, std::move(network_options));
-        const auto reader = streams::make_record_reader(std::make_unique<streams::InputText>(
-            input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); }));
-        while (std::optional<Record> record = reader->next()) network.push(std::move(*record));
+        const SnetStop stop([](int by) { tell_of_first(by); },
+                            [&] {
+                                network.cancel();
+                                fmt::print(stderr, "heddle snet: what is under way is dropped\n");
+                            });
+        const uint64_t taken = push_all(
+            network, input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); },
+            stop);
         network.settle();
         output.flush();
         observers.flush();
         for (const std::string& remark : network.remarks()) fmt::print(stderr, "heddle snet: {}\n", remark);
+        signal = SnetStop::signal();
+        if (signal != 0)
+            fmt::print(
+                stderr,
+                "heddle snet: stopped by SIG{}: {} records went in, {} came out, {} under way were lost\n",
+                ::sigabbrev_np(signal), taken, left, network.dropped());
     } catch (...) {
-        output.flush();  // what came out before
-        if (letters) letters->flush();
+        end_without_failing(output);
+        if (letters) end_without_failing(*letters);
         throw;
     }
     output.terminate();
     if (letters) letters->terminate();
+    if (signal != 0) throw CLI::RuntimeError(128 + signal);
 }
 
 }  // namespace
@@ -125,11 +185,18 @@ void add_snet(CLI::App& app) {
     runs->add_option("--bound", options->bound, "Records that may wait before a box")
         ->check(CLI::Range(1, 1 << 24));
     runs->add_option(
+        "--resource-server", options->resources,
+        "PORT or HOST:PORT: take CPUs from a resource server of S-Net, not from heddle's arbiter");
+    runs->add_option("--turns", options->turns, "How often a record may go back in feedbacks")
+        ->check(CLI::Range(1U, UINT32_MAX))
+        ->capture_default_str();
+    runs->add_option(
         "--dead-letters", options->letters,
         "A file for records that fail: the others go on. Without it the first failure ends the run");
     runs->callback([options] { run(*options); });
 
     add_snet_looks(*snet);
+    add_snet_serve(*snet);
 }
 
 }  // namespace heddle::tool

@@ -9,4 +9,8 @@ namespace heddle::tool {
 /// 0: no limit. Throws kBadInput where min is above max.
 void announce_streams(const std::string& program, int min, int max);
 
+/// The process's CPUs are those that a resource server of S-Net at PORT or HOST:PORT grants, for as long as
+/// it lives, and no arbiter is asked. Before the process has workers. Throws what ResservLink throws.
+void join_resource_server(const std::string& place);
+
 }  // namespace heddle::tool

@@ -16,11 +16,15 @@ constexpr std::array kBackgrounds = {75, 214, 114, 176, 221, 80, 203, 147, 150, 
 
 using Component = ArbiterSnapshot::Component;
 
-/// "12 of 15 done, 40 a second", or nothing where it does not count.
+/// "12 of 15 done, 40 a second", or nothing where it does not count; of a box its records and its queue.
 std::string work_text(const Component& component, const ArbiterSnapshot* before, double seconds) {
     const WorkCounts& work = component.work;
     if (work.inserted == 0) return "";
-    std::string text = fmt::format("{} of {} done", work.ended, std::max(work.inserted, work.ended));
+    const uint64_t all = std::max(work.inserted, work.ended);
+    // A box of a network of streams (docs/STREAMS.md): its pieces of work are records.
+    std::string text = component.name.starts_with("box ")
+                           ? fmt::format("{} records, {} of them in the queue", all, all - work.ended)
+                           : fmt::format("{} of {} done", work.ended, all);
     if (before == nullptr || seconds <= 0) return text;
     const auto same = std::ranges::find_if(before->components, [&](const Component& other) {
         return other.client == component.client && other.name == component.name;

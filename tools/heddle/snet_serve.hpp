@@ -1,0 +1,10 @@
+// heddle snet serve: S-Net's resource server (docs/RESSERV.md).
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace heddle::tool {
+
+void add_snet_serve(CLI::App& snet);
+
+}  // namespace heddle::tool

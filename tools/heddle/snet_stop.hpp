@@ -1,0 +1,41 @@
+// SnetStop: SIGINT and SIGTERM while records flow. The first one ends the input, and what is under way
+// drains; the second one drops that; the third one ends the process at once, as if nobody had looked at it.
+//
+// One at a time in a process. While it lives the two signals, where they were not ignored before, come to it,
+// in whichever thread they arrive; a thread of its own acts on them.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <thread>
+
+#include "base/descriptor.hpp"
+
+namespace heddle::tool {
+
+class SnetStop {
+  public:
+    /// Both are called by its thread. Throws kSystem where there is no descriptor for it.
+    SnetStop(std::function<void(int signal)> on_first, std::function<void()> on_second);
+    /// The signals are as they were before; its thread has ended.
+    ~SnetStop();
+    SnetStop(const SnetStop&) = delete;
+    SnetStop& operator=(const SnetStop&) = delete;
+
+    /// The first signal; 0: none came. Any thread.
+    [[nodiscard]] static int signal() noexcept;
+    /// Readable from the first signal on, for ever.
+    [[nodiscard]] int descriptor() const { return stopped_.get(); }
+
+  private:
+    void run();
+
+    const std::function<void(int)> on_first_;
+    const std::function<void()> on_second_;
+    const Descriptor arrived_, stopped_;
+    struct sigaction before_int_ {
+    }, before_term_{};
+    std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace heddle::tool
