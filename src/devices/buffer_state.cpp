@@ -86,16 +86,20 @@ void BufferState::fetch_to_host(size_t offset, size_t size, Places& valid) {
         if ((valid & copy.place) == 0) continue;
         last = &copy;
         if (copy.driver->dead) continue;
-        traced(*copy.driver, "from the device", size, [&] {
-            copy.driver->read(*copy.memory, offset, size, static_cast<std::byte*>(host_) + offset);
-        });
+        try {
+            traced(*copy.driver, "from the device", size, [&] {
+                copy.driver->read(*copy.memory, offset, size, static_cast<std::byte*>(host_) + offset);
+            });
+        } catch (const DeviceError& error) {
+            throw SourceError(error.code(), error.device(), error.lost(), error.what());
+        }
         ++traffic_.from_devices;
         traffic_.bytes += size;
         valid |= kHost;
         return;
     }
     const std::string device = last == nullptr ? "a device" : last->driver->info().name;
-    throw DeviceError(ErrorCode::kUnavailable, device, true,
+    throw SourceError(ErrorCode::kUnavailable, device, true,
                       fmt::format("bytes {} to {} of buffer \"{}\" are lost: only {}, which failed, had them",
                                   offset, offset + size, name_, device));
 }

@@ -18,6 +18,12 @@ namespace heddle::devices {
 
 class TaskState;
 
+/// A device, or what it had, that another one needed: that other one is not to blame.
+class SourceError : public DeviceError {
+  public:
+    using DeviceError::DeviceError;
+};
+
 /// Who wrote a range last, and who has read it since.
 struct RangeUse {
     std::shared_ptr<TaskState> writer;

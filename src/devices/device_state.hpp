@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <memory>
 
 #include "devices/task_state.hpp"
@@ -12,7 +13,9 @@ namespace heddle::devices {
 /// On its way on a device, behind those before it.
 struct InFlight {
     std::shared_ptr<TaskState> task;
-    Mark mark;  // when it was launched
+    Mark mark = {};  // when it was launched
+    /// What it fails with when those of its kernels that were launched have ended; null: it goes well.
+    std::exception_ptr failure = nullptr;
 };
 
 struct DeviceState {

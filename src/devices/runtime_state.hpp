@@ -33,6 +33,7 @@ class RuntimeState {
     void work(std::span<DeviceState* const> own);
     /// True where a task was begun, or tried to.
     bool begin_some(DeviceState& device);
+    bool fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why);
     void pop_some(DeviceState& device);
     void end_oldest(DeviceState& device);
     static void note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done);

@@ -210,9 +210,14 @@ void TaskState::launch(DeviceState& on) {
 }
 
 void TaskState::publish(DeviceState& on) {
-    visit_accesses([&](const Access& access) {
-        if (access.mode != AccessMode::kIn) BufferState::of(*access.buffer).written(*on.driver, access.range);
-    });
+    size_t left = launched_;
+    for (const Kernel& kernel : kernels) {
+        if (left-- == 0) break;
+        for (const KernelArgument& argument : kernel.arguments_)
+            if (const auto* const access = std::get_if<Access>(&argument);
+                access != nullptr && access->mode != AccessMode::kIn)
+                BufferState::of(*access->buffer).written(*on.driver, access->range);
+    }
 }
 
 bool TaskState::may_run_again(const DeviceState& on) const {

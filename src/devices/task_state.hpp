@@ -80,7 +80,9 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
 
     /// Runs the kernels; the device then has them on its way. Throws what callbacks, drivers and buffers do.
     void launch(DeviceState& device);
-    /// What it wrote is valid on the device alone.
+    /// Some of its kernels are on their way, or were.
+    [[nodiscard]] bool has_launched() const { return launched_ > 0; }
+    /// What the kernels that were launched wrote is valid on the device alone.
     void publish(DeviceState& device);
     /// None of its kernels has changed what it needs to run once more.
     [[nodiscard]] bool may_run_again(const DeviceState& device) const;

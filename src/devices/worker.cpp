@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "devices/buffer_state.hpp"
 #include "devices/device_trace.hpp"
 #include "devices/runtime_state.hpp"
 
@@ -21,9 +22,12 @@ class CallbackScope {
     CallbackScope& operator=(const CallbackScope&) = delete;
 };
 
+/// Whether the device that did this is lost; not where it lacks what another one had.
 bool lost_by(const std::exception_ptr& why) {
     try {
         std::rethrow_exception(why);
+    } catch (const SourceError&) {
+        return false;
     } catch (const DeviceError& error) {
         return error.lost();
     } catch (...) {
@@ -93,11 +97,27 @@ bool RuntimeState::begin_some(DeviceState& device) {
             flights[at].mark = device.driver->mark();
             ++at;
         } catch (...) {
+            if (fails_later(flights[at], device, std::current_exception())) {
+                ++at;
+                continue;
+            }
             flights.erase(flights.begin() + static_cast<ptrdiff_t>(at));
             repeat_or_fail(device, task, std::current_exception());
         }
     }
     return true;
+}
+
+/// Where some of its kernels are on their way, the task fails when those have ended.
+bool RuntimeState::fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why) {
+    if (!flight.task->has_launched() || lost_by(why)) return false;
+    try {
+        flight.mark = device.driver->mark();
+        flight.failure = std::move(why);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
 }
 
 /// Few: so that the device has begun with the first of them soon.
@@ -115,7 +135,7 @@ void RuntimeState::pop_some(DeviceState& device) {
                             task->transfer_us(device);
         device.knows_its_work = (was_idle || device.knows_its_work) && device.costs != nullptr &&
                                 device.costs->estimate_us(task->signature()).has_value();
-        device.in_flight.push_back({std::move(task), {}});
+        device.in_flight.push_back({.task = std::move(task)});
     }
 }
 
@@ -137,7 +157,12 @@ void RuntimeState::end_oldest(DeviceState& device) {
         device.in_flight.pop_front();
         try {
             device.driver->wait(flight.mark);
-            done.push_back(flight.task);
+            if (flight.failure == nullptr) {
+                done.push_back(flight.task);
+                continue;
+            }
+            flight.task->publish(device);
+            abandon(flight.task, TaskStatus::kFailed, flight.failure);
         } catch (...) {
             repeat_or_fail(device, flight.task, std::current_exception());
         }

@@ -212,6 +212,45 @@ TEST(Devices, ADeviceThatDiesLosesNoTask) {
     EXPECT_EQ(lost, 9u);  // what it alone had written
 }
 
+TEST(Devices, WhoNeedsWhatAnotherDeviceLostFailsAloneAndItsDeviceGoesOn) {
+    DeviceRuntime runtime(
+        {.kinds = {}, .simulated = {{.name = "mortal", .fails_at_launch = 2}, {.name = "steady"}}});
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto buffer = std::make_shared<Buffer>(400), other = std::make_shared<Buffer>(400);
+    const auto on = [&](size_t device, const std::shared_ptr<Buffer>& what) {
+        const TaskPointer task = addition(program, inout(what), 1);
+        task->only_on(runtime.devices()[device]);
+        runtime.submit(task);
+        return failure([&] { task->wait(); });
+    };
+    EXPECT_EQ(on(0, buffer), "nothing was thrown");
+    EXPECT_THAT(on(0, other), HasSubstr("mortal failed at launch 2"));
+    EXPECT_THAT(on(1, buffer), HasSubstr("are lost: only mortal, which failed, had them"));
+    EXPECT_TRUE(runtime.devices()[1].alive());
+    EXPECT_EQ(on(1, other), "nothing was thrown");
+    EXPECT_THAT(content(*other), ::testing::Each(1));
+    (void)failure([&] { runtime.finish(); });
+}
+
+TEST(Devices, WhatATaskDidBeforeItFailedIsTheSameEverywhere) {
+    DeviceRuntime runtime({.kinds = {}, .simulated = two_simulated()});
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto buffer = std::make_shared<Buffer>(400);
+    for (int i = 0; i < 3; ++i) {
+        const TaskPointer task = addition(program, inout(buffer), 10);
+        task->add_kernel("add").arg(1, 1).work(100);  // its first argument is not set
+        task->only_on(runtime.devices()[0]);
+        runtime.submit(task);
+        EXPECT_THAT(failure([&] { runtime.finish(); }), HasSubstr("argument 0 of kernel \"add\" is not set"));
+        EXPECT_THAT(content(*buffer), ::testing::Each(11 * i + 10)) << "the first kernel ran";
+        const TaskPointer next = addition(program, inout(buffer), 1);
+        next->only_on(runtime.devices()[i % 2]);
+        runtime.submit(next);
+        runtime.finish();
+        EXPECT_THAT(content(*buffer), ::testing::Each(11 * i + 11));
+    }
+}
+
 TEST(Devices, WhenAllDevicesDieTasksFail) {
     DeviceRuntime runtime({.kinds = {}, .simulated = {{.name = "mortal", .fails_at_launch = 3}}});
     const auto program = std::make_shared<Program>(runtime, integer_program());
