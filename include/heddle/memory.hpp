@@ -96,6 +96,9 @@ struct ServerOptions {
     std::string folder = {};
     /// How long a rank waits for the others, in seconds.
     double patience_s = 30;
+    /// A communicator of the program's own, by MPI_Comm_c2f(): its processes are the ranks, in its order, and
+    /// what is above counts for nothing. All of them make their servers together.
+    std::optional<int> communicator = {};
 };
 
 /// Owns the segments and caches of one rank, and speaks with the servers of the others. It lives longer than

@@ -22,6 +22,10 @@ int VirtualMemory::reserve(size_t bytes, void** address) {
     return 0;
 }
 
+void VirtualMemory::prefer_huge_pages(void* address, size_t bytes) {
+    (void)::madvise(address, bytes, MADV_HUGEPAGE);
+}
+
 void VirtualMemory::release(void* address, size_t bytes) {
     ::munmap(address, bytes);
 }

@@ -15,6 +15,8 @@ class VirtualMemory {
     /// Zeroed memory that costs nothing until it is written, in small pages.
     virtual int reserve(size_t bytes, void** address);
     virtual void release(void* address, size_t bytes);
+    /// In huge pages where that can be had: for what is soon written whole. Only the speed tells.
+    virtual void prefer_huge_pages(void* address, size_t bytes);
     /// Whoever touches it is stopped by SIGSEGV; discard() leaves that so. It splits no mapping, of which a
     /// process may have 65,530. -EINVAL where the kernel is older than Linux 6.13, or memory is locked and it
     /// cannot there.
@@ -23,6 +25,8 @@ class VirtualMemory {
     virtual int discard(void* address, size_t bytes);
 
     [[nodiscard]] static size_t page_bytes();
+    /// Of a huge page where it is not known better.
+    static constexpr size_t kHugePage = size_t{2} << 20u;
     /// The kernel's own.
     [[nodiscard]] static VirtualMemory& of_system();
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "memory/atlas.hpp"
@@ -13,12 +14,12 @@
 
 namespace heddle::memory {
 
-struct Access {
+/// What an access is, but for its lists.
+struct AccessState {
     enum class Purpose { kCopy, kOwnCopy, kExclusive, kPut, kCopyWithin };
     uint64_t id = 0;
     Purpose purpose = Purpose::kCopy;
-    GlobalRange global;
-    std::vector<Piece> pieces;
+    GlobalRange global = {};
     /// How many pieces, from the first on, their homes have granted.
     size_t granted = 0;
     /// How many homes have still to tell that the tag is there. While there are any nothing is granted.
@@ -28,23 +29,17 @@ struct Access {
     /// A put that waits for an earlier one of this rank, so that puts with readers stay in order.
     bool behind = false;
     /// The tag that is waited for, or the one that is put.
-    std::optional<Tag> tag;
+    std::optional<Tag> tag = {};
 
-    CacheId cache;
+    CacheId cache = {};
     /// Where the copy goes, or where a put comes from; null for a direct source.
     CacheEntry* entry = nullptr;
     std::byte* memory = nullptr;
-    /// Who gets a part of the copy when it is there; of a put its ticket.
-    std::vector<Get> waiters;
-    /// Answers that wait for the end of this and perhaps other transfers: the copy is one of the past then.
-    std::vector<std::shared_ptr<Message>> answers;
 
     /// Its bytes are being moved: it ends when they are.
     bool moving = false;
     /// Its homes want to know of each get.
     bool counted = false;
-    /// Where its pieces lie, of those that have more than one slot.
-    std::vector<Slice> slices;
     /// Of a put.
     uint32_t readers = 0;
     uint32_t retain = 0;
@@ -58,7 +53,31 @@ struct Access {
     Access* under = nullptr;
     /// Of kCopyWithin.
     CacheEntry* source = nullptr;
+};
 
+struct Access : AccessState {
+    std::vector<Piece> pieces = {};
+    /// What its transfer moves.
+    std::vector<Transfer::Part> parts = {};
+    /// Who gets a part of the copy when it is there; of a put its ticket.
+    std::vector<Get> waiters = {};
+    /// Answers that wait for the end of this and perhaps other transfers: the copy is one of the past then.
+    std::vector<std::shared_ptr<Message>> answers = {};
+    /// Where its pieces lie, of those that have more than one slot.
+    std::vector<Slice> slices = {};
+
+    /// As a new one, but for the room that its lists have.
+    void renew() {
+        static_cast<AccessState&>(*this) = {};
+        pieces.clear();
+        parts.clear();
+        waiters.clear();
+        answers.clear();
+        slices.clear();
+    }
+
+    /// Of the operation that it was begun for, or of one that has joined it; 0: all have left.
+    [[nodiscard]] Ticket ticket() const noexcept { return waiters.empty() ? 0 : waiters.front().ticket; }
     [[nodiscard]] bool is_write() const noexcept {
         return purpose == Purpose::kPut || purpose == Purpose::kExclusive;
     }

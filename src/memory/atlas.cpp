@@ -172,17 +172,8 @@ std::vector<Atlas::Extent>::const_iterator Atlas::first_extent(const std::vector
 }
 
 std::vector<Piece> Atlas::pieces(const GlobalRange& global, uint32_t slot) const {
-    const std::vector<Extent>& extents = checked(global).slots.at(slot);
     std::vector<Piece> result;
-    if (global.range.size == 0) return result;
-    for (auto extent = first_extent(extents, global.range.offset);
-         extent != extents.end() && extent->data.offset < global.range.end(); ++extent) {
-        const uint64_t from = std::max(extent->data.offset, global.range.offset);
-        const uint64_t to = std::min(extent->data.end(), global.range.end());
-        result.push_back({extent->home,
-                          {global.data, {from, to - from}},
-                          extent->part_offset + (from - extent->data.offset)});
-    }
+    for_each_piece(global, slot, [&](const Piece& piece) { result.push_back(piece); });
     return result;
 }
 

@@ -5,6 +5,7 @@
 // ranges outside.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -54,6 +55,8 @@ class Atlas {
     [[nodiscard]] uint64_t size_of(SegmentId id) const;
     /// In ascending order; none for a range without a byte.
     [[nodiscard]] std::vector<Piece> pieces(const GlobalRange& global, uint32_t slot = 0) const;
+    template <class Function>
+    void for_each_piece(const GlobalRange& global, uint32_t slot, Function function) const;
     /// As pieces(), but nothing where it is not exactly one.
     [[nodiscard]] std::optional<Piece> only_piece(const GlobalRange& global) const;
 
@@ -84,5 +87,19 @@ class Atlas {
     std::map<SegmentId, Segment> segments_;
     std::map<DataId, Allocation> allocations_;
 };
+
+template <class Function>
+void Atlas::for_each_piece(const GlobalRange& global, uint32_t slot, Function function) const {
+    const std::vector<Extent>& extents = checked(global).slots.at(slot);
+    if (global.range.size == 0) return;
+    for (auto extent = first_extent(extents, global.range.offset);
+         extent != extents.end() && extent->data.offset < global.range.end(); ++extent) {
+        const uint64_t from = std::max(extent->data.offset, global.range.offset);
+        const uint64_t to = std::min(extent->data.end(), global.range.end());
+        function(Piece{extent->home,
+                       {global.data, {from, to - from}},
+                       extent->part_offset + (from - extent->data.offset)});
+    }
+}
 
 }  // namespace heddle::memory

@@ -20,6 +20,9 @@ Cache::Room Cache::reserve(uint64_t size, CacheEntry*& entry, std::vector<Global
         place = space_.take(size);
     }
     if (!place) {
+        spare_what_was_used();
+        entry = replace_oldest(size, evicted);
+        if (entry != nullptr) return Room::kFound;
         if (!make_room(size, evicted)) return Room::kFull;
         place = space_.take(size);
     }
@@ -35,8 +38,9 @@ Cache::Room Cache::reserve(uint64_t size, CacheEntry*& entry, std::vector<Global
 void Cache::publish(CacheEntry& entry, const GlobalRange& global, CacheEntry::State state) {
     if (entry.state == CacheEntry::State::kPrivate) {
         by_range_.emplace(global, &entry);
+        by_begin_.emplace(Begin(global.data, global.range.offset), &entry);
         Copies& copies = copies_[global.data];
-        copies.by_begin.emplace(global.range.offset, &entry);
+        ++copies.count;
         copies.longest = std::max(copies.longest, global.range.size);
     }
     entry.global = global;
@@ -54,17 +58,21 @@ void Cache::show(CacheEntry& entry) {
         entry.listed = listings_->list(entry.global, entry.place.offset);
 }
 
-void Cache::withdraw(CacheEntry& entry) {
+void Cache::hide(CacheEntry& entry) {
+    const auto is_it = [&](const auto& one) { return one.second == &entry; };
     const auto [first, last] = by_range_.equal_range(entry.global);
-    by_range_.erase(std::find_if(first, last, [&](const auto& one) { return one.second == &entry; }));
+    by_range_.erase(std::find_if(first, last, is_it));
+    const auto [begin, end] = by_begin_.equal_range(Begin(entry.global.data, entry.global.range.offset));
+    by_begin_.erase(std::find_if(begin, end, is_it));
     const auto copies = copies_.find(entry.global.data);
-    const auto [begin, end] = copies->second.by_begin.equal_range(entry.global.range.offset);
-    copies->second.by_begin.erase(
-        std::find_if(begin, end, [&](const auto& one) { return one.second == &entry; }));
-    if (copies->second.by_begin.empty()) copies_.erase(copies);
+    if (--copies->second.count == 0) copies_.erase(copies);
     if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin) listings_->unlist(entry.listed);
     entry.state = CacheEntry::State::kStale;
     entry.tag.reset();
+}
+
+void Cache::withdraw(CacheEntry& entry) {
+    hide(entry);
     if (entry.pins == 0) drop(entry);
 }
 
@@ -216,8 +224,17 @@ void Cache::spare_what_was_used() {
     }
 }
 
+CacheEntry* Cache::replace_oldest(uint64_t size, std::vector<GlobalRange>& evicted) {
+    if (unpinned_.empty()) return nullptr;
+    CacheEntry& oldest = unpinned_.front();
+    if (oldest.place.size != size || size == 0 || is_in_use_elsewhere(oldest)) return nullptr;
+    evicted.push_back(oldest.global);
+    if (!take_over(oldest)) return nullptr;  // a client has begun to use it just now
+    oldest.counted = false;
+    return &oldest;
+}
+
 bool Cache::make_room(uint64_t size, std::vector<GlobalRange>& evicted) {
-    spare_what_was_used();
     // From the least recently used one on: where its neighbourhood is in use, the next one's is looked at.
     std::vector<Range> too_small;
     for (const CacheEntry& oldest : unpinned_) {

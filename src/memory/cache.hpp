@@ -11,10 +11,12 @@
 #include <list>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "heddle/memory_types.hpp"
 #include "memory/copy_listings.hpp"
+#include "memory/recycled.hpp"
 #include "memory/space.hpp"
 
 namespace heddle::memory {
@@ -94,12 +96,23 @@ class Cache {
 
   private:
     using Lru = boost::intrusive::list<CacheEntry, boost::intrusive::constant_time_size<false>>;
-    /// The copies of one allocation by where they begin; the longest tells how far back one must look.
+    template <class Key, class Value>
+    using Map = std::map<Key, Value, std::less<>, Recycled<std::pair<const Key, Value>>>;
+    /// Where a copy begins.
+    using Begin = std::pair<DataId, uint64_t>;
+    using ByBegin =
+        std::multimap<Begin, CacheEntry*, std::less<>, Recycled<std::pair<const Begin, CacheEntry*>>>;
+    using ByRange = std::unordered_multimap<GlobalRange, CacheEntry*, std::hash<GlobalRange>, std::equal_to<>,
+                                            Recycled<std::pair<const GlobalRange, CacheEntry*>>>;
+    /// Of one allocation; the longest of its copies tells how far back one must look.
     struct Copies {
-        std::multimap<uint64_t, CacheEntry*> by_begin;
+        size_t count = 0;
         uint64_t longest = 0;
     };
 
+    /// The least recently used copy, where it has just that size, as a private entry: as make_room() and a
+    /// new entry in its place, at a fraction of their cost. Null: not so.
+    [[nodiscard]] CacheEntry* replace_oldest(uint64_t size, std::vector<GlobalRange>& evicted);
     [[nodiscard]] bool make_room(uint64_t size, std::vector<GlobalRange>& evicted);
     /// The oldest of the two entries beside the window that may go; the window grows over it and over holes.
     [[nodiscard]] bool grow(Range& window) const;
@@ -111,6 +124,8 @@ class Cache {
     [[nodiscard]] CacheEntry* evictable_from(uint64_t offset) const;
     [[nodiscard]] CacheEntry* evictable_to(uint64_t offset) const;
     void show(CacheEntry& entry);
+    /// It is not found as a copy any more.
+    void hide(CacheEntry& entry);
     /// One that is no copy any more, which nobody here uses.
     void drop(CacheEntry& entry);
     void remove(CacheEntry& entry);
@@ -121,10 +136,11 @@ class Cache {
 
     Space space_;
     CopyListings* listings_;
-    std::list<CacheEntry> entries_;
-    std::map<uint64_t, CacheEntry*> by_place_;  // those that have a size
-    std::unordered_multimap<GlobalRange, CacheEntry*> by_range_;
-    std::map<DataId, Copies> copies_;
+    std::list<CacheEntry, Recycled<CacheEntry>> entries_;
+    Map<uint64_t, CacheEntry*> by_place_;  // those that have a size
+    ByRange by_range_;
+    ByBegin by_begin_;
+    Map<DataId, Copies> copies_;
     Lru unpinned_;                      // the next to go first
     std::vector<CacheEntry*> dropped_;  // in use by clients of other processes alone, and no copies any more
     uint64_t uses_ = 0;
@@ -135,10 +151,9 @@ template <class Function>
 void Cache::for_each_overlapping(const GlobalRange& global, Function function) const {
     const auto found = copies_.find(global.data);
     if (found == copies_.end()) return;
-    const Copies& copies = found->second;
-    const uint64_t from = global.range.offset - std::min(global.range.offset, copies.longest);
-    auto copy = copies.by_begin.lower_bound(from);
-    while (copy != copies.by_begin.end() && copy->first < global.range.end()) {
+    const uint64_t from = global.range.offset - std::min(global.range.offset, found->second.longest);
+    auto copy = by_begin_.lower_bound({global.data, from});
+    while (copy != by_begin_.end() && copy->first < Begin(global.data, global.range.end())) {
         CacheEntry& entry = *copy->second;
         ++copy;  // the function may withdraw it
         if (entry.global.range.overlaps(global.range)) function(entry);

@@ -12,15 +12,33 @@ namespace heddle::memory {
 namespace {
 
 constexpr const char* kRankIsGone = "a rank on which a part of it lies is gone";
+#if defined(HEDDLE_ADDRESS_SANITIZER)
+constexpr size_t kMostSpare = 0;  // it is to see who uses an access that has ended
+#else
+constexpr size_t kMostSpare = 512;
+#endif
 
 }  // namespace
 
 Access& CachingAgent::new_access(const GlobalRange& global) {
-    auto access = std::make_unique<Access>();
-    access->id = ++last_access_;
-    access->global = global;
-    access->pieces = atlas_.pieces(global);
-    return *accesses_.emplace(access->id, std::move(access)).first->second;
+    if (spare_accesses_.empty()) spare_accesses_.push_back(std::make_unique<Access>());
+    Access& access = *spare_accesses_.back();
+    access.pieces.clear();
+    atlas_.for_each_piece(global, 0, [&](const Piece& piece) { access.pieces.push_back(piece); });
+    access.id = ++last_access_;
+    access.global = global;
+    accesses_.emplace_hint(accesses_.end(), access.id, std::move(spare_accesses_.back()));
+    spare_accesses_.pop_back();
+    return access;
+}
+
+void CachingAgent::remove_access(uint64_t id) {
+    const auto found = accesses_.find(id);
+    std::unique_ptr<Access> ended = std::move(found->second);
+    accesses_.erase(found);
+    if (spare_accesses_.size() == kMostSpare) return;
+    ended->renew();
+    spare_accesses_.push_back(std::move(ended));
 }
 
 void CachingAgent::send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const {
@@ -28,8 +46,13 @@ void CachingAgent::send(MessageKind kind, const Access& access, const Piece& pie
     actions.messages.back().retain = access.retain;
 }
 
+void CachingAgent::note(const Access& access, Note::What what, Actions& actions, Rank rank) const {
+    if (!access.waiters.empty()) note(access.ticket(), what, actions, rank, access.id);
+}
+
 void CachingAgent::ask_for_tags(Access& access, Actions& actions) {
     access.awaited_tags = access.pieces.size();
+    note(access, Note::What::kWaitsForTag, actions);
     if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
     for (const Piece& piece : access.pieces) send(MessageKind::kTagRequest, access, piece, actions);
 }
@@ -61,7 +84,7 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
 }
 
 void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
-    access.entry = &reserve(state, access.cache, access.global.range.size, actions);
+    access.entry = &reserve(state, access.cache, access.global.range.size, access.ticket(), actions);
     access.memory = state.payload + access.entry->place.offset;
     if (access.purpose == Access::Purpose::kCopy) {
         state.cache.publish(*access.entry, access.global, CacheEntry::State::kFetching);
@@ -125,26 +148,27 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
     if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
     if (access.granted < access.pieces.size()) {
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
-        return send(kind, access, access.pieces[access.granted], actions);
+        const Piece& next = access.pieces[access.granted];
+        note(access, Note::What::kWaitsForConsent, actions, next.home);
+        return send(kind, access, next, actions);
     }
-    Transfer transfer{access.id,
-                      access.purpose == Access::Purpose::kPut ? Transfer::Direction::kToSegment
-                                                              : Transfer::Direction::kFromSegment,
-                      {},
-                      nullptr};
+    access.parts.clear();
     if (!access.in_place)
-        for (const Piece& piece : access.pieces) add_parts(access, piece, transfer.parts);
+        for (const Piece& piece : access.pieces) add_parts(access, piece);
     access.moving = true;
-    actions.transfers.push_back(std::move(transfer));
+    actions.transfers.push_back({access.id,
+                                 access.purpose == Access::Purpose::kPut ? Transfer::Direction::kToSegment
+                                                                         : Transfer::Direction::kFromSegment,
+                                 access.parts, nullptr, access.ticket()});
+    note(access, Note::What::kMoves, actions);
 }
 
-void CachingAgent::add_parts(const Access& access, const Piece& piece,
-                             std::vector<Transfer::Part>& parts) const {
+void CachingAgent::add_parts(Access& access, const Piece& piece) const {
     const SegmentId segment = atlas_.segment_of(access.global.data);
     const auto add = [&](const Piece& one) {
-        parts.push_back({segment, one.home, one.part_offset,
-                         access.memory + (one.global.range.offset - access.global.range.offset),
-                         one.global.range.size});
+        access.parts.push_back({segment, one.home, one.part_offset,
+                                access.memory + (one.global.range.offset - access.global.range.offset),
+                                one.global.range.size});
     };
     // A home tells of all slots of what it grants, or of none.
     bool told = false;
@@ -153,7 +177,7 @@ void CachingAgent::add_parts(const Access& access, const Piece& piece,
         told = true;
         const uint64_t from = std::max(slice.range.offset, piece.global.range.offset);
         const uint64_t to = std::min(slice.range.end(), piece.global.range.end());
-        for (const Piece& one : atlas_.pieces({piece.global.data, {from, to - from}}, slice.slot)) add(one);
+        atlas_.for_each_piece({piece.global.data, {from, to - from}}, slice.slot, add);
     }
     if (!told) add(piece);
 }
@@ -229,7 +253,7 @@ void CachingAgent::end_copy_within(Access& access, Actions& actions) {
         actions.completions.push_back(
             {waiter.ticket, hold(waiter, state, *access.entry, access.entry->place, nullptr)});
     state.cache.unpin(*access.entry);
-    accesses_.erase(access.id);
+    remove_access(access.id);
 }
 
 void CachingAgent::end_get(Access& access, const std::string& error, Actions& actions) {
@@ -366,9 +390,10 @@ bool CachingAgent::has_copy_of_any(const GlobalRange& global) const {
 void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
     if (!atlas_.has_data(global.data)) return;
     const auto tell = [&](const GlobalRange& gone) {
-        for (const Piece& piece : atlas_.pieces(gone))
+        atlas_.for_each_piece(gone, 0, [&](const Piece& piece) {
             actions.messages.push_back(
                 {MessageKind::kUnshare, self_, piece.home, 0, piece.global, {}, false});
+        });
     };
     if (!has_copy_of_any(global)) return tell(global);
     using Interval = boost::icl::right_open_interval<uint64_t>;

@@ -100,7 +100,7 @@ std::optional<OperationResult> CachingAgent::start(ClientId client, Ticket ticke
         Ticket ticket;
         Actions& actions;
         Result operator()(const op::Allocate& wanted) const {
-            return agent.allocate(client, wanted, actions);
+            return agent.allocate(client, ticket, wanted, actions);
         }
         Result operator()(const op::Release& wanted) const { return agent.release(client, wanted, actions); }
         Result operator()(const op::GetConst& g) const {
@@ -119,17 +119,19 @@ std::optional<OperationResult> CachingAgent::start(ClientId client, Ticket ticke
     return std::visit(Starter{*this, client, ticket, actions}, operation);
 }
 
-CachingAgent::Result CachingAgent::allocate(ClientId client, const op::Allocate& wanted, Actions& actions) {
+CachingAgent::Result CachingAgent::allocate(ClientId client, Ticket ticket, const op::Allocate& wanted,
+                                            Actions& actions) {
     CacheState& state = cache(wanted.cache);
-    CacheEntry& entry = reserve(state, wanted.cache, wanted.size, actions);
+    CacheEntry& entry = reserve(state, wanted.cache, wanted.size, ticket, actions);
     return as<MutableLocalRange>(
         held_.add({client, wanted.cache, &entry, state.payload, entry.place, true, {}, nullptr}));
 }
 
-CacheEntry& CachingAgent::reserve(CacheState& state, CacheId id, uint64_t size, Actions& actions) {
+CacheEntry& CachingAgent::reserve(CacheState& state, CacheId id, uint64_t size, Ticket ticket,
+                                  Actions& actions) {
     CacheEntry* entry = nullptr;
-    std::vector<GlobalRange> evicted;
-    const Cache::Room room = state.cache.reserve(size, entry, evicted);
+    evicted_.clear();
+    const Cache::Room room = state.cache.reserve(size, entry, evicted_);
     if (room == Cache::Room::kNever)
         throw MemoryError(MemoryErrorCode::kLargerThanCache,
                           fmt::format("{} bytes never fit into cache {}, which has {}: create a larger cache",
@@ -140,8 +142,9 @@ CacheEntry& CachingAgent::reserve(CacheState& state, CacheId id, uint64_t size, 
             fmt::format("no {} bytes in one piece can be had in cache {} of {}: {} local range(s) are "
                         "in use; release some, or try again later",
                         size, id.value, state.cache.size(), state.cache.pinned()));
-    state.counters.evictions += evicted.size();
-    for (const GlobalRange& gone : evicted) unshare(gone, actions);
+    state.counters.evictions += evicted_.size();
+    if (!evicted_.empty()) note(ticket, Note::What::kEvicts, actions);
+    for (const GlobalRange& gone : evicted_) unshare(gone, actions);
     return *entry;
 }
 
@@ -177,6 +180,7 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
     Result result;
     if (get_here(wanted, state, result, actions)) return result;
     ++state.counters.misses;
+    note(wanted.ticket, Note::What::kMisses, actions);
     Access& access = new_access(wanted.global);
     access.purpose = wanted.exclusive  ? Access::Purpose::kExclusive
                      : wanted.writable ? Access::Purpose::kOwnCopy
@@ -191,7 +195,7 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
     try {
         fetch(access, state, actions);
     } catch (...) {
-        accesses_.erase(access.id);
+        remove_access(access.id);
         throw;
     }
     return {};
@@ -235,6 +239,7 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
     }
     if (wanted.writable || copy->access->tag != wanted.tag) return false;
     ++state.counters.hits_pending;
+    note(wanted.ticket, Note::What::kWaitsForCopy, actions);
     copy->access->waiters.push_back(wanted);
     return true;
 }
@@ -258,7 +263,7 @@ void CachingAgent::copy_within(const Get& wanted, CacheEntry& from, CacheState& 
     state.cache.pin(from);  // so that it is not evicted for the copy
     CacheEntry* own = nullptr;
     try {
-        own = &reserve(state, wanted.cache, wanted.global.range.size, actions);
+        own = &reserve(state, wanted.cache, wanted.global.range.size, wanted.ticket, actions);
     } catch (...) {
         state.cache.unpin(from);
         throw;
@@ -271,9 +276,11 @@ void CachingAgent::copy_within(const Get& wanted, CacheEntry& from, CacheState& 
     access.waiters.push_back(wanted);
     const uint64_t skip = wanted.global.range.offset - from.global.range.offset;
     access.moving = true;
-    Transfer copy{access.id, Transfer::Direction::kWithinCache, {}, state.payload + own->place.offset};
-    copy.parts.push_back({{}, self_, 0, state.payload + from.place.offset + skip, wanted.global.range.size});
-    actions.transfers.push_back(std::move(copy));
+    access.parts.push_back(
+        {{}, self_, 0, state.payload + from.place.offset + skip, wanted.global.range.size});
+    actions.transfers.push_back({access.id, Transfer::Direction::kWithinCache, access.parts,
+                                 state.payload + own->place.offset, wanted.ticket});
+    note(access, Note::What::kMoves, actions);
 }
 
 CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op::Put& wanted,
@@ -333,7 +340,10 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     }
     if (wanted.release) held_.remove(wanted.source);
     access.behind = access.under == nullptr && is_behind_another(access);
-    if (!access.behind) go_on(access, actions);
+    if (access.behind)
+        note(access, Note::What::kWaitsForPut, actions);
+    else
+        go_on(access, actions);
     return {};
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "memory/cache.hpp"
 #include "memory/local_ranges.hpp"
 #include "memory/message.hpp"
+#include "memory/recycled.hpp"
 #include "memory/transfer.hpp"
 
 namespace heddle::memory {
@@ -26,6 +28,24 @@ using Ticket = uint64_t;
 struct Completion {
     Ticket ticket = 0;
     std::variant<OperationResult, MemoryError> result;
+};
+
+/// What became of an operation that has not ended, for traces.
+struct Note {
+    enum class What : uint8_t {
+        kMisses,           ///< it is to be fetched
+        kEvicts,           ///< copies had to go for it
+        kWaitsForConsent,  ///< of the home `rank`
+        kWaitsForTag,
+        kWaitsForReaders,
+        kWaitsForPut,   ///< an earlier one of this rank, which has readers
+        kWaitsForCopy,  ///< that is under way for somebody else
+        kMoves,         ///< its bytes, by the transfer of `access`
+    };
+    Ticket ticket = 0;
+    What what = What::kMisses;
+    Rank rank = 0;
+    uint64_t access = 0;
 };
 
 /// A get, of whatever kind.
@@ -44,9 +64,16 @@ struct Actions {
     std::vector<Message> messages;
     std::vector<Transfer> transfers;
     std::vector<Completion> completions;
+    std::vector<Note> notes;  ///< where it is to note
 
     [[nodiscard]] bool empty() const noexcept {
         return messages.empty() && transfers.empty() && completions.empty();
+    }
+    void clear() noexcept {
+        messages.clear();
+        transfers.clear();
+        completions.clear();
+        notes.clear();
     }
 };
 
@@ -69,6 +96,8 @@ class CachingAgent {
     /// operation ends with at once; nothing has happened then.
     [[nodiscard]] std::optional<OperationResult> start(ClientId client, Ticket ticket,
                                                        const Operation& operation, Actions& actions);
+    /// From now on it notes what becomes of operations.
+    void take_notes() noexcept { notes_ = true; }
     void handle(const Message& message, Actions& actions);
     /// A transfer ended; `error` is empty where it went well.
     void transferred(uint64_t access, const std::string& error, Actions& actions);
@@ -119,7 +148,8 @@ class CachingAgent {
         CacheStatistics counters = {};
     };
     using Result = std::optional<OperationResult>;
-    [[nodiscard]] Result allocate(ClientId client, const op::Allocate& wanted, Actions& actions);
+    [[nodiscard]] Result allocate(ClientId client, Ticket ticket, const op::Allocate& wanted,
+                                  Actions& actions);
     [[nodiscard]] Result release(ClientId client, const op::Release& wanted, Actions& actions);
     [[nodiscard]] Result get(const Get& wanted, Actions& actions);
     [[nodiscard]] Result put(ClientId client, Ticket ticket, const op::Put& wanted, Actions& actions);
@@ -143,8 +173,15 @@ class CachingAgent {
     };
     [[nodiscard]] std::optional<Here> here(const GlobalRange& range) const;
     [[nodiscard]] CacheState& cache(CacheId id);
-    [[nodiscard]] CacheEntry& reserve(CacheState& state, CacheId id, uint64_t size, Actions& actions);
+    [[nodiscard]] CacheEntry& reserve(CacheState& state, CacheId id, uint64_t size, Ticket ticket,
+                                      Actions& actions);
+    void note(Ticket ticket, Note::What what, Actions& actions, Rank rank = 0, uint64_t access = 0) const {
+        if (notes_) actions.notes.push_back({ticket, what, rank, access});
+    }
+    /// Of the operation that it was begun for.
+    void note(const Access& access, Note::What what, Actions& actions, Rank rank = 0) const;
     Access& new_access(const GlobalRange& global);
+    void remove_access(uint64_t id);
     void ask_for_tags(Access& access, Actions& actions);
     void tag_reached(Access& access, Actions& actions);
     /// Its tag was there, and is gone: what was granted is given back, and it waits again.
@@ -169,7 +206,7 @@ class CachingAgent {
     /// Asks the next home, or moves the bytes.
     void go_on(Access& access, Actions& actions);
     /// Where the bytes of a piece are, or are to be.
-    void add_parts(const Access& access, const Piece& piece, std::vector<Transfer::Part>& parts) const;
+    void add_parts(Access& access, const Piece& piece) const;
     void end_copy_within(Access& access, Actions& actions);
     void end_get(Access& access, const std::string& error, Actions& actions);
     void end_put(Access& access, const std::string& error, Actions& actions);
@@ -201,9 +238,14 @@ class CachingAgent {
     std::map<CacheId, CacheState> caches_;
     std::map<SegmentId, std::byte*> parts_;
     LocalRanges held_;
-    std::map<uint64_t, std::unique_ptr<Access>> accesses_;
+    std::map<uint64_t, std::unique_ptr<Access>, std::less<>,
+             Recycled<std::pair<const uint64_t, std::unique_ptr<Access>>>>
+        accesses_;
+    std::vector<std::unique_ptr<Access>> spare_accesses_;
     uint64_t last_access_ = 0;
     std::set<Rank> lost_;
+    bool notes_ = false;
+    std::vector<GlobalRange> evicted_;  // of reserve(), empty outside of it
     /// What clients read where that is counted, or have said that they will.
     using Bytes = boost::icl::interval_set<uint64_t, std::less, boost::icl::right_open_interval<uint64_t>>;
     std::map<ClientId, std::map<DataId, Bytes>> readers_;

@@ -94,7 +94,7 @@ class Bunch : public std::enable_shared_from_this<Bunch> {
 }  // namespace
 
 Server::Server() : state_(make_server_of_environment()) {}
-Server::Server(const ServerOptions& options) : state_(std::make_unique<ServerState>(options)) {}
+Server::Server(const ServerOptions& options) : state_(make_server(options)) {}
 Server::~Server() = default;
 Rank Server::rank() const noexcept {
     return state_->rank();
@@ -203,19 +203,19 @@ OperationResult Client::execute_sync(const Operation& operation) {
 
 std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& operations) {
     for (const Operation& operation : operations) make_room(operation);
+    // All in one piece of memory, which stays as long as any of them is known.
+    const std::shared_ptr<OperationState[]> all(new OperationState[operations.size()]);
     std::vector<std::shared_ptr<OperationState>> states;
-    std::vector<OperationFuture> futures;
-    for (size_t i = 0; i < operations.size(); ++i) {
-        states.push_back(std::make_shared<OperationState>());
-        states.back()->connection = connection_;
-        futures.push_back(OperationFuture(states.back()));
-    }
+    states.reserve(operations.size());
+    for (size_t i = 0; i < operations.size(); ++i) states.emplace_back(all, &all[i]);
     connection_->execute_here(operations, states);
     std::vector<OperationResult> results;
+    results.reserve(operations.size());
     std::exception_ptr first;
-    for (OperationFuture& future : futures) {
+    for (const auto& state : states) {
         try {
-            results.push_back(future.get());
+            connection_->wait(*state);
+            results.push_back(state->take());
         } catch (const Error&) {
             if (!first) first = std::current_exception();
         }

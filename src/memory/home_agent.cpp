@@ -31,10 +31,16 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
         message.kind == MessageKind::kReadRequest || message.kind == MessageKind::kWriteRequest ||
         message.kind == MessageKind::kTagRequest || message.kind == MessageKind::kReadersRequest ||
         message.kind == MessageKind::kReaderDied;
-    if (!asks && !data_.contains(message.range.data)) return;
-    Data& data = data_[message.range.data];
+    auto found = data_.find(message.range.data);
+    if (found == data_.end()) {
+        if (!asks) return;
+        found = data_.try_emplace(message.range.data).first;
+    }
+    Data& data = found->second;
     switch (message.kind) {
         case MessageKind::kReadRequest:
+            if (data.queue.empty()) return grant_read(data, message, out);
+            [[fallthrough]];
         case MessageKind::kWriteRequest:
             data.queue.push_back({message});
             return admit(data, out);

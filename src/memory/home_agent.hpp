@@ -12,6 +12,7 @@
 
 #include "memory/message.hpp"
 #include "memory/rank_set.hpp"
+#include "memory/recycled.hpp"
 #include "memory/versions.hpp"
 
 namespace heddle::memory {
@@ -37,7 +38,7 @@ class HomeAgent {
     using Interval = boost::icl::right_open_interval<uint64_t>;
     template <class Value, template <class> class Combine>
     using IntervalMap = boost::icl::interval_map<uint64_t, Value, boost::icl::partial_absorber, std::less,
-                                                 Combine, boost::icl::inter_section, Interval>;
+                                                 Combine, boost::icl::inter_section, Interval, Recycled>;
     /// A read that waits for a write, or a write: in the order of their arrival.
     struct Access {
         Message request;
@@ -49,7 +50,7 @@ class HomeAgent {
     struct Data {
         IntervalMap<RankSet, boost::icl::inplace_plus> sharers;
         Versions versions;
-        std::list<Access> queue;
+        std::list<Access, Recycled<Access>> queue;
         std::list<Message> tag_requests;
         std::list<Message> readers_requests;
     };

@@ -91,7 +91,7 @@ void IpcSession::deal_with(uint64_t number, ipc::Request& request) {
     if (auto operation = operation_in(request)) return begin(number, std::move(*operation));
     if (const auto* hello = std::get_if<ipc::Hello>(&request)) {
         name_ = hello->name.substr(0, kLongestName);
-        client_ = server_.add_client();
+        client_ = server_.add_client(name_);
         reply(number, ipc::Welcome{server_.rank(), server_.ranks()});
     } else if (const auto* wanted = std::get_if<ipc::CreateCache>(&request)) {
         if (caches_.size() >= kMostCaches) limit("caches", kMostCaches);

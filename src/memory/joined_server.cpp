@@ -81,4 +81,12 @@ std::unique_ptr<ServerState> make_server_of_environment() {
     return std::make_unique<ServerState>(ServerOptions());
 }
 
+std::unique_ptr<ServerState> make_server(const ServerOptions& options) {
+    if (!options.communicator) return std::make_unique<ServerState>(options);
+    if (!program_has_mpi())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a server is to have the ranks of a communicator, and the program has no MPI");
+    return join(*mpi_plug_in().ranks(true, options.communicator));
+}
+
 }  // namespace heddle::memory

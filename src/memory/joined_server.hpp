@@ -9,5 +9,7 @@ namespace heddle::memory {
 
 /// Waits for the others. Throws Error as Server().
 [[nodiscard]] std::unique_ptr<ServerState> make_server_of_environment();
+/// As the options say. Throws Error as Server().
+[[nodiscard]] std::unique_ptr<ServerState> make_server(const ServerOptions& options);
 
 }  // namespace heddle::memory

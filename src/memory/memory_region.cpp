@@ -18,6 +18,8 @@ namespace heddle::memory {
 namespace {
 
 constexpr unsigned kMostNodes = 1024;
+/// Smaller ones would have as much beside them as in them.
+constexpr size_t kLeastForHugePages = 2 * VirtualMemory::kHugePage;
 
 [[noreturn]] void fail(uint64_t size, int reason) {
     throw Error(
@@ -39,13 +41,20 @@ size_t mapped_size(uint64_t size) {
 MemoryRegion::MemoryRegion(uint64_t size, Sharing sharing) : size_(size), mapped_(mapped_size(size)) {
     void* address = nullptr;
     int result = -ENOMEM;
+    // A large cache is copied to and from, and half of a copy's time can be the look for its pages.
+    const size_t skipped = mapped_ >= kLeastForHugePages ? VirtualMemory::kHugePage : 0;
     if (mapped_ > 0 && sharing == Sharing::kNone)
-        result = VirtualMemory::of_system().reserve(mapped_, &address);
+        result = VirtualMemory::of_system().reserve(mapped_ + skipped, &address);
     else if (mapped_ > 0)
         result = Os().make_page("heddle-cache", mapped_, sharing == Sharing::kReadOnly, &address);
     if (result < 0) fail(size, -result);
     if (sharing != Sharing::kNone) descriptor_ = Descriptor(result);
     data_ = static_cast<std::byte*>(address);
+    if (sharing != Sharing::kNone || skipped == 0) return;
+    reserved_ = data_;
+    reserved_bytes_ = mapped_ + skipped;
+    data_ += skipped - reinterpret_cast<uintptr_t>(data_) % skipped;
+    VirtualMemory::of_system().prefer_huge_pages(data_, mapped_ - mapped_ % skipped);
 }
 
 MemoryRegion::MemoryRegion(Descriptor region, uint64_t size, bool writable)
@@ -60,7 +69,10 @@ MemoryRegion::MemoryRegion(Descriptor region, uint64_t size, bool writable)
 }
 
 MemoryRegion::~MemoryRegion() {
-    VirtualMemory::of_system().release(data_, mapped_);
+    if (reserved_ != nullptr)
+        VirtualMemory::of_system().release(reserved_, reserved_bytes_);
+    else
+        VirtualMemory::of_system().release(data_, mapped_);
 }
 
 void MemoryRegion::prefer_node(unsigned node) {

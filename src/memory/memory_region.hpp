@@ -38,6 +38,8 @@ class MemoryRegion {
     std::byte* data_ = nullptr;
     uint64_t size_;
     size_t mapped_ = 0;
+    std::byte* reserved_ = nullptr;  ///< of which data() is a part; null: data() is all
+    size_t reserved_bytes_ = 0;
     Descriptor descriptor_;
 };
 

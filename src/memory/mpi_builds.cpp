@@ -106,7 +106,7 @@ const SegmentPlugIn& mpi_plug_in() {
 std::unique_ptr<RankGroup> ranks_of_launcher() {
     bool several = false;
     for (const Build& build : kBuilds) several = several || ranks_by(build) > 1;
-    return several ? mpi_plug_in().ranks(program_has_mpi()) : nullptr;
+    return several ? mpi_plug_in().ranks(program_has_mpi(), {}) : nullptr;
 }
 
 }  // namespace heddle::memory

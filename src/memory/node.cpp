@@ -77,12 +77,11 @@ void Node::free(DataId data, Actions& actions) {
 }
 
 void Node::settle(Actions& actions) {
-    std::vector<Message> remote;
     while (!actions.messages.empty()) {
         local_.swap(actions.messages);
         for (const Message& message : local_) {
             if (message.to != self_)
-                remote.push_back(message);
+                remote_.push_back(message);
             else if (for_home(message.kind))
                 home_.handle(message, actions.messages);
             else
@@ -90,7 +89,7 @@ void Node::settle(Actions& actions) {
         }
         local_.clear();
     }
-    actions.messages = std::move(remote);
+    if (!remote_.empty()) actions.messages.swap(remote_);
 }
 
 }  // namespace heddle::memory

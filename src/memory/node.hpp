@@ -42,7 +42,7 @@ class Node {
     Atlas atlas_;
     HomeAgent home_;
     CachingAgent caching_;
-    std::vector<Message> local_;
+    std::vector<Message> local_, remote_;  // empty outside of settle()
 };
 
 }  // namespace heddle::memory

@@ -3,6 +3,7 @@
 // Written under the lock of its server until it is done; then read by whoever was told.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "heddle/memory_types.hpp"
 #include "heddle/pause.hpp"
 #include "memory/caching_agent.hpp"
+#include "memory/transfer.hpp"
 
 namespace heddle::memory {
 
@@ -30,8 +32,11 @@ class OperationState {
 
     /// True: somebody has to be told, by tell().
     bool end(Outcome outcome) {
+        const bool told = waited_for_ || when_done;
         outcome_ = std::move(outcome);
-        return waited_for_ || when_done;
+        // Who sees it takes the outcome without the lock, and may end the life of this object.
+        done_.store(true, std::memory_order_release);
+        return told;
     }
     void tell() {
         // What it is to call may own this object.
@@ -40,9 +45,28 @@ class OperationState {
         else
             condition_.signal();
     }
-    [[nodiscard]] bool done() const noexcept { return outcome_.has_value(); }
-    /// From now on it is told; block() has to follow.
-    void announce_wait() noexcept { waited_for_ = true; }
+    /// Any thread, also without the lock.
+    [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+    /// As a new one. Nobody else knows it.
+    void renew() noexcept {
+        outcome_.reset();
+        done_.store(false, std::memory_order_relaxed);
+        waited_for_ = false;
+    }
+    /// From now on it is told; block() has to follow. `moves`: whoever waits would move its bytes itself.
+    void announce_wait(bool moves = false) noexcept {
+        waited_for_ = true;
+        moves_ = moves;
+    }
+    /// True: whoever waits moves these bytes, once told.
+    [[nodiscard]] bool give(const Transfer& transfer) noexcept {
+        if (!waited_for_ || !moves_ || given_) return false;
+        given_ = transfer;
+        waited_for_ = false;
+        return true;
+    }
+    /// What there is to move, by whoever has waited.
+    [[nodiscard]] std::optional<Transfer> take_given() noexcept { return std::exchange(given_, {}); }
     void block() { condition_.block(); }
     /// Throws what it ended with.
     [[nodiscard]] OperationResult take() {
@@ -53,7 +77,10 @@ class OperationState {
 
   private:
     std::optional<Outcome> outcome_;
+    std::atomic<bool> done_{false};
     bool waited_for_ = false;
+    bool moves_ = false;
+    std::optional<Transfer> given_;
     BlockCondition condition_;
 };
 

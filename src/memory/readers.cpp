@@ -29,6 +29,7 @@ void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
     // Its client has left: nothing has been written.
     if (access.waiters.empty()) return give_up_waiting(access, actions);
     access.awaited_readers = access.pieces.size();
+    note(access, Note::What::kWaitsForReaders, actions);
     if (!lost_.empty() && is_stuck(access))
         return fail_waiting(access, "a rank on which a part of it lies is gone", actions);
     for (const Piece& piece : access.pieces) send(MessageKind::kReadersRequest, access, piece, actions);
@@ -55,7 +56,7 @@ bool CachingAgent::is_behind_another(const Access& access) const {
 
 void CachingAgent::end(uint64_t ended, Actions& actions) {
     const bool was_write = accesses_.at(ended)->is_write();
-    accesses_.erase(ended);
+    remove_access(ended);
     const auto held_back = [](const auto& one) { return one.second->is_held_back(); };
     if (!was_write || std::ranges::none_of(accesses_, held_back)) return;
     for (const uint64_t id : access_ids()) {
@@ -72,8 +73,9 @@ void CachingAgent::end(uint64_t ended, Actions& actions) {
 void CachingAgent::tell_read(ClientId client, const GlobalRange& global, Tag tag, Actions& actions) {
     if (!atlas_.has_data(global.data) || global.range.size == 0) return;
     readers_[client][global.data] += bytes_of(global);
-    for (const Piece& piece : atlas_.pieces(global))
+    atlas_.for_each_piece(global, 0, [&](const Piece& piece) {
         actions.messages.push_back({MessageKind::kHasRead, self_, piece.home, client, piece.global, tag});
+    });
 }
 
 void CachingAgent::register_reader(ClientId client, const GlobalRange& global, bool reads) {

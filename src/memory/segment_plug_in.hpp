@@ -3,6 +3,8 @@
 // compiles in segment_plan.cpp.
 #pragma once
 
+#include <optional>
+
 #include "memory/segment.hpp"
 #include "memory/transport.hpp"
 
@@ -25,9 +27,10 @@ class RankGroup {
 struct SegmentPlugIn {
     SegmentKind kind;
     std::string (*version)();
-    /// The process's own group. `program_has_it`: the runtime is a part of the program, which starts and ends
-    /// it. Throws Error kUnavailable, kInvalidArgument.
-    std::unique_ptr<RankGroup> (*ranks)(bool program_has_it);
+    /// The process's own group: of all ranks, or of a communicator as ServerOptions has it. `program_has_it`:
+    /// the runtime is a part of the program, which starts and ends it. Throws Error kUnavailable,
+    /// kInvalidArgument.
+    std::unique_ptr<RankGroup> (*ranks)(bool program_has_it, std::optional<int> communicator);
     /// Makes the runtime ready for this process. Throws as ranks().
     void (*start)(bool program_has_it);
 };

@@ -122,17 +122,25 @@ void ServerState::send(Rank to, Parsed&& content) {
 void ServerState::received(Rank from, std::span<const std::byte> packet) {
     std::optional<Parsed> content = parse(packet);
     if (!content) return;
-    const Lock lock(mutex_);
-    deal_with(from, std::move(*content));
+    std::vector<std::shared_ptr<OperationState>> told;
+    {
+        const Lock lock(mutex_);
+        deal_with(from, std::move(*content));
+        told.swap(to_wake_);
+    }
+    for (const auto& state : told) state->tell();
 }
 
 void ServerState::deal_with(Rank from, Parsed&& content) {
     Sequencer::Output output;
-    if (auto* message = std::get_if<Message>(&content)) {
-        message->from = from;
+    if (auto* messages = std::get_if<std::vector<Message>>(&content)) {
         Actions actions;
-        node_.handle(*message, actions);
-        return leave_to_mover(actions);
+        trace_step();
+        for (Message& message : *messages) {
+            message.from = from;
+            node_.handle(message, actions);
+        }
+        return leave_to_waiters(actions);
     }
     if (auto* command = std::get_if<ChangeCommand>(&content)) {
         to_apply_.emplace_back(command->number, std::move(command->command));

@@ -7,21 +7,29 @@
 #include <utility>
 
 #include "base/signals_blocked.hpp"
+#include "heddle/in_task.hpp"
 
 namespace heddle::memory {
 namespace {
 
-std::string move_bytes(const Transfer& transfer,
-                       const std::map<SegmentId, std::shared_ptr<Segment>>& segments) {
+using UsedSegments = std::vector<std::pair<SegmentId, std::shared_ptr<Segment>>>;
+
+Segment* find(const UsedSegments& segments, SegmentId id) {
+    const auto found = std::ranges::find(segments, id, &UsedSegments::value_type::first);
+    return found == segments.end() ? nullptr : found->second.get();
+}
+
+/// What went wrong, or nothing.
+std::string move_bytes(const Transfer& transfer, const UsedSegments& segments) {
     try {
         std::byte* copy = transfer.copy;
         for (const Transfer::Part& part : transfer.parts) {
             switch (transfer.direction) {
                 case Transfer::Direction::kFromSegment:
-                    segments.at(part.segment)->read(part.rank, part.part_offset, part.memory, part.size);
+                    find(segments, part.segment)->read(part.rank, part.part_offset, part.memory, part.size);
                     break;
                 case Transfer::Direction::kToSegment:
-                    segments.at(part.segment)->write(part.rank, part.part_offset, part.memory, part.size);
+                    find(segments, part.segment)->write(part.rank, part.part_offset, part.memory, part.size);
                     break;
                 case Transfer::Direction::kWithinCache:
                     std::memcpy(copy, part.memory, part.size);
@@ -35,13 +43,35 @@ std::string move_bytes(const Transfer& transfer,
     }
 }
 
+constexpr size_t kMostSpare = 8;
+/// Of one packet.
+constexpr size_t kMostMessages = 256;
+
 }  // namespace
+
+ServerState::Step::Step(ServerState& server, Lock& lock) : server_(server), lock_(lock) {
+    if (server_.spare_lists_.empty()) {
+        server_.spare_lists_.reserve(kMostSpare);
+        lists_ = std::make_unique<Lists>();
+        return;
+    }
+    lists_ = std::move(server_.spare_lists_.back());
+    server_.spare_lists_.pop_back();
+}
+
+ServerState::Step::~Step() {
+    if (!lock_.owns_lock() || server_.spare_lists_.size() >= kMostSpare) return;
+    lists_->actions.clear();
+    server_.spare_lists_.push_back(std::move(lists_));
+}
 
 ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport> transport)
     : ranks_(options.ranks), node_(options.rank), mesh_(std::move(transport)) {
     if (options.ranks == 0 || options.rank >= options.ranks)
         throw Error(ErrorCode::kInvalidArgument, fmt::format("there is no rank {} of {}: ranks count from 0",
                                                              options.rank, options.ranks));
+    trace_ = OperationTrace::open();
+    if (trace_) node_.caching().take_notes();
     if (options.rank == 0) sequencer_.emplace(options.ranks);
     if (options.ranks > 1 && !mesh_) {
         const auto patience = std::chrono::duration<double>(options.patience_s);
@@ -65,16 +95,19 @@ ServerState::~ServerState() {
     mover_.join();
 }
 
-ClientId ServerState::add_client() {
+ClientId ServerState::add_client(const std::string& name) {
     const Lock lock(mutex_);
+    if (trace_) trace_->joined(last_client_ + 1, name);
     return ++last_client_;
 }
 
 void ServerState::drop_client(ClientId client, bool died) {
     Lock lock(mutex_);
     Actions actions;
+    trace_step();
     node_.drop_client(client, actions, died);
     hand_over(actions, lock);
+    if (trace_) trace_->left(client);
 }
 
 void ServerState::register_reader(ClientId client, const GlobalRange& global, bool reads) {
@@ -93,67 +126,94 @@ Counters ServerState::counters() {
 
 OperationResult ServerState::execute_sync(ClientId client, const Operation& operation) {
     Lock lock(mutex_);
-    Actions actions;
+    const Step step(*this, lock);
     const Ticket ticket = ++last_ticket_;
-    std::optional<OperationResult> result = node_.start(client, ticket, operation, actions);
-    if (!result) return wait_for(ticket, actions, lock);
-    if (!actions.empty()) hand_over(actions, lock);
+    trace_step();
+    std::optional<OperationResult> result = node_.start(client, ticket, operation, step.actions());
+    if (trace_) trace_start(client, ticket, operation, result.has_value(), step.actions());
+    if (!result) return wait_for(ticket, step.lists(), lock);
+    if (!step.actions().empty()) hand_over(step.actions(), lock);
     return std::move(*result);
 }
 
-OperationResult ServerState::wait_for(Ticket ticket, Actions& actions, Lock& lock) {
-    const auto state = std::make_shared<OperationState>();
+OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
+    std::shared_ptr<OperationState> state;
+    if (spare_states_.empty()) {
+        state = std::make_shared<OperationState>();
+    } else {
+        state = std::move(spare_states_.back());
+        spare_states_.pop_back();
+    }
     pending_.emplace(ticket, state);
     // What there is to move now is for this operation; what follows from its end is for others.
-    if (!actions.transfers.empty()) carry_out(std::exchange(actions.transfers, {}), actions, lock);
-    hand_over(actions, lock);
-    if (!state->done()) {
-        state->announce_wait();
+    carry_out_here(lists, lock);
+    hand_over(lists.actions, lock);
+    while (!state->done()) {
+        // A thread is there as soon as it is told; a task when a worker has time, for which nobody waits.
+        state->announce_wait(!in_task());
         lock.unlock();
         state->block();
+        lock.lock();
+        if (const std::optional<Transfer> given = state->take_given()) {
+            lists.moving.push_back(*given);
+            carry_out(lists, lock);
+            hand_over(lists.actions, lock);
+        }
     }
-    return state->take();
+    OperationResult result = state->take();
+    if (state.use_count() == 1 && spare_states_.size() < kMostSpare) {
+        state->renew();
+        spare_states_.push_back(std::move(state));
+    }
+    return result;
 }
 
 void ServerState::begin(ClientId client, const Operation& operation,
                         const std::shared_ptr<OperationState>& state, Actions& actions) {
     const Ticket ticket = ++last_ticket_;
     state->ticket = ticket;
-    pending_.emplace(ticket, state);
+    const auto ends = [&](Completion completion) {
+        pending_.emplace(ticket, state);
+        actions.completions.push_back(std::move(completion));
+    };
+    trace_step();
     try {
-        if (std::optional<OperationResult> result = node_.start(client, ticket, operation, actions))
-            actions.completions.push_back({ticket, std::move(*result)});
+        std::optional<OperationResult> result = node_.start(client, ticket, operation, actions);
+        if (trace_) trace_start(client, ticket, operation, result.has_value(), actions);
+        if (!result)
+            pending_.emplace(ticket, state);
+        else if (state->when_done)
+            ends({ticket, std::move(*result)});
+        else
+            (void)state->end(std::move(*result));  // nobody can wait for it yet
     } catch (const MemoryError& error) {
-        actions.completions.push_back({ticket, error});
-    } catch (...) {
-        pending_.erase(ticket);
-        throw;
+        ends({ticket, error});
     }
 }
 
 void ServerState::execute(ClientId client, const Operation& operation,
                           const std::shared_ptr<OperationState>& state) {
     Lock lock(mutex_);
-    Actions actions;
-    begin(client, operation, state, actions);
-    hand_over(actions, lock);
+    const Step step(*this, lock);
+    begin(client, operation, state, step.actions());
+    if (!step.actions().empty()) hand_over(step.actions(), lock);
 }
 
 void ServerState::execute_here(ClientId client, const std::vector<Operation>& operations,
                                const std::vector<std::shared_ptr<OperationState>>& states) {
     Lock lock(mutex_);
-    Actions actions;
-    for (size_t i = 0; i < operations.size(); ++i) begin(client, operations[i], states[i], actions);
-    if (!actions.transfers.empty()) carry_out(std::exchange(actions.transfers, {}), actions, lock);
-    hand_over(actions, lock);
+    const Step step(*this, lock);
+    for (size_t i = 0; i < operations.size(); ++i) begin(client, operations[i], states[i], step.actions());
+    carry_out_here(step.lists(), lock);
+    hand_over(step.actions(), lock);
 }
 
 bool ServerState::is_done(const OperationState& state) {
-    const Lock lock(mutex_);
     return state.done();
 }
 
 void ServerState::wait(OperationState& state) {
+    if (state.done()) return;
     Lock lock(mutex_);
     if (state.done()) return;
     state.announce_wait();
@@ -176,53 +236,129 @@ void ServerState::give_up(const std::vector<std::shared_ptr<OperationState>>& st
 void ServerState::put_memory(ClientId client, std::span<const std::byte> content, DataId data) {
     Lock lock(mutex_);
     const LocalRange source = node_.caching().hold_memory(client, content.data(), content.size());
-    Actions actions;
+    const Step step(*this, lock);
     const Ticket ticket = ++last_ticket_;
-    (void)node_.start(client, ticket, op::Put{source, {data, {0, content.size()}}, {}, true}, actions);
-    (void)wait_for(ticket, actions, lock);
+    const op::Put fill{source, {data, {0, content.size()}}, {}, true};
+    trace_step();
+    (void)node_.start(client, ticket, fill, step.actions());
+    if (trace_) trace_start(client, ticket, fill, false, step.actions());
+    (void)wait_for(ticket, step.lists(), lock);
 }
 
-void ServerState::carry_out(std::vector<Transfer> transfers, Actions& actions, Lock& lock) {
-    std::map<SegmentId, std::shared_ptr<Segment>> used;
-    for (const Transfer& transfer : transfers)
+void ServerState::carry_out_here(Lists& lists, Lock& lock) {
+    if (lists.actions.transfers.empty()) return;
+    lists.moving.swap(lists.actions.transfers);
+    carry_out(lists, lock);
+}
+
+void ServerState::carry_out(Lists& lists, Lock& lock) {
+    for (const Transfer& transfer : lists.moving)
         for (const Transfer::Part& part : transfer.parts)
-            if (transfer.direction != Transfer::Direction::kWithinCache)
-                used.emplace(part.segment, segments_.at(part.segment));
+            if (transfer.direction != Transfer::Direction::kWithinCache &&
+                find(lists.used, part.segment) == nullptr)
+                lists.used.emplace_back(part.segment, segments_.at(part.segment));
     lock.unlock();
-    std::vector<std::string> errors;
-    for (const Transfer& transfer : transfers) errors.push_back(move_bytes(transfer, used));
-    lock.lock();
-    for (size_t i = 0; i < transfers.size(); ++i) {
-        if (errors[i].empty()) traffic_.count(transfers[i]);
-        node_.transferred(transfers[i].access, errors[i], actions);
+    for (const Transfer& transfer : lists.moving) {
+        const int64_t begin_ns = trace_ ? OperationTrace::now_ns() : 0;
+        lists.errors.push_back(move_bytes(transfer, lists.used));
+        if (trace_) lists.times.emplace_back(begin_ns, OperationTrace::now_ns());
     }
+    lock.lock();
+    if (trace_) trace_moved(lists);
+    for (size_t i = 0; i < lists.moving.size(); ++i) {
+        if (lists.errors[i].empty()) traffic_.count(lists.moving[i]);
+        node_.transferred(lists.moving[i].access, lists.errors[i], lists.actions);
+    }
+    lists.moving.clear();
+    lists.used.clear();
+    lists.errors.clear();
+    lists.times.clear();
+}
+
+void ServerState::trace_start(ClientId client, Ticket ticket, const Operation& operation, bool has_ended,
+                              Actions& actions) noexcept {
+    if (has_ended && actions.notes.empty()) return;
+    trace_->began(client, ticket, operation);
+    trace_notes(actions);
+    if (has_ended) trace_->ended(ticket);
+}
+
+void ServerState::trace_notes(Actions& actions) noexcept {
+    if (!trace_) return;
+    trace_->noted(actions.notes);
+    actions.notes.clear();
+}
+
+void ServerState::trace_moved(const Lists& lists) {
+    for (size_t i = 0; i < lists.moving.size(); ++i) {
+        const Transfer& transfer = lists.moving[i];
+        const auto of =
+            transfer.parts.empty() ? descriptions_.end() : descriptions_.find(transfer.parts.front().segment);
+        trace_->moved(transfer, of == descriptions_.end() ? "" : of->second.kind, lists.times[i].first,
+                      lists.times[i].second);
+    }
+    trace_->step();
 }
 
 std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions& actions) {
     std::vector<std::shared_ptr<OperationState>> told;
-    for (Completion& completion : std::exchange(actions.completions, {})) {
-        const auto ended = pending_.extract(completion.ticket);
-        if (ended.empty()) continue;
+    trace_notes(actions);
+    for (Completion& completion : actions.completions) {
+        if (trace_) trace_->ended(completion.ticket);
+        const auto ended = pending_.find(completion.ticket);
+        if (ended == pending_.end()) continue;
+        const std::shared_ptr<OperationState> state = std::move(ended->second);
+        pending_.erase(ended);
         auto outcome = std::visit([](auto& result) { return OperationState::Outcome(std::move(result)); },
                                   completion.result);
-        if (ended.mapped()->end(std::move(outcome))) told.push_back(ended.mapped());
+        if (state->end(std::move(outcome))) told.push_back(state);
     }
+    actions.completions.clear();
     return told;
 }
 
-void ServerState::leave_to_mover(Actions& actions) {
+void ServerState::send_messages(std::vector<Message>& messages) {
+    if (messages.empty()) return;
+    std::ranges::stable_sort(messages, {}, &Message::to);
+    const std::span<const Message> all(messages);
+    for (size_t from = 0, to = 0; from < all.size(); from = to) {
+        while (to < all.size() && all[to].to == all[from].to && to - from < kMostMessages) ++to;
+        mesh_->send(all[from].to, packet_of(all.subspan(from, to - from)));
+    }
+    messages.clear();
+}
+
+void ServerState::leave(Actions& actions, std::vector<std::shared_ptr<OperationState>>& waiting) {
     if (!going_.empty()) remove_unused_caches(actions);
-    for (const Message& message : std::exchange(actions.messages, {})) send(message.to, message);
-    std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));
-    std::ranges::move(end_operations(actions), std::back_inserter(to_tell_));
-    for_mover_.notify_one();
+    send_messages(actions.messages);
+    to_move_.insert(to_move_.end(), actions.transfers.begin(), actions.transfers.end());
+    actions.transfers.clear();
+    for (auto& state : end_operations(actions))
+        (state->when_done ? to_tell_ : waiting).push_back(std::move(state));
+    if (!to_move_.empty() || !to_tell_.empty()) for_mover_.notify_one();
+}
+
+void ServerState::leave_to_mover(Actions& actions) {
+    leave(actions, to_tell_);
+}
+
+void ServerState::leave_to_waiters(Actions& actions) {
+    std::erase_if(actions.transfers, [&](const Transfer& transfer) {
+        const auto waiting = pending_.find(transfer.ticket);
+        if (waiting == pending_.end() || !waiting->second->give(transfer)) return false;
+        to_wake_.push_back(waiting->second);
+        return true;
+    });
+    leave(actions, to_wake_);
 }
 
 void ServerState::hand_over(Actions& actions, Lock& lock) {
+    trace_notes(actions);
     if (!going_.empty()) remove_unused_caches(actions);
-    for (const Message& message : std::exchange(actions.messages, {})) send(message.to, message);
+    send_messages(actions.messages);
     if (!actions.transfers.empty()) {
-        std::ranges::move(std::exchange(actions.transfers, {}), std::back_inserter(to_move_));
+        to_move_.insert(to_move_.end(), actions.transfers.begin(), actions.transfers.end());
+        actions.transfers.clear();
         for_mover_.notify_one();
     }
     if (actions.completions.empty()) return;
@@ -244,9 +380,12 @@ void ServerState::run_mover() {
         const auto told = std::exchange(to_tell_, {});
         const auto answered = std::exchange(to_answer_, {});
         if (to_move_.empty() && commands.empty() && told.empty() && answered.empty()) return;
-        Actions actions;
-        carry_out(std::exchange(to_move_, {}), actions, lock);
-        hand_over(actions, lock);
+        {
+            const Step step(*this, lock);
+            step.lists().moving.swap(to_move_);
+            carry_out(step.lists(), lock);
+            hand_over(step.actions(), lock);
+        }
         lock.unlock();
         for (const auto& state : told) state->tell();
         for (const auto& question : answered) question->answered.signal();

@@ -22,6 +22,8 @@
 #include "memory/mesh.hpp"
 #include "memory/node.hpp"
 #include "memory/operation_state.hpp"
+#include "memory/operation_trace.hpp"
+#include "memory/recycled.hpp"
 #include "memory/segment.hpp"
 #include "memory/sequencer.hpp"
 #include "memory/server_status.hpp"
@@ -40,7 +42,8 @@ class ServerState : private Transport::Listener {
     ServerState(const ServerState&) = delete;
     ServerState& operator=(const ServerState&) = delete;
 
-    [[nodiscard]] ClientId add_client();
+    /// `name` is for people, and may be empty.
+    [[nodiscard]] ClientId add_client(const std::string& name = {});
     /// `died` as CachingAgent's.
     void drop_client(ClientId client, bool died = false);
 
@@ -136,18 +139,57 @@ class ServerState : private Transport::Listener {
     };
     using Surveys = std::map<uint64_t, std::shared_ptr<Survey>>;
 
+    /// Lists for one step of the state machine and what follows from it. They keep their room: they are
+    /// borrowed for the step, and given back at its end where that has the lock.
+    struct Lists {
+        Actions actions;
+        std::vector<Transfer> moving;
+        std::vector<std::pair<SegmentId, std::shared_ptr<Segment>>> used;
+        std::vector<std::string> errors;                 // of those that are moving, or none
+        std::vector<std::pair<int64_t, int64_t>> times;  // of them, where it is traced
+    };
+    class Step {
+      public:
+        Step(ServerState& server, Lock& lock);
+        ~Step();
+        Step(const Step&) = delete;
+        Step& operator=(const Step&) = delete;
+        [[nodiscard]] Lists& lists() const noexcept { return *lists_; }
+        [[nodiscard]] Actions& actions() const noexcept { return lists_->actions; }
+
+      private:
+        ServerState& server_;
+        Lock& lock_;
+        std::unique_ptr<Lists> lists_;
+    };
+
     void begin(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state,
                Actions& actions);
-    /// Moves bytes, with the lock open, and says to the node that they are moved.
-    void carry_out(std::vector<Transfer> transfers, Actions& actions, Lock& lock);
+    void trace_start(ClientId client, Ticket ticket, const Operation& operation, bool has_ended,
+                     Actions& actions) noexcept;
+    void trace_step() noexcept {
+        if (trace_) trace_->step();
+    }
+    void trace_notes(Actions& actions) noexcept;
+    void trace_moved(const Lists& lists);
+    /// Moves the bytes of `moving`, with the lock open, and says to the node that they are moved.
+    void carry_out(Lists& lists, Lock& lock);
+    /// The same of the transfers that the step asks for.
+    void carry_out_here(Lists& lists, Lock& lock);
+    /// Those to one rank as one packet, in their order.
+    void send_messages(std::vector<Message>& messages);
     /// Sends messages, leaves transfers to the mover, and tells those whose operations have ended, with the
     /// lock open.
     void hand_over(Actions& actions, Lock& lock);
     /// As hand_over(), but the mover tells.
     void leave_to_mover(Actions& actions);
+    /// As that, but whoever waits in a thread of its own moves its bytes, and is told by tell_waiters().
+    void leave_to_waiters(Actions& actions);
+    /// `waiting` gets those who wait in threads or tasks.
+    void leave(Actions& actions, std::vector<std::shared_ptr<OperationState>>& waiting);
     [[nodiscard]] std::vector<std::shared_ptr<OperationState>> end_operations(Actions& actions);
     /// Moves what is to be moved now, and waits for the end of the operation. Opens the lock.
-    [[nodiscard]] OperationResult wait_for(Ticket ticket, Actions& actions, Lock& lock);
+    [[nodiscard]] OperationResult wait_for(Ticket ticket, Lists& lists, Lock& lock);
     void run_mover();
     CacheId add_cache(uint64_t size, Payload payload);
     [[nodiscard]] Inventory inventory(const Lock& lock) const;
@@ -189,10 +231,15 @@ class ServerState : private Transport::Listener {
     std::map<SegmentId, SegmentDescription> descriptions_;
     std::map<DataId, std::string> distributions_;
     Traffic traffic_;
+    std::unique_ptr<OperationTrace> trace_;  // null: it is not traced
     LinkSpeeds links_;
     std::map<CacheId, Payload> payloads_;
     std::set<CacheId> going_;  // caches whose last client is gone
-    std::unordered_map<Ticket, std::shared_ptr<OperationState>> pending_;
+    std::unordered_map<Ticket, std::shared_ptr<OperationState>, std::hash<Ticket>, std::equal_to<>,
+                       Recycled<std::pair<const Ticket, std::shared_ptr<OperationState>>>>
+        pending_;
+    std::vector<std::unique_ptr<Lists>> spare_lists_;
+    std::vector<std::shared_ptr<OperationState>> spare_states_;
     Ticket last_ticket_ = 0;
     ClientId last_client_ = 0;
     uint64_t last_cache_ = 0;
@@ -211,6 +258,8 @@ class ServerState : private Transport::Listener {
     std::vector<Transfer> to_move_;
     std::vector<std::pair<uint64_t, Command>> to_apply_;
     std::vector<std::shared_ptr<OperationState>> to_tell_;
+    /// For whoever has received a packet: those who wait in threads or tasks, and no code of programs.
+    std::vector<std::shared_ptr<OperationState>> to_wake_;
     std::vector<std::shared_ptr<Question>> to_answer_;
     std::condition_variable for_mover_;
     bool stopping_ = false;

@@ -5,12 +5,15 @@
 // One thread at a time. What is asked for is the best fit, so that large holes stay.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "heddle/memory_types.hpp"
+#include "memory/recycled.hpp"
 
 namespace heddle::memory {
 
@@ -36,15 +39,17 @@ class Space {
     [[nodiscard]] std::optional<Range> hole_to(uint64_t offset) const;
 
   private:
-    using Holes = std::map<uint64_t, uint64_t>;
+    using Holes = std::map<uint64_t, uint64_t, std::less<>, Recycled<std::pair<const uint64_t, uint64_t>>>;
+    using BySize =
+        std::set<std::pair<uint64_t, uint64_t>, std::less<>, Recycled<std::pair<uint64_t, uint64_t>>>;
 
     void add(const Range& hole);
     void remove(Holes::iterator hole);
 
     uint64_t size_;
     uint64_t free_bytes_ = 0;
-    Holes holes_;                                      // size by offset
-    std::set<std::pair<uint64_t, uint64_t>> by_size_;  // {size, offset}
+    Holes holes_;     // size by offset
+    BySize by_size_;  // {size, offset}
 };
 
 }  // namespace heddle::memory

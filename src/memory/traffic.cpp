@@ -33,14 +33,15 @@ void Traffic::count(const Transfer& transfer) {
         if (segment == segments_.end()) continue;
         const bool reads = transfer.direction == Transfer::Direction::kFromSegment;
         count_part(segment->second.moved, reads, part.size);
-        count_part(links_[{segment->second.kind, part.rank}], reads, part.size);
+        count_part((*segment->second.links)[part.rank], reads, part.size);
     }
 }
 
 void Traffic::report(Counters& counters) const {
     for (const auto& [id, segment] : segments_)
         counters.segments.push_back({id, segment.kind, segment.moved});
-    for (const auto& [link, moved] : links_) counters.links.push_back({link.first, link.second, moved});
+    for (const auto& [kind, ranks] : links_)
+        for (const auto& [rank, moved] : ranks) counters.links.push_back({kind, rank, moved});
     counters.bytes_copied_within_caches = bytes_copied_;
 }
 

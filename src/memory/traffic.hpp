@@ -5,7 +5,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 
 #include "heddle/memory_types.hpp"
 #include "memory/transfer.hpp"
@@ -14,7 +13,9 @@ namespace heddle::memory {
 
 class Traffic {
   public:
-    void add_segment(SegmentId segment, const std::string& kind) { segments_[segment].kind = kind; }
+    void add_segment(SegmentId segment, const std::string& kind) {
+        segments_[segment] = {kind, {}, &links_[kind]};
+    }
     void remove_segment(SegmentId segment) { segments_.erase(segment); }
     /// The transfer has ended well.
     void count(const Transfer& transfer);
@@ -22,12 +23,14 @@ class Traffic {
     void report(Counters& counters) const;
 
   private:
+    using OfRanks = std::map<Rank, TransferCounters>;
     struct OfSegment {
         std::string kind;
         TransferCounters moved;
+        OfRanks* links = nullptr;
     };
     std::map<SegmentId, OfSegment> segments_;
-    std::map<std::pair<std::string, Rank>, TransferCounters> links_;
+    std::map<std::string, OfRanks> links_;  // by kind
     uint64_t bytes_copied_ = 0;
 };
 

@@ -2,7 +2,7 @@
 // for it; the server does it, outside of its lock, and says when it has ended.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "heddle/memory_types.hpp"
 
@@ -23,8 +23,11 @@ struct Transfer {
     };
     uint64_t access = 0;
     Direction direction = Direction::kFromSegment;
-    std::vector<Part> parts;
+    /// Of the access, which stays until the transfer has ended.
+    std::span<const Part> parts;
     std::byte* copy = nullptr;
+    /// Of the operation that it was begun for; 0: it has left.
+    uint64_t ticket = 0;
 };
 
 }  // namespace heddle::memory

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -47,16 +48,19 @@ bool is_kind(const Message& message) {
 
 }  // namespace
 
+Packet packet_of(std::span<const Message> messages) {
+    Packet packet(1 + messages.size_bytes());
+    std::memcpy(packet.data() + 1, messages.data(), messages.size_bytes());
+    return packet;
+}
+
 Packet packet_of(const Parsed& content) {
+    if (const auto* messages = std::get_if<std::vector<Message>>(&content))
+        return packet_of(std::span<const Message>(*messages));
     Packet packet{static_cast<std::byte>(content.index())};
-    if (const auto* message = std::get_if<Message>(&content)) {
-        packet.resize(1 + sizeof(Message));
-        std::memcpy(packet.data() + 1, message, sizeof(Message));
-        return packet;
-    }
     std::visit(
         [&](const auto& change) {
-            if constexpr (!std::is_same_v<std::decay_t<decltype(change)>, Message>)
+            if constexpr (!std::is_same_v<std::decay_t<decltype(change)>, std::vector<Message>>)
                 for (const uint8_t byte : Json::to_cbor(Json(change)))
                     packet.push_back(static_cast<std::byte>(byte));
         },
@@ -76,11 +80,11 @@ std::optional<Parsed> parse(std::span<const std::byte> packet) {
     const auto which = static_cast<size_t>(packet[0]);
     const auto rest = packet.subspan(1);
     if (which == 0) {
-        Message message;
-        if (rest.size() != sizeof message) return {};
-        std::memcpy(static_cast<void*>(&message), rest.data(), sizeof message);
-        if (!is_kind(message)) return {};
-        return message;
+        if (rest.empty() || rest.size() % sizeof(Message) != 0) return {};
+        std::vector<Message> messages(rest.size() / sizeof(Message));
+        std::memcpy(static_cast<void*>(messages.data()), rest.data(), rest.size());
+        if (!std::ranges::all_of(messages, is_kind)) return {};
+        return messages;
     }
     try {
         const auto* const first = reinterpret_cast<const uint8_t*>(rest.data());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "memory/message.hpp"
 #include "memory/sequencer.hpp"
@@ -49,11 +50,12 @@ struct Departure {
     std::vector<uint8_t> content;
 };
 
-using Parsed = std::variant<Message, ChangeRequest, ChangeCommand, ChangeApplied, ChangeReply, Arrival,
-                            Departure, SurveyRequest, SurveyReply>;
+using Parsed = std::variant<std::vector<Message>, ChangeRequest, ChangeCommand, ChangeApplied, ChangeReply,
+                            Arrival, Departure, SurveyRequest, SurveyReply>;
 
 /// Throws kLimit where it is longer than a packet may be.
 [[nodiscard]] Packet packet_of(const Parsed& content);
+[[nodiscard]] Packet packet_of(std::span<const Message> messages);
 [[nodiscard]] std::optional<Parsed> parse(std::span<const std::byte> packet);
 
 }  // namespace heddle::memory

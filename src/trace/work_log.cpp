@@ -169,7 +169,13 @@ void WorkLog::drain() {
             while (ring->work.pop(work)) {
                 if (full_) continue;
                 const auto at = [&](int64_t ns) { return writer_.at(Time(Nanoseconds(ns))); };
-                Span span{kThisProcess, ring->row, work.name, at(work.begin_ns), work.kind, {}, -1};
+                Span span{kThisProcess,
+                          work.row != nullptr ? work.row : ring->row,
+                          work.name,
+                          at(work.begin_ns),
+                          work.kind,
+                          {},
+                          -1};
                 if (work.task > 0) span.task = work.task;
                 if (cpus_.contains(work.cpu)) span.cpu = work.cpu;
                 full_ = writer_.write({at(work.end_ns), std::move(span)}) == Written::kTruncated;

@@ -21,6 +21,8 @@ struct NotedWork {
     int64_t task = 0;
     int cpu = -1;
     SpanKind kind = SpanKind::kWork;
+    /// As `name`. Null: that of whoever notes.
+    const char* row = nullptr;
 };
 
 template <size_t Size>

@@ -2,6 +2,7 @@
 // prints what was wrong and exits with 1. Built once for each MPI.
 //
 //   all          all kinds of segments at once, by all ways in which MPI carries data
+//   communicator  servers whose ranks are the processes of communicators of the program's own
 //   uninitialised, funneled, finalised, other_ranks   have to be refused
 #include <mpi.h>
 
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/compat/vmem.hpp"
 #include "heddle/memory.hpp"
 
 namespace {
@@ -142,6 +144,41 @@ void run_all() {
     collective.barrier();
 }
 
+/// Its last rank first; what is put by one is got by all.
+void on_communicator(MPI_Comm communicator) {
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(communicator, &rank);
+    MPI_Comm_size(communicator, &ranks);
+    vmem::server wrapped{vmem::mpi::context::params(communicator)};
+    Server& server = wrapped.native();
+    expect(server.rank() == static_cast<Rank>(rank) && server.ranks() == static_cast<Rank>(ranks),
+           "ranks are those of the communicator");
+    Client client(server);
+    Collective collective(server);
+    constexpr uint64_t kSize = 1000;
+    for (const char* kind : {"mpi", "shm"}) {
+        const DataId data = collective.allocate(kSize, collective.create_segment(kSize, {kind, {}}));
+        random_ranges(server, client, collective, data, kSize);
+    }
+    collective.barrier();
+}
+
+void run_on_communicators() {
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm turned, half;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &turned);
+    on_communicator(turned);
+    // Two servers of one half of the processes each, at once.
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    on_communicator(half);
+    on_communicator(turned);
+    expect_error([] { (void)Server({.communicator = MPI_Comm_c2f(MPI_COMM_NULL)}); }, "is none");
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&turned);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -160,6 +197,7 @@ int main(int argc, char** argv) {
     MPI_Init_thread(&argc, &argv, which == "funneled" ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
     try {
         if (which == "all") run_all();
+        if (which == "communicator") run_on_communicators();
         if (which == "funneled" && level >= MPI_THREAD_MULTIPLE)
             std::printf("skipped: this MPI gives more threads than were asked for\n");
         else if (which == "funneled")

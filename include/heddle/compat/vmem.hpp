@@ -70,7 +70,7 @@ template <class Factories, class Descriptions>
 class server_templ;
 
 /// Makes segments of the kinds of its factories. By default one rank, or as `heddle memory launch` says; else
-/// one of the nodes, all of which are this host.
+/// one of the nodes, all of which are this host, or one of the communicator that mpi's params have.
 template <class... Contexts, class... Descriptions>
 class server_templ<factories<Contexts...>, descriptions<Descriptions...>> : public detail::server_base {
     static_assert((detail::is_one_of<typename Descriptions::factory, Contexts...> && ...),
@@ -80,8 +80,19 @@ class server_templ<factories<Contexts...>, descriptions<Descriptions...>> : publ
     server_templ() : server_base({Contexts::kind()...}) {}
     server_templ(typename Contexts::params const&... params, std::vector<node> const& nodes,
                  uint16_t comm_port)
-        : server_base({Contexts::kind()...},
-                      detail::options_of(nodes, comm_port, std::max({params.timeout_s()...}))) {}
+        : server_base({Contexts::kind()...}, options_of(params..., nodes, comm_port)) {}
+
+  private:
+    static heddle::memory::ServerOptions options_of(typename Contexts::params const&... params,
+                                                    std::vector<node> const& nodes, uint16_t comm_port) {
+        for (std::optional<int> const communicator : {params.communicator()...}) {
+            if (!communicator) continue;
+            heddle::memory::ServerOptions options;
+            options.communicator = communicator;
+            return options;
+        }
+        return detail::options_of(nodes, comm_port, std::max({params.timeout_s()...}));
+    }
 };
 
 using all_factories = factories<gaspi::context, mpi::context, beegfs::context, shm::context>;
@@ -95,6 +106,8 @@ class server : public server_templ<all_factories, all_descriptions> {
   public:
     using server_templ::server_templ;
     server() = default;
+    /// With the processes of a communicator as its ranks.
+    explicit server(mpi::context::params const& mpi) : server_templ({}, mpi, {}, {}, {}, 0) {}
     /// As the prototype's.
     server(gaspi::context::params const& gaspi, beegfs::context::params const& beegfs,
            std::vector<node> const& nodes, uint16_t comm_port)

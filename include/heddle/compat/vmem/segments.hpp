@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -25,6 +26,7 @@ class transport_params {
         : timeout_s_(timeout.count()), port_(port) {}
     [[nodiscard]] double timeout_s() const { return timeout_s_; }
     [[nodiscard]] uint16_t port() const { return port_; }
+    [[nodiscard]] std::optional<int> communicator() const { return {}; }
 
   private:
     double timeout_s_ = 30;
@@ -65,8 +67,27 @@ struct equally_distributed_segment_description {
 }  // namespace gaspi
 
 namespace mpi {
+/// With a communicator its processes are the ranks of the server, whatever nodes it is given.
+class params : public detail::transport_params {
+  public:
+    using transport_params::transport_params;
+    params() = default;
+    /// By MPI_Comm_c2f(), or itself where mpi.h was included before.
+    explicit params(int communicator) : communicator_(communicator) {}
+#ifdef MPI_VERSION
+    template <class Comm,
+              std::enable_if_t<std::is_same_v<Comm, MPI_Comm> && !std::is_same_v<Comm, int>>* = nullptr>
+    explicit params(Comm communicator) : communicator_(MPI_Comm_c2f(communicator)) {}
+#endif
+    [[nodiscard]] std::optional<int> communicator() const {
+        return communicator_;
+    }
+
+  private:
+    std::optional<int> communicator_;
+};
 struct context {
-    using params = detail::transport_params;
+    using params = mpi::params;
     static const char* kind() { return "mpi"; }
 };
 struct equally_distributed_segment_description {

@@ -69,7 +69,7 @@ std::unique_ptr<Segment> create(const SegmentPlan& plan) {
 }
 
 /// GASPI's ranks are started as heddle's are.
-std::unique_ptr<RankGroup> ranks(bool) {
+std::unique_ptr<RankGroup> ranks(bool, std::optional<int>) {
     return nullptr;
 }
 

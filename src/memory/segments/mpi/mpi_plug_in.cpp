@@ -18,14 +18,14 @@ void check_ranks(const SegmentPlan& plan) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("rank {} of {} servers is rank {} of {} of MPI, which must be the same for segments "
-                    "of kind mpi: start the ranks with mpirun and without HEDDLE_RANK",
+                    "of kind mpi: start the ranks with mpirun and without HEDDLE_RANK, or make the server of "
+                    "a communicator",
                     plan.self, plan.part_sizes.size(), all.rank(), all.ranks()));
 }
 
-/// What a window of that kind ended with, on all ranks the same, when it was tried for the first time.
+/// What a window of that kind ended with, on all ranks the same, when these tried it for the first time.
 const std::string& problem_of_windows(Window kind) {
-    static std::optional<std::string> problems[2];
-    std::optional<std::string>& problem = problems[kind == Window::kShared ? 0 : 1];
+    std::optional<std::string>& problem = known_problem_of_windows(kind == Window::kShared ? 0 : 1);
     if (!problem) problem = test_windows(kind);
     return *problem;
 }
@@ -78,8 +78,9 @@ class MpiRanks final : public RankGroup {
     const Communicator& all_ = communicator_of_servers();
 };
 
-std::unique_ptr<RankGroup> ranks(bool program_has_it) {
+std::unique_ptr<RankGroup> ranks(bool program_has_it, std::optional<int> communicator) {
     start_mpi(program_has_it);
+    use_communicator(communicator);
     return std::make_unique<MpiRanks>();
 }
 

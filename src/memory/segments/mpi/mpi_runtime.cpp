@@ -12,13 +12,17 @@ namespace heddle::memory {
 namespace {
 
 struct Communicators {
-    Communicator changes{MPI_COMM_WORLD}, servers{MPI_COMM_WORLD};
+    explicit Communicators(MPI_Comm like) : changes(like), servers(like) {}
+    Communicator changes, servers;
+    std::optional<std::string> problems_of_windows[2];
 };
 
 /// Never ended: MPI_Finalize does that.
-const Communicators& communicators() {
-    static const Communicators* const all = new Communicators;
-    return *all;
+Communicators* of_program = nullptr;
+
+Communicators& communicators() {
+    static Communicators* const of_all = new Communicators(MPI_COMM_WORLD);
+    return of_program != nullptr ? *of_program : *of_all;
 }
 
 void end_mpi(int status, void*) {
@@ -140,6 +144,23 @@ std::string Communicator::first_problem(const std::string& problem) const {
     int first = none;
     check_mpi(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, own_), "MPI_Allreduce");
     return first == none ? std::string() : share(fmt::format("rank {}: {}", first, problem), first);
+}
+
+void use_communicator(std::optional<int> communicator) {
+    of_program = nullptr;
+    if (!communicator) return;
+    const MPI_Comm like = MPI_Comm_f2c(*communicator);
+    int is_between_two_groups = 1;
+    if (like == MPI_COMM_NULL || MPI_Comm_test_inter(like, &is_between_two_groups) != MPI_SUCCESS ||
+        is_between_two_groups != 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "the communicator of a server is none, or one between two groups: the ranks are the "
+                    "processes of one group");
+    of_program = new Communicators(like);
+}
+
+std::optional<std::string>& known_problem_of_windows(int kind) {
+    return communicators().problems_of_windows[kind];
 }
 
 const Communicator& communicator_of_changes() {

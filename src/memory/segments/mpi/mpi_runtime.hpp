@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <string>
 
 #include "heddle/error.hpp"
@@ -43,10 +44,17 @@ class Communicator {
     MPI_Comm own_ = MPI_COMM_NULL;
 };
 
-/// All processes of the program; what changes the segments of all ranks uses it, one change after the other.
+/// From now on the ranks are the processes of this communicator, by its Fortran handle; without one all of
+/// the program. Called by all of them, while none has a server. What it takes of MPI stays until MPI ends.
+/// Throws kInvalidArgument for one that is none.
+void use_communicator(std::optional<int> communicator);
+/// All ranks; what changes the segments of all ranks uses it, one change after the other.
 [[nodiscard]] const Communicator& communicator_of_changes();
 /// The same processes; what makes servers uses it.
 [[nodiscard]] const Communicator& communicator_of_servers();
+
+/// Of windows of that kind among these ranks: nothing where they have not tried.
+[[nodiscard]] std::optional<std::string>& known_problem_of_windows(int kind);
 
 [[nodiscard]] bool mpi_is_running();
 
