@@ -13,6 +13,7 @@
 #include "golden.hpp"
 #include "support/child.hpp"
 #include "support/daemon.hpp"
+#include "support/tcp_listener.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
@@ -155,27 +156,6 @@ std::string after(const std::string& file, const std::string& text) {
     }
     return {};
 }
-
-/// One that listens on a port of its own.
-class Listener {
-  public:
-    Listener() : listens_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in own{};
-        own.sin_family = AF_INET;
-        own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof own;
-        EXPECT_EQ(::bind(listens_.get(), reinterpret_cast<sockaddr*>(&own), size), 0);
-        EXPECT_EQ(::listen(listens_.get(), 1), 0);
-        EXPECT_EQ(::getsockname(listens_.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-        port_ = std::to_string(ntohs(own.sin_port));
-    }
-    [[nodiscard]] const std::string& port() const { return port_; }
-    [[nodiscard]] Descriptor accept() const { return Descriptor(::accept(listens_.get(), nullptr, nullptr)); }
-
-  private:
-    Descriptor listens_;
-    std::string port_;
-};
 
 TEST(SnetCommandTest, RecordsGoFromOneProcessToAnotherByTcp) {
     for (const char* format : {"xml", "binary", "json"}) {

@@ -11,6 +11,7 @@
 #include "cores/resserv_link.hpp"
 #include "cores/resserv_session.hpp"
 #include "heddle/error.hpp"
+#include "support/tcp_listener.hpp"
 #include "support/wait_until.hpp"
 
 namespace heddle::test {
@@ -112,21 +113,11 @@ TEST(ResservSessionTest, WhatNoClientMaySayEndsTheConnection) {
         EXPECT_TRUE(ready_session(1).received(said).close) << said;
 }
 
-/// A resource server that says what a test wants, on a port of its own.
+/// A resource server that says what a test wants.
 class FakeServer {
   public:
-    FakeServer() : listens_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in own{};
-        own.sin_family = AF_INET;
-        own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof own;
-        EXPECT_EQ(::bind(listens_.get(), reinterpret_cast<sockaddr*>(&own), size), 0);
-        EXPECT_EQ(::listen(listens_.get(), 1), 0);
-        EXPECT_EQ(::getsockname(listens_.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-        port_ = std::to_string(ntohs(own.sin_port));
-    }
-    [[nodiscard]] const std::string& port() const { return port_; }
-    void accept() { socket_ = Descriptor(::accept(listens_.get(), nullptr, nullptr)); }
+    [[nodiscard]] const std::string& port() const { return listener_.port(); }
+    void accept() { socket_ = listener_.accept(); }
     void say(const std::string& text) const {
         EXPECT_EQ(::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL),
                   static_cast<ssize_t>(text.size()));
@@ -144,8 +135,9 @@ class FakeServer {
     void hang_up() { socket_ = Descriptor(); }
 
   private:
-    Descriptor listens_, socket_;
-    std::string port_, heard_;
+    test::Listener listener_;
+    Descriptor socket_;
+    std::string heard_;
 };
 
 TEST(ResservLinkTest, TakesWhatIsGrantedAndReturnsWhatIsRevoked) {
