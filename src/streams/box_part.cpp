@@ -133,7 +133,7 @@ BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& func
     gauge_.path = &path;
 }
 
-void BoxPart::take(Record record, Flow& flow) {
+void BoxPart::take(Record&& record, Flow& flow) {
     if (input_.fit(record) < 0) {
         plant_.fail(record, path_, no_way(record, {input_}));
         return;
@@ -143,7 +143,7 @@ void BoxPart::take(Record record, Flow& flow) {
         call(record, flow);
         return;
     }
-    bool full = false;
+    bool full = false, is_kept = false;
     {
         const std::lock_guard guard(mutex_);
         queue_.push_back(std::move(record));
@@ -153,9 +153,13 @@ void BoxPart::take(Record record, Flow& flow) {
         full = count >= gauge_.bound.load(std::memory_order_relaxed);
         // One more at a time, as for the workers of a pool: where the last one has found something to do.
         if (tasks_ < most_calls_ && !coming_) start_task();
+        const Flow* const keeper = keeper_.load(std::memory_order_relaxed);
+        is_kept = keeper != nullptr && keeper->stays();
     }
+    if (is_kept) (void)plant_.seat.ask(PushSeat::For::kBox);
     if (!full || plant_.stopped()) return;
     flow.let_go();
+    flow.count();
     plant_.pressure.wait(gauge_, [this] {
         const std::lock_guard guard(mutex_);
         return queue_.size() - first_ >= gauge_.bound.load(std::memory_order_relaxed);

@@ -18,7 +18,7 @@ class BoxPart final : public Inlet, public Kept {
     /// Records that came to it, and those that it has been called for. Any thread.
     [[nodiscard]] WorkCounts work() const;
     /// Waits while the queue is full.
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
     void let_go() override;
     /// Of an initialiser: its one call, without a record.
     void start();

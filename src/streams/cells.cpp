@@ -72,13 +72,18 @@ ZipperPart::ZipperPart(Plant& plant, const Topology& star, const Topology& cell,
     });
 }
 
-void ZipperPart::take(Record record, Flow& flow) {
+void ZipperPart::take(Record&& record, Flow& flow) {
     try {
         if (matches_any(star_.patterns, leaving_, record) || through_cells(record))
             flow.pass(exit_, std::move(record));
     } catch (const Error& error) {
         plant_.fail(record, path_, error.what());
     }
+}
+
+Renewable::Has ZipperPart::has() {
+    const std::lock_guard guard(mutex_);
+    return cells_.empty() ? Has::kNothing : Has::kRecords;
 }
 
 bool ZipperPart::through_cells(Record& record) {
@@ -127,7 +132,7 @@ JoinPart::JoinPart(Plant& plant, const Topology& split, const Topology& cell, In
     });
 }
 
-void JoinPart::take(Record record, Flow& flow) {
+void JoinPart::take(Record&& record, Flow& flow) {
     if (!record.has(split_.tag)) {
         LabelSet wanted;
         wanted.add(split_.tag);
@@ -137,7 +142,7 @@ void JoinPart::take(Record record, Flow& flow) {
     const int value = record.tag(split_.tag);
     try {
         const std::lock_guard guard(mutex_);
-        if (!has_fired(value)) {
+        if (!fired_.contains(value)) {
             if (cells_.size() >= plant_.options.most_stages && !cells_.contains(value))
                 throw Error(ErrorCode::kLimit, fmt::format("there are {} replicas already", cells_.size()));
             const auto cell = cells_.try_emplace(value, sets_.size()).first;
@@ -145,7 +150,7 @@ void JoinPart::take(Record record, Flow& flow) {
                 if (!cell->second.full()) return;
                 record = cell->second.merged(sets_, std::move(record.turn));
                 cells_.erase(cell);
-                note_fired(value);
+                fired_.add(value);
             } else if (cell->second.filled() == 0) {
                 cells_.erase(cell);
             }
@@ -157,19 +162,22 @@ void JoinPart::take(Record record, Flow& flow) {
     flow.pass(exit_, std::move(record));
 }
 
-bool JoinPart::has_fired(int value) const {
-    const auto after = fired_.upper_bound(value);
-    return after != fired_.begin() && std::prev(after)->second >= value;
+void ValueRanges::add(int value) {
+    int first = value, last = value;
+    const auto after = ranges_.upper_bound(value);
+    if (after != ranges_.end() && int64_t{after->first} == int64_t{value} + 1) last = after->second;
+    if (after != ranges_.begin())
+        if (const auto before = std::prev(after); int64_t{before->second} + 1 >= value) {
+            if (before->second >= value) return;
+            first = before->first;
+        }
+    if (last != value) ranges_.erase(after);
+    ranges_.insert_or_assign(first, last);
 }
 
-void JoinPart::note_fired(int value) {
-    int first = value, last = value;
-    const auto after = fired_.upper_bound(value);
-    if (after != fired_.end() && int64_t{after->first} == int64_t{value} + 1) last = after->second;
-    if (after != fired_.begin())
-        if (const auto before = std::prev(after); int64_t{before->second} + 1 == value) first = before->first;
-    if (last != value) fired_.erase(after);
-    fired_.insert_or_assign(first, last);
+bool ValueRanges::contains(int value) const {
+    const auto after = ranges_.upper_bound(value);
+    return after != ranges_.begin() && std::prev(after)->second >= value;
 }
 
 }  // namespace heddle::streams

@@ -15,6 +15,16 @@
 
 namespace heddle::streams {
 
+/// Ints, as ranges: what lies close together takes little.
+class ValueRanges {
+  public:
+    void add(int value);
+    [[nodiscard]] bool contains(int value) const;
+
+  private:
+    std::map<int, int> ranges_;  ///< the first and the last value of each
+};
+
 /// For one thread at a time. Does not know its patterns, which many cells share.
 class Cell {
   public:
@@ -32,10 +42,13 @@ class Cell {
 };
 
 /// A star whose inner part is a synchrocell.
-class ZipperPart final : public Inlet {
+class ZipperPart final : public Inlet, public Renewable {
   public:
     ZipperPart(Plant& plant, const Topology& star, const Topology& cell, Inlet& exit, const Path& path);
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
+    [[nodiscard]] Has has() override;
+    [[nodiscard]] bool fires() const override { return false; }
+    void renew(bool /*fired*/) override {}
 
   private:
     /// False: it lies in a cell; else it is what leaves.
@@ -54,12 +67,9 @@ class ZipperPart final : public Inlet {
 class JoinPart final : public Inlet {
   public:
     JoinPart(Plant& plant, const Topology& split, const Topology& cell, Inlet& exit, const Path& path);
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
-    void note_fired(int value);
-    [[nodiscard]] bool has_fired(int value) const;
-
     Plant& plant_;
     const Topology &split_, &cell_;
     Inlet& exit_;
@@ -67,7 +77,7 @@ class JoinPart final : public Inlet {
     const std::vector<LabelSet> sets_;
     std::mutex mutex_;
     std::unordered_map<int, Cell> cells_;
-    std::map<int, int> fired_;  ///< ranges: the first and the last value of each
+    ValueRanges fired_;
 };
 
 [[nodiscard]] std::vector<LabelSet> sets_of(const std::vector<Pattern>& patterns);

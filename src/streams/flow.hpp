@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "heddle/streams_box.hpp"
+#include "streams/pressure.hpp"
 #include "streams/record.hpp"
 
 namespace heddle::streams {
@@ -23,7 +26,7 @@ class Flow;
 class Inlet {
   public:
     virtual ~Inlet() = default;
-    virtual void take(Record record, Flow& flow) = 0;
+    virtual void take(Record&& record, Flow& flow) = 0;
     /// Where all records go from here as they are, from now on for ever; null: they do not.
     [[nodiscard]] virtual Inlet* passes_to() { return nullptr; }
 };
@@ -38,14 +41,15 @@ class Kept {
 /// For one thread, or one task.
 class Flow {
   public:
-    Flow() = default;
+    /// `uncounted`: it has not begun there, and is counted there only when it has to wait.
+    explicit Flow(Pressure* uncounted = nullptr) : uncounted_(uncounted) {}
     ~Flow() { let_go(); }
     Flow(const Flow&) = delete;
     Flow& operator=(const Flow&) = delete;
 
     /// Until all has come to rest. Throws what a part throws: the flow can be used again, and what was under
     /// way is gone.
-    void run(Inlet& first, Record record) {
+    void run(Inlet& first, Record&& record) {
         pass(first, std::move(record));
         run_passed();
     }
@@ -53,18 +57,28 @@ class Flow {
         try {
             settle();
         } catch (...) {
+            for (Step& step : steps_) step = {};
             passed_.clear();
             ahead_.clear();
             throw;
         }
     }
     /// In take(): after what was passed before.
-    void pass(Inlet& to, Record record) { passed_.push_back({&to, std::move(record)}); }
+    void pass(Inlet& to, Record&& record) {
+        Step& next = steps_[1 - now_];
+        if (!next.filled) {
+            next.to = &to;
+            next.record = std::move(record);
+            next.filled = true;
+        } else {
+            passed_.push_back({&to, std::move(record), true});
+        }
+    }
     /// Records that wait until what was passed before them has come to rest.
     [[nodiscard]] size_t under_way() const { return ahead_.size(); }
     /// In take(): keeps the turn until all that was passed so far has come to rest.
     void hold(TurnReference turn) {
-        passed_.push_back({nullptr, {}});
+        passed_.push_back({nullptr, {}, true});
         passed_.back().record.turn = std::move(turn);
     }
 
@@ -77,14 +91,39 @@ class Flow {
     void keep(Kept& part) { kept_.push_back(&part); }
     /// All that it keeps, or all but one; before the flow may wait for something.
     void let_go(const Kept* but = nullptr) {
+        if (kept_.empty()) return;
         std::erase_if(kept_, [&](Kept* part) {
             if (part != but) part->let_go();
             return part != but;
         });
     }
+    /// It keeps boxes while it does nothing: who wants one has to ask for it (PushSeat). Changed while it
+    /// keeps nothing; read by any thread.
+    void set_stays(bool stays) { stays_.store(stays, std::memory_order_relaxed); }
+    [[nodiscard]] bool stays() const { return stays_.load(std::memory_order_relaxed); }
+
+    /// Before it waits.
+    void count() {
+        Flow& outermost = outer_ == nullptr ? *this : *outer_;
+        if (outermost.uncounted_ == nullptr || outermost.counted_.exchange(true, std::memory_order_relaxed))
+            return;
+        outermost.uncounted_->begin();
+    }
+    /// Whether it was counted, and has to end.
+    [[nodiscard]] bool uncount() {
+        if (!counted_.load(std::memory_order_relaxed)) return false;
+        counted_.store(false, std::memory_order_relaxed);
+        return true;
+    }
+    /// Whoever finds that nobody is counted any more sees what was true before that. Any thread.
+    [[nodiscard]] bool is_counted() const { return counted_.load(std::memory_order_relaxed); }
+
     /// For what a box sends while it is called.
     Flow& inner() {
-        if (!inner_) inner_ = std::make_unique<Flow>();
+        if (!inner_) {
+            inner_ = std::make_unique<Flow>();
+            inner_->outer_ = outer_ == nullptr ? this : outer_;
+        }
         return *inner_;
     }
     /// Of one call at a time.
@@ -92,28 +131,41 @@ class Flow {
 
   private:
     struct Step {
-        Inlet* to;  ///< null: nothing to do
+        Inlet* to = nullptr;  ///< null: nothing to do
         Record record;
+        bool filled = false;
     };
     void settle() {
         while (true) {
-            if (passed_.size() != 1) {
+            // What was passed first is in the one of the two steps, the rest in passed_.
+            if (!passed_.empty()) {
                 std::move(passed_.rbegin(), passed_.rend(), std::back_inserter(ahead_));
                 passed_.clear();
-                if (ahead_.empty()) return;
+                // hold() may have been all that was passed.
             }
-            std::vector<Step>& next = passed_.empty() ? ahead_ : passed_;
-            Inlet* const to = next.back().to;
-            Record record = std::move(next.back().record);
-            next.pop_back();
-            if (to != nullptr) to->take(std::move(record), *this);
+            now_ = 1 - now_;
+            Step& step = steps_[now_];
+            if (!step.filled) {
+                if (ahead_.empty()) return;
+                step = std::move(ahead_.back());
+                ahead_.pop_back();
+            }
+            if (step.to != nullptr) step.to->take(std::move(step.record), *this);
+            step.record = Record();  // what the part has left of it goes now
+            step.filled = false;
         }
     }
 
-    std::vector<Step> passed_;
-    std::vector<Step> ahead_;  ///< the next one is the last
+    std::array<Step, 2> steps_;
+    unsigned now_ = 0;          ///< the step that is taken; the other one is the next
+    std::vector<Step> passed_;  ///< behind that
+    std::vector<Step> ahead_;   ///< the next one is the last
     std::vector<Kept*> kept_;
     std::unique_ptr<Flow> inner_;
+    Flow* outer_ = nullptr;  ///< the outermost one, of an inner one
+    Pressure* const uncounted_;
+    std::atomic<bool> counted_{false};
+    std::atomic<bool> stays_{false};
     std::vector<snet::BoxValue> values_;
 };
 

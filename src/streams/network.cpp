@@ -9,7 +9,7 @@ namespace {
 class Outlet final : public Inlet {
   public:
     explicit Outlet(std::function<void(Record)> output) : output_(std::move(output)) {}
-    void take(Record record, Flow&) override {
+    void take(Record&& record, Flow&) override {
         const std::lock_guard guard(mutex_);
         output_(std::move(record));
     }

@@ -9,7 +9,7 @@ class ObserverPart final : public Inlet {
   public:
     ObserverPart(Plant& plant, Inlet& to, Observe observe, bool before, const Path& path)
         : plant_(plant), to_(to), observe_(std::move(observe)), before_(before), path_(path) {}
-    void take(Record record, Flow& flow) override {
+    void take(Record&& record, Flow& flow) override {
         try {
             observe_(record, before_);
         } catch (const std::exception& error) {

@@ -3,7 +3,6 @@
 #include "tasks/frame.hpp"
 
 namespace heddle::streams {
-namespace {
 
 /// The task that runs, or the thread.
 uintptr_t own_number() {
@@ -12,14 +11,12 @@ uintptr_t own_number() {
     return reinterpret_cast<uintptr_t>(&own);
 }
 
-}  // namespace
-
 void OutputQueue::attach(Plant& plant) {
     plant_ = &plant;
     gauge_.counts = false;
 }
 
-void OutputQueue::take(Record record, Flow& flow) {
+void OutputQueue::take(Record&& record, Flow& flow) {
     bool full = false;
     {
         const std::lock_guard guard(mutex_);
@@ -33,6 +30,7 @@ void OutputQueue::take(Record record, Flow& flow) {
     }
     if (!full) return;
     flow.let_go();
+    flow.count();
     plant_->pressure.wait(gauge_, [this] {
         const std::lock_guard guard(mutex_);
         return back_.size() >= gauge_.bound.load(std::memory_order_relaxed);
@@ -88,8 +86,8 @@ void OutputQueue::pulling() {
     gauge_.outside.store(pusher_.load(std::memory_order_relaxed) != own, std::memory_order_relaxed);
 }
 
-void OutputQueue::pushing() {
-    const uintptr_t own = own_number(), puller = puller_.load(std::memory_order_relaxed);
+void OutputQueue::pushing(uintptr_t own) {
+    const uintptr_t puller = puller_.load(std::memory_order_relaxed);
     if (pusher_.load(std::memory_order_relaxed) == own) return;
     pusher_.store(own, std::memory_order_relaxed);
     gauge_.outside.store(puller != 0 && puller != own, std::memory_order_relaxed);

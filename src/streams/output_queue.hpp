@@ -15,18 +15,21 @@
 
 namespace heddle::streams {
 
+/// Of the calling task, or of the thread outside of tasks.
+[[nodiscard]] uintptr_t own_number();
+
 class OutputQueue final : public Inlet {
   public:
     explicit OutputQueue(size_t bound) { gauge_.bound = bound; }
     /// Before a record comes.
     void attach(Plant& plant);
 
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
     /// Waits where nothing is there, but not once `ended` says that nothing can come. Any thread.
     std::optional<Record> pull(const std::function<bool()>& ended);
     std::optional<Record> try_pull();
-    /// Somebody pushes.
-    void pushing();
+    /// Somebody with this number pushes.
+    void pushing(uintptr_t own);
     /// What waits in pull() looks again whether it has ended.
     void wake_all();
     /// Nobody may pull any more while it is waited for: it grows.

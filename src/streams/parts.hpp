@@ -17,6 +17,7 @@
 #include "streams/matching.hpp"
 #include "streams/network.hpp"
 #include "streams/pressure.hpp"
+#include "streams/push_seat.hpp"
 #include "streams/typing.hpp"
 
 namespace heddle::trace {
@@ -36,6 +37,18 @@ struct Path {
 
 class BoxPart;
 
+/// A part that keeps records back, of which nothing is left once it is empty, or has fired. Any thread.
+class Renewable {
+  public:
+    enum class Has { kNothing, kRecords, kFired };
+    virtual ~Renewable() = default;
+    [[nodiscard]] virtual Has has() = 0;
+    /// Whether it can fire, once and for ever.
+    [[nodiscard]] virtual bool fires() const = 0;
+    /// As new, or as one that has fired. No record lies in it, or is on its way to it.
+    virtual void renew(bool fired) = 0;
+};
+
 /// What a part needs of its network. Any thread.
 class Plant {
   public:
@@ -48,11 +61,13 @@ class Plant {
     Plant& operator=(const Plant&) = delete;
 
     /// The entry of a new part, whose records go to `exit` when they leave it. Its initialisers are called.
+    /// `cells` are told of those in it.
     template <class Part>
-    Inlet& build(const Part& part, Inlet& exit, const Path& path) {
-        Initialisers initialisers;
-        Inlet& made = make(part, exit, path, initialisers);
-        start(initialisers);
+    Inlet& build(const Part& part, Inlet& exit, const Path& path, std::vector<Renewable*>* cells = nullptr) {
+        Found found;
+        Inlet& made = make(part, exit, path, found);
+        if (cells != nullptr) *cells = std::move(found.cells);
+        start(found);
         return made;
     }
     /// What comes before a replica of a star.
@@ -90,17 +105,22 @@ class Plant {
     const NetworkOptions options;
     const Typing typing;
     Pressure pressure;
+    PushSeat seat{pressure};
     std::deque<std::string> task_names;  ///< that the runtime was told
     Runtime runtime;
     trace::WorkLog* const log;  ///< null: calls of boxes are not traced
 
   private:
-    using Initialisers = std::vector<BoxPart*>;
+    /// On the way through what is made.
+    struct Found {
+        std::vector<BoxPart*> initialisers;
+        std::vector<Renewable*> cells;
+    };
     struct BoxUse;
-    Inlet& make(const Topology& part, Inlet& exit, const Path& path, Initialisers& initialisers);
+    Inlet& make(const Topology& part, Inlet& exit, const Path& path, Found& found);
     BoxPart& make_box(const Topology& part, BoxUse& use, Inlet& exit, const Path& path);
-    Inlet& make(const NetDefinition& net, Inlet& exit, const Path& path, Initialisers& initialisers);
-    static void start(const Initialisers& initialisers);
+    Inlet& make(const NetDefinition& net, Inlet& exit, const Path& path, Found& found);
+    static void start(const Found& found);
     [[nodiscard]] Observe observer_of(const Metadata& metadata, const Path& path) const;
     template <class Part, class... Arguments>
     Part& keep(Arguments&&... arguments);

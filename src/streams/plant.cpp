@@ -6,6 +6,7 @@
 #include "streams/box_part.hpp"
 #include "streams/observer_part.hpp"
 #include "streams/parts.hpp"
+#include "streams/renewing_split.hpp"
 #include "streams/routing_parts.hpp"
 #include "tasks/runtime_state.hpp"
 
@@ -36,6 +37,27 @@ bool keeps_nothing(const Topology& part) {
     return keeps_nothing(part, seen);
 }
 
+/// Whether all that it keeps back lies in synchrocells that are made with it, or in stars of one.
+bool is_renewable(const Topology& part, Seen& seen) {
+    if (part.box != nullptr && part.box->is_initialiser) return false;
+    if (part.kind == TopologyKind::kSync) return true;
+    if (part.kind == TopologyKind::kStar && cell_in(part) != nullptr) return true;
+    if (part.kind == TopologyKind::kStar || part.kind == TopologyKind::kSplit) return keeps_nothing(part);
+    if (part.net != nullptr) {
+        if (!seen.insert(part.net).second) return false;  // it may be made inside of itself
+        const bool inner = part.net->body && is_renewable(*part.net->body, seen);
+        seen.erase(part.net);
+        return inner;
+    }
+    return std::all_of(part.parts.begin(), part.parts.end(),
+                       [&](const Topology& inner) { return is_renewable(inner, seen); });
+}
+
+bool is_renewable(const Topology& part) {
+    Seen seen;
+    return is_renewable(part, seen);
+}
+
 }  // namespace
 
 Plant::Plant(const Program& its_program, NetworkOptions its_options)
@@ -48,6 +70,7 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
       log(runtime.state().log),
       tasks_(runtime) {
     pressure.most = options.most_waiting;
+    pressure.uncounted = [this] { return seat.ask(); };
     pressure.on_most = [this](const Pressure::Gauge& full) {
         give_up(
             fmt::format("{}: {} records wait here, all others wait for it, and there may be no more: do "
@@ -79,6 +102,7 @@ void Plant::look_up_boxes(const Topology& part) {
 
 Plant::~Plant() {
     stopped_ = true;
+    (void)seat.ask(PushSeat::For::kGood);
     try {
         tasks_.wait();
     } catch (...) {  // what they throw is told by fail()
@@ -117,20 +141,20 @@ std::string Path::text() const {
     return text;
 }
 
-void Plant::start(const Initialisers& initialisers) {
-    for (BoxPart* box : initialisers) box->start();
+void Plant::start(const Found& found) {
+    for (BoxPart* box : found.initialisers) box->start();
 }
 
-Inlet& Plant::make(const NetDefinition& net, Inlet& exit, const Path& outer, Initialisers& initialisers) {
+Inlet& Plant::make(const NetDefinition& net, Inlet& exit, const Path& outer, Found& found) {
     const Path& here = path(&outer, net.name);
     const Observe observe = observer_of(net.metadata, here);
     Inlet& behind = observe ? keep<ObserverPart>(*this, exit, observe, false, here) : exit;
     Inlet* made = nullptr;
     if (net.has_signature) {
-        Inlet& body = make(*net.body, keep<NetExit>(behind), here, initialisers);
+        Inlet& body = make(*net.body, keep<NetExit>(behind), here, found);
         made = &keep<NetEntry>(*this, inputs_of(typing.of(net)), body, here);
     } else {
-        made = &make(*net.body, behind, here, initialisers);
+        made = &make(*net.body, behind, here, found);
     }
     return observe ? keep<ObserverPart>(*this, *made, observe, true, here) : *made;
 }
@@ -144,7 +168,7 @@ Inlet& Plant::make_stage(const Topology& star, Inlet& exit, const Path& path, si
     return keep<StarPart>(*this, star, exit, path, stage);
 }
 
-Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initialisers& initialisers) {
+Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Found& found) {
     // Order is kept between an entry and an exit around what is made here.
     OrderedEntry* entry = nullptr;
     Inlet* leaving = &exit;
@@ -161,7 +185,7 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initial
             const Observe observe = observer_of(part.box->metadata, here);
             if (observe) leaving = &keep<ObserverPart>(*this, *leaving, observe, false, here);
             BoxPart& box = make_box(part, *use, *leaving, here);
-            if (part.box->is_initialiser) initialisers.push_back(&box);
+            if (part.box->is_initialiser) found.initialisers.push_back(&box);
             made = &box;
             if (observe) made = &keep<ObserverPart>(*this, *made, observe, true, here);
             break;
@@ -170,37 +194,40 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initial
             if (typing.is_recursive(*part.net))
                 made = &keep<LazyNet>(*this, *part.net, *leaving, outer);
             else
-                made = &make(*part.net, *leaving, outer, initialisers);
+                made = &make(*part.net, *leaving, outer, found);
             break;
         case TopologyKind::kFilter:
             made = &keep<FilterPart>(*this, part, *leaving, path(&outer, "[filter]"));
             break;
-        case TopologyKind::kSync:
-            made = &keep<SyncPart>(*this, part, *leaving, path(&outer, "[|synchrocell|]"));
+        case TopologyKind::kSync: {
+            SyncPart& cell = keep<SyncPart>(*this, part, *leaving, path(&outer, "[|synchrocell|]"));
+            found.cells.push_back(&cell);
+            made = &cell;
             break;
+        }
         case TopologyKind::kSerial:
             made = leaving;
-            for (size_t i = part.parts.size(); i-- > 0;)
-                made = &make(part.parts[i], *made, outer, initialisers);
+            for (size_t i = part.parts.size(); i-- > 0;) made = &make(part.parts[i], *made, outer, found);
             break;
         case TopologyKind::kChoice: {
             std::vector<ChoicePart::Branch> branches;
             for (const Topology& branch : part.parts)
-                branches.push_back(
-                    {&make(branch, *leaving, outer, initialisers), inputs_of(typing.of(branch))});
+                branches.push_back({&make(branch, *leaving, outer, found), inputs_of(typing.of(branch))});
             made = &keep<ChoicePart>(*this, std::move(branches), outer);
             break;
         }
         case TopologyKind::kStar:
-            if (const Topology* cell = cell_in(part))
-                made = &keep<ZipperPart>(*this, part, *cell, *leaving, path(&outer, "*"));
-            else
+            if (const Topology* cell = cell_in(part)) {
+                ZipperPart& zipper = keep<ZipperPart>(*this, part, *cell, *leaving, path(&outer, "*"));
+                found.cells.push_back(&zipper);
+                made = &zipper;
+            } else
                 made = &make_stage(part, *leaving, path(&outer, "*"), 0);
             break;
         case TopologyKind::kFeedback: {
             const Path& here = path(&outer, "\\");
             FeedbackPart& feedback = keep<FeedbackPart>(*this, part, *leaving, here);
-            made = &make(part.parts[0], feedback, here, initialisers);
+            made = &make(part.parts[0], feedback, here, found);
             feedback.goes_back_to(*made);
             break;
         }
@@ -208,12 +235,14 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Initial
             const Path& here = path(&outer, fmt::format("!{}", part.tag.text()));
             if (const Topology* cell = cell_in(part))
                 made = &keep<JoinPart>(*this, part, *cell, *leaving, here);
+            else if (!keeps_nothing(part.parts[0]) && is_renewable(part.parts[0]))
+                made = &keep<RenewingSplit>(*this, part, *leaving, here);
             else
                 made = &keep<SplitPart>(*this, part, *leaving, here, keeps_nothing(part.parts[0]));
             break;
         }
         case TopologyKind::kPlaced:
-            made = &make(part.parts[0], *leaving, outer, initialisers);  // this is one node
+            made = &make(part.parts[0], *leaving, outer, found);  // this is one node
             break;
     }
     if (entry == nullptr) return *made;

@@ -8,6 +8,7 @@ void Pressure::end() {
     // The last one finds all others waiting. Acquire and release: it sees what they wrote to waiters_.
     if (active_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     if (waiter_count_.load(std::memory_order_relaxed) > 0) {
+        if (uncounted && uncounted()) return;
         const std::lock_guard guard(mutex_);
         // Somebody may have begun meanwhile; growing a bound then is no error.
         if (active_.load(std::memory_order_acquire) > 0) return;
@@ -41,6 +42,7 @@ void Pressure::grow() {
 }
 
 bool Pressure::quiet() {
+    if (uncounted && uncounted()) return false;
     const std::lock_guard guard(mutex_);
     return active_.load(std::memory_order_acquire) == 0 && waiters_.empty();
 }

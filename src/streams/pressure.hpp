@@ -39,6 +39,9 @@ class Pressure {
     void emptied(Gauge& gauge);
     /// Nobody has begun or waits.
     [[nodiscard]] bool quiet();
+    /// Whether somebody is at work who has not begun; he begins then, and ends when he is done. Any thread,
+    /// under no lock of this. Set before somebody begins.
+    std::function<bool()> uncounted;
     /// Called whenever that has become so. Set before somebody begins.
     std::function<void()> on_quiet;
 

@@ -23,7 +23,7 @@ Record to_public(const streams::Record& record) {
 class Leaving final : public streams::Inlet {
   public:
     explicit Leaving(std::function<void(Record)> output) : output_(std::move(output)) {}
-    void take(streams::Record record, streams::Flow& /*flow*/) override {
+    void take(streams::Record&& record, streams::Flow& /*flow*/) override {
         Record made;
         *static_cast<streams::Record*>(made.parts()) = std::move(record);
         const std::lock_guard guard(mutex_);
@@ -76,6 +76,7 @@ struct NetworkState {
             };
         return made;
     }
+    void push_beside(streams::Record&& record);
     void wake_settled() {
         const std::lock_guard guard(mutex);
         for (BlockCondition* one : settling) one->signal();
@@ -124,14 +125,34 @@ void Network::push(Record record) {
         throw Error(ErrorCode::kInvalidArgument, "a record is pushed into a network that was closed");
     plant.rethrow();
     if (plant.stopped()) return;
-    state.queue.pushing();
-    // A flow for each that push at once, kept for who comes next.
-    std::unique_ptr<streams::Flow> flow(state.spare.exchange(nullptr, std::memory_order_acquire));
+    auto& parts = *static_cast<streams::Record*>(record.parts());
+    parts.turns_back = 0;
+    const uintptr_t who = streams::own_number();
+    if (!state.options.output) state.queue.pushing(who);
+    if (streams::PushSeat::Seat* const seat = plant.seat.enter(who)) {
+        seat->flow.budget = streams::Flow::kBudget;
+        try {
+            seat->flow.run(state.inlet, std::move(parts));
+        } catch (...) {
+            seat->flow.let_go();
+            plant.seat.leave(*seat);
+            throw;
+        }
+        plant.seat.leave(*seat);
+    } else {
+        state.push_beside(std::move(parts));
+    }
+    plant.rethrow();
+}
+
+/// Where somebody else sits: a flow for each that push at once, kept for who comes next.
+void detail::NetworkState::push_beside(streams::Record&& record) {
+    std::unique_ptr<streams::Flow> flow(spare.exchange(nullptr, std::memory_order_acquire));
     if (!flow) flow = std::make_unique<streams::Flow>();
     plant.pressure.begin();
     flow->budget = streams::Flow::kBudget;
     try {
-        flow->run(state.inlet, std::move(*static_cast<streams::Record*>(record.parts())));
+        flow->run(inlet, std::move(record));
     } catch (...) {
         flow->let_go();
         plant.pressure.end();
@@ -139,12 +160,12 @@ void Network::push(Record record) {
     }
     flow->let_go();
     plant.pressure.end();
-    flow.reset(state.spare.exchange(flow.release(), std::memory_order_acq_rel));
-    plant.rethrow();
+    flow.reset(spare.exchange(flow.release(), std::memory_order_acq_rel));
 }
 
 void Network::close() {
     state_->closed = true;
+    (void)state_->plant.seat.ask(streams::PushSeat::For::kGood);
     state_->look_whether_quiet();
 }
 

@@ -9,7 +9,7 @@ FilterPart::FilterPart(Plant& plant, const Topology& part, Inlet& exit, const Pa
     : TopologyPart(plant, part, exit, path),
       pattern_(part.patterns.empty() ? LabelSet() : LabelSet(part.patterns[0].variant)) {}
 
-void FilterPart::take(Record record, Flow& flow) {
+void FilterPart::take(Record&& record, Flow& flow) {
     if (part_.patterns.empty()) {
         flow.pass(exit_, std::move(record));
         return;
@@ -49,7 +49,7 @@ Record FilterPart::made(const OutputRecord& output, const Record& from) const {
     return record;
 }
 
-void ChoicePart::take(Record record, Flow& flow) {
+void ChoicePart::take(Record&& record, Flow& flow) {
     const Branch* best = nullptr;
     int most = -1;
     for (const Branch& branch : branches_)
@@ -77,12 +77,13 @@ SyncPart::SyncPart(Plant& plant, const Topology& part, Inlet& exit, const Path& 
     });
 }
 
-void SyncPart::take(Record record, Flow& flow) {
+void SyncPart::take(Record&& record, Flow& flow) {
     try {
         const std::lock_guard guard(mutex_);
         if (!done_ && cell_.take(part_.patterns, patterns_, record)) {
             if (!cell_.full()) return;
             record = cell_.merged(patterns_, std::move(record.turn));
+            cell_ = Cell(part_.patterns.size());  // the rest of the others
             done_ = true;
         }
     } catch (const Error& error) {
@@ -92,10 +93,21 @@ void SyncPart::take(Record record, Flow& flow) {
     flow.pass(exit_, std::move(record));
 }
 
+Renewable::Has SyncPart::has() {
+    const std::lock_guard guard(mutex_);
+    return done_ ? Has::kFired : cell_.filled() == 0 ? Has::kNothing : Has::kRecords;
+}
+
+void SyncPart::renew(bool fired) {
+    const std::lock_guard guard(mutex_);
+    cell_ = Cell(part_.patterns.size());
+    done_ = fired;
+}
+
 StarPart::StarPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path, size_t stage)
     : TopologyPart(plant, part, exit, path), stage_(stage), leaving_(sets_of(part.patterns)) {}
 
-void StarPart::take(Record record, Flow& flow) {
+void StarPart::take(Record&& record, Flow& flow) {
     if (plant_.drops(record)) return;
     try {
         if (matches_any(part_.patterns, leaving_, record)) {
@@ -136,7 +148,7 @@ Inlet& StarPart::next() {
 FeedbackPart::FeedbackPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
     : TopologyPart(plant, part, exit, path), back_(sets_of(part.patterns)) {}
 
-void FeedbackPart::take(Record record, Flow& flow) {
+void FeedbackPart::take(Record&& record, Flow& flow) {
     try {
         if (!matches_any(part_.patterns, back_, record)) {
             flow.pass(exit_, std::move(record));
@@ -159,7 +171,7 @@ void FeedbackPart::take(Record record, Flow& flow) {
     }
 }
 
-void SplitPart::take(Record record, Flow& flow) {
+void SplitPart::take(Record&& record, Flow& flow) {
     if (!record.has(part_.tag)) {
         LabelSet wanted;
         wanted.add(part_.tag);
@@ -189,7 +201,7 @@ Inlet* SplitPart::replica_for(int value) {
     return shared_[place];
 }
 
-void NetEntry::take(Record record, Flow& flow) {
+void NetEntry::take(Record&& record, Flow& flow) {
     const LabelSet* const best = best_fit(takes_, record);
     if (best == nullptr) {
         plant_.fail(record, path_, no_way(record, takes_));
@@ -204,7 +216,7 @@ void NetEntry::take(Record record, Flow& flow) {
     flow.pass(body_, std::move(inside));
 }
 
-void NetExit::take(Record record, Flow& flow) {
+void NetExit::take(Record&& record, Flow& flow) {
     if (const AsideReference aside = std::move(record.aside)) {
         record.inherit(aside->labels);
         record.aside = aside->outer;
@@ -212,7 +224,7 @@ void NetExit::take(Record record, Flow& flow) {
     flow.pass(exit_, std::move(record));
 }
 
-void LazyNet::take(Record record, Flow& flow) {
+void LazyNet::take(Record&& record, Flow& flow) {
     try {
         std::call_once(made_, [&] {
             if (path_.depth >= plant_.options.most_nested)
@@ -228,13 +240,13 @@ void LazyNet::take(Record record, Flow& flow) {
     }
 }
 
-void OrderedEntry::take(Record record, Flow& flow) {
+void OrderedEntry::take(Record&& record, Flow& flow) {
     const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
     record.turn = TurnReference(new Turn(keeper_, number, std::move(record.turn)));
     flow.pass(*inner_, std::move(record));
 }
 
-void OrderedExit::take(Record record, Flow& flow) {
+void OrderedExit::take(Record&& record, Flow& flow) {
     if (!record.turn) {  // of an initialiser, which no record has called
         flow.pass(exit_, std::move(record));
         return;
@@ -256,6 +268,7 @@ void OrderedExit::take(Record record, Flow& flow) {
         flow.hold(turn);  // not over before this has come to rest
     } else if (full && !plant_.stopped()) {
         flow.let_go();
+        flow.count();
         plant_.pressure.wait(gauge_, [this] {
             const std::lock_guard guard(mutex_);
             return count_ >= gauge_.bound.load(std::memory_order_relaxed);

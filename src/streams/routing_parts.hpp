@@ -21,7 +21,7 @@ class TopologyPart : public Inlet {
 class FilterPart final : public TopologyPart {
   public:
     FilterPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path);
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     Record made(const OutputRecord& output, const Record& from) const;
@@ -37,7 +37,7 @@ class ChoicePart final : public Inlet {
     };
     ChoicePart(Plant& plant, std::vector<Branch> branches, const Path& path)
         : plant_(plant), branches_(std::move(branches)), path_(path) {}
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     Plant& plant_;
@@ -46,13 +46,16 @@ class ChoicePart final : public Inlet {
 };
 
 /// Once each slot has a record, one record leaves; then the cell is the identity.
-class SyncPart final : public TopologyPart {
+class SyncPart final : public TopologyPart, public Renewable {
   public:
     SyncPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path);
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
     [[nodiscard]] Inlet* passes_to() override {
         return done_.load(std::memory_order_acquire) ? &exit_ : nullptr;
     }
+    [[nodiscard]] Has has() override;
+    [[nodiscard]] bool fires() const override { return true; }
+    void renew(bool fired) override;
 
   private:
     std::vector<LabelSet> patterns_;
@@ -66,7 +69,7 @@ class SyncPart final : public TopologyPart {
 class StarPart final : public TopologyPart {
   public:
     StarPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path, size_t stage);
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     void make_replica();
@@ -84,7 +87,7 @@ class StarPart final : public TopologyPart {
 class FeedbackPart final : public TopologyPart {
   public:
     FeedbackPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path);
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
     void goes_back_to(Inlet& inner) { inner_ = &inner; }
 
   private:
@@ -98,7 +101,7 @@ class SplitPart final : public TopologyPart {
   public:
     SplitPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path, bool shares)
         : TopologyPart(plant, part, exit, path), shares_(shares) {}
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     static constexpr size_t kMostOwn = 1024, kShared = 256;
@@ -116,7 +119,7 @@ class NetEntry final : public Inlet {
   public:
     NetEntry(Plant& plant, std::vector<LabelSet> takes, Inlet& body, const Path& path)
         : plant_(plant), takes_(std::move(takes)), body_(body), path_(path) {}
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     Plant& plant_;
@@ -128,7 +131,7 @@ class NetEntry final : public Inlet {
 class NetExit final : public Inlet {
   public:
     explicit NetExit(Inlet& exit) : exit_(exit) {}
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     Inlet& exit_;
@@ -139,7 +142,7 @@ class LazyNet final : public Inlet {
   public:
     LazyNet(Plant& plant, const NetDefinition& net, Inlet& exit, const Path& path)
         : plant_(plant), net_(net), exit_(exit), path_(path) {}
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
 
   private:
     Plant& plant_;
@@ -154,7 +157,7 @@ class LazyNet final : public Inlet {
 class OrderedEntry final : public Inlet {
   public:
     OrderedEntry(TurnKeeper& keeper) : keeper_(keeper) {}
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
     void goes_on_to(Inlet& inner) { inner_ = &inner; }
 
   private:
@@ -170,7 +173,7 @@ class OrderedExit final : public Inlet, public TurnKeeper {
         gauge_.bound = plant.options.queue_bound;
         gauge_.counts = false;  // it can depend on who is fast
     }
-    void take(Record record, Flow& flow) override;
+    void take(Record&& record, Flow& flow) override;
     void over(uint64_t number, TurnReference outer) override;
 
   private:

@@ -105,7 +105,7 @@ TEST(StreamsTurnTest, ATurnIsNotOverBeforeItsRecordsHaveComeToRest) {
     const auto program = parse(Source("test", "net n connect [];"));
     Plant plant(*program, {});
     struct Exit final : Inlet {
-        void take(Record record, Flow&) override {
+        void take(Record&& record, Flow&) override {
             if (meanwhile) std::exchange(meanwhile, {})();
             seen.push_back(record.tag(kA));
         }
@@ -258,6 +258,8 @@ TEST(StreamsNetworkTest, ReplicasThatAreDoneAreGone) {
     const Label value(LabelKind::kField, "v");
     for (const char* net :
          {"net n connect [| {<a>}, {<b>} |] * {<a>, <b>};", "net n connect [| {<a>}, {<b>} |] ! <k>;",
+          "net n connect ([] .. [| {<a>}, {<b>} |] .. []) ! <k>;",
+          "net n connect ([] .. [| {<a>}, {<b>} |] * {<a>, <b>}) ! <k>;",
           "net n connect [{<k>} -> {<k>, <d = k + 1>}] ! <k>;"}) {
         const auto program = parse(Source("test", net));
         std::atomic<int> living{0};
@@ -286,19 +288,22 @@ TEST(StreamsNetworkTest, ReplicasThatAreDoneAreGone) {
 
 /// A value whose cell has fired passes for ever, whatever came for its neighbours.
 TEST(StreamsNetworkTest, CellsOfASplitFireOnce) {
-    RunningNet run("net n connect [| {<a>}, {<b>} |] ! <k>;");
-    std::mt19937 random(7);
-    std::vector<int> order(200);
-    for (int i = 0; i < 200; ++i) order[static_cast<size_t>(i)] = i % 100 - 50;
-    std::shuffle(order.begin(), order.end(), random);
-    for (const int k : order) run.network().push(with({{kA, 1}, {kK, k}}));
-    for (const int k : order) run.network().push(with({{kB, 2}, {kK, k}}));
-    run.network().settle();
-    // Of each value: one pair, the other <a> before it, the other <b> behind it.
-    std::map<int, int> seen;
-    for (const int k : run.values(kK)) ++seen[k];
-    EXPECT_THAT(seen, SizeIs(100));
-    for (const auto& [k, count] : seen) EXPECT_EQ(count, 3) << k;
+    for (const char* net : {"net n connect [| {<a>}, {<b>} |] ! <k>;",
+                            "net n connect ([] .. [| {<a>}, {<b>} |] .. []) ! <k>;"}) {
+        RunningNet run(net);
+        std::mt19937 random(7);
+        std::vector<int> order(200);
+        for (int i = 0; i < 200; ++i) order[static_cast<size_t>(i)] = i % 100 - 50;
+        std::shuffle(order.begin(), order.end(), random);
+        for (const int k : order) run.network().push(with({{kA, 1}, {kK, k}}));
+        for (const int k : order) run.network().push(with({{kB, 2}, {kK, k}}));
+        run.network().settle();
+        // Of each value: one pair, the other <a> before it, the other <b> behind it.
+        std::map<int, int> seen;
+        for (const int k : run.values(kK)) ++seen[k];
+        EXPECT_THAT(seen, SizeIs(100));
+        for (const auto& [k, count] : seen) EXPECT_EQ(count, 3) << k;
+    }
 }
 
 TEST(StreamsNetworkTest, WhatIsLeftInCellsOfAStarIsTold) {
