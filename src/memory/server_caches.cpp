@@ -42,6 +42,12 @@ CacheId ServerState::add_cache(uint64_t size, Payload payload) {
 
 CacheId ServerState::create_cache(uint64_t size, const CacheOptions& options) {
     using Sharing = MemoryRegion::Sharing;
+    // What is more than that would be had, and its process ended when it is filled.
+    if (const uint64_t total = read_memory_room(SystemFiles()).total; size > total)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("a cache of {} bytes is larger than the memory that this process may have, "
+                                "{}: ask for less",
+                                size, total));
     const Sharing sharing = options.shareable ? Sharing::kReadOnly : Sharing::kNone;
     return add_cache(size, {payload_of(size, options, sharing), options.shareable});
 }
