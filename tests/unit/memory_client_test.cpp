@@ -295,9 +295,15 @@ TEST(MemoryServerTest, BadInputIsToldClearly) {
             (void)client.create_segment(1, {"file", {{"path", "/no/such/folder"}}});
         },
         ThrowsMessage<Error>(HasSubstr("No such file or directory")));
-    for (const uint64_t size : {uint64_t{1} << 52u, UINT64_MAX})  // more than any machine has
+    for (const uint64_t size : {uint64_t{1} << 52u, UINT64_MAX}) {  // more than any machine has
         EXPECT_THAT([&] { (void)client.create_cache(size); },
                     ThrowsMessage<Error>(HasSubstr("is larger than the memory that this process may have")));
+        EXPECT_THAT(
+            [&] {
+                (void)client.create_segment(size, {"shm", {}});
+            },
+            ThrowsMessage<Error>(HasSubstr("is more than the memory that this process may have")));
+    }
     const CacheId cache = client.create_cache(0);
     EXPECT_THAT([&] { (void)client.allocate_local(1, cache); },
                 ThrowsMessage<MemoryError>(HasSubstr("never fit")));

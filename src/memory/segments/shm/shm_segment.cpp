@@ -11,6 +11,7 @@
 
 #include "base/os.hpp"
 #include "memory/segment.hpp"
+#include "topology/cgroup.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -45,6 +46,20 @@ class Mapping {
     size_t size_ = 0;
 };
 
+/// What is more than the machine has would be had, and whoever fills it ended.
+void check_room(const std::vector<uint64_t>& parts) {
+    uint64_t left = read_memory_room(SystemFiles()).total;
+    const uint64_t total = left;
+    for (const uint64_t part : parts) {
+        if (part > left)
+            throw Error(ErrorCode::kLimit,
+                        fmt::format("shared memory for parts of {} bytes is more than the memory that this "
+                                    "process may have, {}: ask for less, or for a segment of files",
+                                    fmt::join(parts, " + "), total));
+        left -= part;
+    }
+}
+
 class ShmSegment final : public Segment {
   public:
     explicit ShmSegment(const SegmentPlan& plan)
@@ -52,6 +67,7 @@ class ShmSegment final : public Segment {
           self_(plan.self),
           own_(::memfd_create("heddle-segment", MFD_CLOEXEC)),
           parts_(plan.part_sizes.size()) {
+        check_room(sizes_);
         const uint64_t size = sizes_[self_];
         if (!own_.valid()) fail("cannot make shared memory");
         if (size > INT64_MAX || ::ftruncate(own_.get(), static_cast<off_t>(size)) != 0)
