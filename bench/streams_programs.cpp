@@ -4,11 +4,10 @@
 // streams.fibonacci: the recursion of S-Net's example fibonacci3, of 20: 21,891 leaves, joined by level.
 // Their limits are what S-Net's FRONT took for the same, measured apart. streams.xml: records a second of
 // `heddle snet run`, from a file of XML through a filter into one.
-#include <unistd.h>
-
 #include <fstream>
 #include <stdexcept>
 
+#include "base/temporary_folder.hpp"
 #include "bench/process.hpp"
 #include "figures.hpp"
 #include "heddle/streams.hpp"
@@ -98,8 +97,8 @@ void xml(bool quick) {
     for (const char* place : {"../bin/heddle", "../../../bin/heddle"})  // where it was built, and installed
         if (std::filesystem::exists(own / place)) heddle = own / place;
     if (heddle.empty()) return;
-    std::string folder = std::filesystem::temp_directory_path() / "heddle-bench-XXXXXX";
-    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("there is no folder for files");
+    const heddle::TemporaryFolder files(std::filesystem::temp_directory_path() / "heddle-bench-");
+    const std::string& folder = files.path();
     const long count = quick ? 50'000 : 1'000'000;
     std::ofstream(folder + "/net.snet") << "net add connect [{<a>} -> {<a = a + 1>}];\n";
     {
@@ -112,7 +111,6 @@ void xml(bool quick) {
     }
     Figure figure{.name = "streams.xml", .unit = "1/s", .values = {}};
     for (int i = 0; i < (quick ? 3 : 7); ++i) figure.values.push_back(xml_rate(heddle, folder, count));
-    std::filesystem::remove_all(folder);
     print(figure);
 }
 

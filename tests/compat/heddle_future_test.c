@@ -304,7 +304,7 @@ static void all_on(heddle_runtime_t* runtime) {
     errors_reach_who_waits(runtime);
     what_never_could_be_is_refused(runtime);
     of_two_that_wait_for_each_other_one_is_refused(runtime);
-    a_thousand_times(once, runtime);
+    thousands_of_times(once, runtime);
 }
 
 int main(void) {

@@ -205,7 +205,7 @@ static void all_on(heddle_runtime_t* runtime) {
     a_failure_reaches_the_sequence_of_its_replay(runtime);
     a_recorded_task_cannot_use_its_recording(runtime);
     what_never_could_be_is_refused(runtime);
-    a_thousand_times(once, runtime);
+    thousands_of_times(once, runtime);
 }
 
 int main(void) {

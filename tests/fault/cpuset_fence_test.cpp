@@ -39,13 +39,14 @@ class CpusetFenceOfAHostileClient : public testing::Test {
     void TearDown() override {
         if (!daemon_) return;
         daemon_->process().signal(SIGTERM);
-        EXPECT_TRUE(daemon_->process().ends_within(20s));
+        EXPECT_TRUE(daemon_->process().ends_within(10s));
         EXPECT_EQ(groups_left(), 0);
     }
     void start(std::vector<std::string> variables = {}) {
         daemon_.emplace(Daemon::Options{"", {"--verbose"}, std::move(variables)});
         hostile_ = Child({HEDDLE_BUILD_DIR "/bin/unruly_client", daemon_->path()});
-        ASSERT_TRUE(becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }));
+        ASSERT_TRUE(
+            becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }, 10s));
         other_ = WireClient(daemon_->path());
         ASSERT_TRUE(other_.join(hello_of("waits", 64)));
     }
@@ -101,8 +102,8 @@ class CpusetFenceOfAHostileClient : public testing::Test {
 
 TEST_F(CpusetFenceOfAHostileClient, ItCannotRunWhereItWasFencedOff) {
     start();
-    ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
-    EXPECT_TRUE(becomes_true([&] { return other_.grant().count > 0; }));
+    ASSERT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
+    EXPECT_TRUE(becomes_true([&] { return other_.grant().count > 0; }, 10s));
     const CpuSet granted = hostile()->granted;
     ASSERT_FALSE(granted.empty());
     for (int look = 0; look < 1000; ++look) {
@@ -115,18 +116,18 @@ TEST_F(CpusetFenceOfAHostileClient, ItCannotRunWhereItWasFencedOff) {
 
 TEST_F(CpusetFenceOfAHostileClient, ItGetsCpusBackWithoutBeingLetGo) {
     start();
-    ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
+    ASSERT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
     const int before = hostile()->granted.count();
     other_ = WireClient();
-    EXPECT_TRUE(becomes_true([&] { return hostile()->granted.count() > before; }));
-    EXPECT_TRUE(becomes_true([&] { return seen_on(hostile_.pid()) == hostile()->granted; }))
+    EXPECT_TRUE(becomes_true([&] { return hostile()->granted.count() > before; }, 10s));
+    EXPECT_TRUE(becomes_true([&] { return seen_on(hostile_.pid()) == hostile()->granted; }, 10s))
         << seen_on(hostile_.pid()).to_list();
     EXPECT_TRUE(is_held());
 }
 
 TEST_F(CpusetFenceOfAHostileClient, ItIsLetGoWhenItObeysButNotASecondTime) {
     start();
-    ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
+    ASSERT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
     hostile_.signal(SIGUSR1);
     const std::string again = "and is held by a cpuset group";
     const auto times = [&](const std::string& line) {
@@ -135,46 +136,48 @@ TEST_F(CpusetFenceOfAHostileClient, ItIsLetGoWhenItObeysButNotASecondTime) {
         for (size_t at = said.find(line); at != std::string::npos; at = said.find(line, at + 1)) ++count;
         return count;
     };
-    EXPECT_TRUE(becomes_true([&] { return times(again) == 2; })) << daemon_->said();
+    EXPECT_TRUE(becomes_true([&] { return times(again) == 2; }, 10s)) << daemon_->said();
     EXPECT_EQ(times("obeys and is no longer held"), 1);
     hostile_.signal(SIGUSR1);
     hostile_.signal(SIGUSR2);
     const int lefts = times("no longer held");
-    EXPECT_TRUE(becomes_true([&] { return seen_on(hostile_.pid()) == hostile()->granted; }));
+    EXPECT_TRUE(becomes_true([&] { return seen_on(hostile_.pid()) == hostile()->granted; }, 10s));
     EXPECT_EQ(times("no longer held"), lefts);
     EXPECT_TRUE(is_held());
 }
 
 TEST_F(CpusetFenceOfAHostileClient, OneThatBehavesFromThenOnIsForgotten) {
     start();
-    ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
+    ASSERT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
     hostile_.signal(SIGUSR2);
-    EXPECT_TRUE(becomes_true([&] { return hostile()->fenced == 0; })) << daemon_->said();
+    EXPECT_TRUE(becomes_true([&] { return hostile()->fenced == 0; }, 10s)) << daemon_->said();
     EXPECT_EQ(group_of(hostile_.pid()), own_group_);
     EXPECT_EQ(groups_left(), 0);
 }
 
 TEST_F(CpusetFenceOfAHostileClient, WhatItForkedComesBackWhenItDies) {
     start();
-    ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
+    ASSERT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
     hostile_.signal(SIGHUP);
     const std::string pid = std::to_string(hostile_.pid());
     pid_t child = 0;
-    ASSERT_TRUE(becomes_true([&] {
-        std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
-        return static_cast<bool>(file >> child);
-    }));
+    ASSERT_TRUE(becomes_true(
+        [&] {
+            std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+            return static_cast<bool>(file >> child);
+        },
+        10s));
     EXPECT_EQ(group_of(child), group_of(hostile_.pid()));
     hostile_.signal(SIGKILL);
-    EXPECT_TRUE(becomes_true([&] { return group_of(child) == own_group_ && groups_left() == 0; }));
+    EXPECT_TRUE(becomes_true([&] { return group_of(child) == own_group_ && groups_left() == 0; }, 10s));
     ::kill(child, SIGKILL);
 }
 
 TEST_F(CpusetFenceOfAHostileClient, TheEndOfTheArbiterPutsItBack) {
     start();
-    ASSERT_TRUE(becomes_true([&] { return is_held(); })) << daemon_->said();
+    ASSERT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
     daemon_->process().signal(SIGTERM);
-    ASSERT_TRUE(daemon_->process().ends_within(20s));
+    ASSERT_TRUE(daemon_->process().ends_within(10s));
     EXPECT_EQ(group_of(hostile_.pid()), own_group_);
     EXPECT_EQ(groups_left(), 0);
     EXPECT_TRUE(hostile_.running());
@@ -186,14 +189,14 @@ TEST_P(FenceFailpoint, TheNextArbiterLeavesNoGroup) {
     start({std::string("TEST_FAILPOINT=") + GetParam() + ":1"});
     // The last of the points is passed when somebody is let go.
     if (!daemon_->process().ends_within(2s)) daemon_->process().signal(SIGTERM);
-    ASSERT_TRUE(daemon_->process().ends_within(20s)) << daemon_->said();
+    ASSERT_TRUE(daemon_->process().ends_within(10s)) << daemon_->said();
     const int status = daemon_->process().reap();
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the point was not passed";
     EXPECT_TRUE(hostile_.running());
     EXPECT_EQ(groups_left(), 1) << "a kill at this point leaves the group behind";
     daemon_->set_variables({});
     ASSERT_TRUE(daemon_->start());
-    EXPECT_TRUE(becomes_true([&] { return groups_left() == 0; }));
+    EXPECT_TRUE(becomes_true([&] { return groups_left() == 0; }, 10s));
     EXPECT_EQ(group_of(hostile_.pid()), own_group_);
     EXPECT_TRUE(hostile_.running());
 }

@@ -83,7 +83,7 @@ testing::AssertionResult settles(const Daemon& daemon, size_t programs, int cpus
         const bool away = present.find("(away)") != std::string::npos;
         return !away && registered == programs && served.count() == cpus;
     };
-    if (becomes_true(settled)) return testing::AssertionSuccess();
+    if (becomes_true(settled, 10s)) return testing::AssertionSuccess();
     return testing::AssertionFailure() << "served: " << served.to_list() << "; there:" << present;
 }
 
@@ -129,7 +129,7 @@ TEST_P(StartFailpoint, TheNextArbiterStartsAllTheSame) {
         daemon.process().end();
         daemon.set_variables({variable(GetParam(), 1)});
         EXPECT_FALSE(daemon.start()) << "the point was not passed";
-        ASSERT_TRUE(daemon.process().ends_within(20s));
+        ASSERT_TRUE(daemon.process().ends_within(2s));
         EXPECT_TRUE(killed(daemon.process().reap())) << daemon.said();
         daemon.set_variables({});
         ASSERT_TRUE(daemon.start());
@@ -148,7 +148,7 @@ TEST_P(EndFailpoint, TheNextArbiterStartsAllTheSame) {
     EXPECT_TRUE(settles(daemon, clients.size()));
     for (int round = 0; round < 3; ++round) {
         daemon.process().signal(SIGTERM);
-        ASSERT_TRUE(daemon.process().ends_within(20s));
+        ASSERT_TRUE(daemon.process().ends_within(2s));
         EXPECT_TRUE(killed(daemon.process().reap())) << "the point was not passed";
         ASSERT_TRUE(daemon.start());
         EXPECT_TRUE(settles(daemon, clients.size()));
@@ -172,7 +172,7 @@ TEST_P(ClientFailpoint, TheOthersGetItsCpusAndGoOn) {
         const Child survivor = start(1, {});
         const Progress* progress = map_progress((file + "1").c_str());
         Child victim = start(2, {variable(GetParam(), passage)});
-        const auto end = std::chrono::steady_clock::now() + 20s;
+        const auto end = std::chrono::steady_clock::now() + 10s;
         for (int i = 1; victim.running() && std::chrono::steady_clock::now() < end; ++i) {
             {
                 // So that there are peers to be forgotten.
@@ -187,7 +187,7 @@ TEST_P(ClientFailpoint, TheOthersGetItsCpusAndGoOn) {
         EXPECT_TRUE(killed(victim.reap()));
         EXPECT_TRUE(settles(daemon, 1)) << "after passage " << passage;
         const uint64_t rounds = progress->rounds;
-        EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds + 10; }));
+        EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds + 10; }, 1s));
         EXPECT_TRUE(survivor.running());
     }
 }
@@ -206,8 +206,8 @@ TEST_P(LaunchFailpoint, LeavesNothingBehind) {
         Progress* progress = map_progress(file.c_str());
         Child victim({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
                      {"HEDDLE_ARBITER=" + daemon.path(), variable(GetParam(), passage)});
-        EXPECT_TRUE(becomes_true([&] { return progress->rounds > 0 || !victim.running(); }));
-        const auto end = std::chrono::steady_clock::now() + 20s;
+        EXPECT_TRUE(becomes_true([&] { return progress->rounds > 0 || !victim.running(); }, 5s));
+        const auto end = std::chrono::steady_clock::now() + 10s;
         for (int i = 0; victim.running() && std::chrono::steady_clock::now() < end; ++i) {
             {
                 WireClient other(daemon.path());
@@ -228,7 +228,7 @@ TEST_P(LaunchFailpoint, LeavesNothingBehind) {
             return status.clients.empty() &&
                    std::ranges::all_of(status.cpus, [](const auto& cpu) { return cpu.client == 0; });
         };
-        EXPECT_TRUE(becomes_true(free)) << "after passage " << passage;
+        EXPECT_TRUE(becomes_true(free, 1s)) << "after passage " << passage;
     }
 }
 
@@ -241,20 +241,20 @@ TEST(ArbiterKilledHalfWay, ATornGrantHoldsUpNoProgram) {
     Progress* progress = map_progress(file.c_str());
     Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
                {"HEDDLE_ARBITER=" + daemon.path()});
-    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }));
+    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
     WireClient other(daemon.path());
     (void)other.join(hello_of("other", 2), 200);
-    ASSERT_TRUE(daemon.process().ends_within(20s));
+    ASSERT_TRUE(daemon.process().ends_within(5s));
     daemon.process().reap();
 
     const uint64_t rounds = progress->rounds;
-    EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds; }));
+    EXPECT_TRUE(becomes_true([&] { return progress->rounds > rounds; }, 1s));
     daemon.set_variables({});
     ASSERT_TRUE(daemon.start());
-    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }))
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 2s))
         << "it never came back";
     progress->stop = 1;
-    EXPECT_TRUE(runs.ends_within(20s));
+    EXPECT_TRUE(runs.ends_within(5s));
     EXPECT_EQ(runs.reap(), 0);
 }
 

@@ -364,14 +364,15 @@ class HostileClient : public testing::TestWithParam<Attack> {
     void round_trip() {
         // Connections that were closed a moment ago may fill the arbiter until it has heard of all of them.
         std::optional<WireClient> joined;
-        ASSERT_TRUE(becomes_true([&] { return joined.emplace(daemon_.path()).join(hello_of("good", 2)); }));
+        ASSERT_TRUE(
+            becomes_true([&] { return joined.emplace(daemon_.path()).join(hello_of("good", 2)); }, 2s));
         WireClient& client = *joined;
         // An arbiter that just started waits a moment for the clients of an earlier one.
-        EXPECT_TRUE(becomes_true([&] { return client.grant().count > 0; }));
+        EXPECT_TRUE(becomes_true([&] { return client.grant().count > 0; }, 3s));
         client.page()->since_ns = monotonic_ns();
         client.page()->demand = 3;
         ASSERT_TRUE(client.send(message_of<heddle_header>(HEDDLE_DEMAND)));
-        EXPECT_TRUE(becomes_true([&] { return client.grant_page()->noticed.load() == 3; }));
+        EXPECT_TRUE(becomes_true([&] { return client.grant_page()->noticed.load() == 3; }, 2s));
     }
     [[nodiscard]] bool alone() { return Observer(daemon_.path()).status().clients.empty(); }
 
@@ -387,8 +388,8 @@ TEST_P(HostileClient, HarmsNobody) {
     GetParam().carry_out(attacker);
     ASSERT_TRUE(daemon_.process().running()) << daemon_.said();
     round_trip();
-    EXPECT_TRUE(becomes_true([&] { return alone(); }));
-    EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors_; }))
+    EXPECT_TRUE(becomes_true([&] { return alone(); }, 2s));
+    EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors_; }, 2s))
         << daemon_.process().descriptors() << " descriptors, and there were " << descriptors_;
     if (!kSanitized) {
         EXPECT_LT(daemon_.process().resident_bytes() - resident, 1 << 20);

@@ -45,7 +45,7 @@ WireClient contender(const Attacker& a) {
     EXPECT_TRUE(client.join(handover_hello("contender", kCpus)));
     EXPECT_TRUE(client.send(kMapped));
     EXPECT_TRUE(becomes_true(
-        [&] { return client.grant().count == kCpus / 2 && cpu_with_successor(client) < kCpus; }));
+        [&] { return client.grant().count == kCpus / 2 && cpu_with_successor(client) < kCpus; }, 3s));
     return client;
 }
 
@@ -144,7 +144,7 @@ void never_leaves_what_is_asked_back(const Attacker& a) {
     for (int i = 0; i < 5; ++i) {
         WireClient other = a.connect();
         ASSERT_TRUE(other.join(handover_hello("other", kCpus)));
-        EXPECT_TRUE(becomes_true([&] { return other.grant().count > 0; }));
+        EXPECT_TRUE(becomes_true([&] { return other.grant().count > 0; }, 3s));
     }
 }
 void leaves_epochs_that_never_were(const Attacker& a) {
@@ -163,7 +163,7 @@ void mapped_twice(const Attacker& a) {
 void mapped_without_being_asked(const Attacker& a) {
     WireClient client = a.join(kCpus);
     EXPECT_TRUE(client.send(kMapped));
-    EXPECT_TRUE(becomes_true([&] { return client.grant().count == kCpus / 2; }));
+    EXPECT_TRUE(becomes_true([&] { return client.grant().count == kCpus / 2; }, 3s));
     EXPECT_EQ(cpu_with_successor(client), kCpus);
     nothing_moves_by(client, [&](uint32_t cpu) {
         return cpu < kCpus ? heddle_word(generation_of(client, cpu), HEDDLE_LENT) : uint64_t{0};
@@ -186,7 +186,7 @@ void an_observer_hands_over(const Attacker& a) {
 void hands_over_without_mapped(const Attacker& a) {
     WireClient client = a.connect();
     ASSERT_TRUE(client.join(handover_hello("x", kCpus)));
-    EXPECT_TRUE(becomes_true([&] { return client.grant().count == kCpus / 2; }));
+    EXPECT_TRUE(becomes_true([&] { return client.grant().count == kCpus / 2; }, 3s));
     EXPECT_EQ(cpu_with_successor(client), kCpus);
     nothing_moves_by(client, [&](uint32_t cpu) {
         return cpu < kCpus ? heddle_word(generation_of(client, cpu), client.id - 1) : uint64_t{0};
@@ -321,7 +321,7 @@ void descriptors_with_every_message(const Attacker& a) {
         if (!client.send_descriptors(message, sent, 250)) ::usleep(500);
     }
     for (const int fd : pair) ::close(fd);
-    EXPECT_TRUE(becomes_true([&] { return a.descriptors() == before; }))
+    EXPECT_TRUE(becomes_true([&] { return a.descriptors() == before; }, 2s))
         << a.descriptors() << ", and there were " << before;
 }
 void a_swarm_that_joins_maps_and_goes(const Attacker& a) {
@@ -372,7 +372,7 @@ TEST_P(HostileHandover, HarmsNobody) {
     const Attacker attacker(daemon_);
     const int descriptors = daemon_.process().descriptors() + 3;  // a socket, a pidfd, a page
     HonestClient honest(daemon_.path(), kCpus);
-    ASSERT_TRUE(becomes_true([&] { return honest.cpus() == kCpus && clients() == 1; }));
+    ASSERT_TRUE(becomes_true([&] { return honest.cpus() == kCpus && clients() == 1; }, 5s));
     for (int round = 0; round < 2; ++round) {
         (void)honest.mean_cpus();
         {
@@ -386,10 +386,10 @@ TEST_P(HostileHandover, HarmsNobody) {
         EXPECT_GE(honest.mean_cpus(), 1.0) << "it did not get its share";
         ASSERT_TRUE(daemon_.process().running()) << daemon_.said();
         ASSERT_FALSE(honest.hung_up_on());
-        EXPECT_TRUE(becomes_true([&] { return honest.cpus() == kCpus; }))
+        EXPECT_TRUE(becomes_true([&] { return honest.cpus() == kCpus; }, 2s))
             << "a CPU is lost: it has " << honest.cpus();
-        EXPECT_TRUE(becomes_true([&] { return clients() == 1; }));
-        EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }))
+        EXPECT_TRUE(becomes_true([&] { return clients() == 1; }, 2s));
+        EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
             << daemon_.process().descriptors() << " descriptors, and there were " << descriptors;
     }
 }

@@ -19,7 +19,7 @@ namespace heddle::test {
 namespace {
 
 /// Until everything is as it should be again.
-constexpr auto kSoon = kSanitized ? 20s : 5s;
+constexpr auto kSoon = kSanitized ? 10s : 1s;
 
 /// A program with its own record of progress.
 struct Program {
@@ -61,7 +61,7 @@ class KillArbiter : public testing::Test {
     /// Kills at random moments; every tenth time everything has to settle first.
     void campaign(int kills) {
         std::mt19937 random(7);
-        ASSERT_TRUE(becomes_true([&] { return settled(); }));
+        ASSERT_TRUE(becomes_true([&] { return settled(); }, 5s));
         for (int i = 0; i < kills && !HasFatalFailure(); ++i) {
             ::usleep(static_cast<useconds_t>(random() % 40'000));
             std::vector<uint64_t> rounds;
@@ -116,7 +116,7 @@ class KillArbiter : public testing::Test {
     void stop_openmp() {
         for (Program& program : programs_) {
             program.progress->stop = 1;
-            EXPECT_TRUE(program.process.ends_within(20s));
+            EXPECT_TRUE(program.process.ends_within(5s));
             EXPECT_EQ(program.process.reap(), 0);
         }
     }
@@ -140,7 +140,7 @@ TEST_F(KillArbiter, OpenMpProgramsNeverStop) {
     start_openmp();
     campaign(100);
     for (const Program& program : programs_)
-        EXPECT_TRUE(becomes_true([&] { return bound(program) == granted(program); }))
+        EXPECT_TRUE(becomes_true([&] { return bound(program) == granted(program); }, 1s))
             << "bound to " << bound(program).to_list() << ", granted " << granted(program).to_list()
             << "; its threads: " << threads_of(program) << describe();
     stop_openmp();
@@ -152,12 +152,11 @@ TEST_F(KillArbiter, KeepsTheCpusOfALivingProgramThatIsLongInComingBack) {
     auto hello = hello_of("slow", 4);
     hello.max_cpus = 4;
     ASSERT_TRUE(first.join(hello));
-    ASSERT_TRUE(becomes_true([&] { return first.grant().count == 4; }));
+    ASSERT_TRUE(becomes_true([&] { return first.grant().count == 4; }, 2s));
     const heddle_mask held = first.grant().mask;
     kill_and_restart();
     WireClient taker(daemon_->path());
     ASSERT_TRUE(taker.join(hello_of("taker", 8)));
-    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 4; }));
     std::this_thread::sleep_for(1s);
     EXPECT_EQ(taker.grant().count, 4U);
     EXPECT_EQ(taker.grant().mask.words[0] & held.words[0], 0U) << "they are the slow one's";
@@ -168,7 +167,7 @@ TEST_F(KillArbiter, KeepsTheCpusOfALivingProgramThatIsLongInComingBack) {
     hello.held = held;
     WireClient back(daemon_->path());
     ASSERT_TRUE(back.join(hello));
-    EXPECT_TRUE(becomes_true([&] { return back.grant().mask.words[0] == held.words[0]; }));
+    EXPECT_TRUE(becomes_true([&] { return back.grant().mask.words[0] == held.words[0]; }, 1s));
     EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 2U);
 }
 
@@ -188,14 +187,14 @@ TEST_F(KillArbiter, WaitsForNoProgramThatDiedOrStaysAwayTooLong) {
         ::usleep(2000);
         return both_hold();
     };
-    ASSERT_TRUE(becomes_true(stopped_with_cpus));
+    ASSERT_TRUE(becomes_true(stopped_with_cpus, 2s));
     kill_and_restart();
     EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 2U);
     dies.end();
-    EXPECT_TRUE(becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }));
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }, 100ms));
     WireClient taker(daemon_->path());
     ASSERT_TRUE(taker.join(hello_of("taker", 8)));
-    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 8; }));
+    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 8; }, 2s));
     EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 1U);
 }
 
@@ -205,7 +204,7 @@ TEST_F(KillArbiter, AProgramThatComesBackObeysItsNewGrant) {
     daemon_.emplace(Daemon::Options{});
     start_openmp();
     const Program& first = programs_.front();
-    ASSERT_TRUE(becomes_true([&] { return granted(first).count() > 0 && first.progress->rounds > 0; }));
+    ASSERT_TRUE(becomes_true([&] { return granted(first).count() > 0 && first.progress->rounds > 0; }, 5s));
     const CpuSet all = granted(first);
     if (all.count() < 2) GTEST_SKIP() << "one CPU cannot be divided";
 
@@ -216,8 +215,8 @@ TEST_F(KillArbiter, AProgramThatComesBackObeysItsNewGrant) {
     WireClient taker(daemon_->path());
     ASSERT_TRUE(taker.join(hello));
     first.process.signal(SIGCONT);
-    EXPECT_TRUE(becomes_true([&] { return granted(first).count() == all.count() - 1; }));
-    EXPECT_TRUE(becomes_true([&] { return bound(first) == granted(first); }))
+    EXPECT_TRUE(becomes_true([&] { return granted(first).count() == all.count() - 1; }, 1s));
+    EXPECT_TRUE(becomes_true([&] { return bound(first) == granted(first); }, 1s))
         << "it runs on " << bound(first).to_list() << " and was given " << granted(first).to_list();
     stop_openmp();
 }

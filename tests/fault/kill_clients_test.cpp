@@ -54,7 +54,7 @@ class KillClients : public testing::TestWithParam<Campaign> {
     Kill kill_one(Child& victim) {
         Kill kill{victim.pid(), monotonic_ns(), 0};
         victim.signal(SIGKILL);
-        EXPECT_TRUE(victim.ends_within(20s));
+        EXPECT_TRUE(victim.ends_within(10s));
         kill.ended_ns = monotonic_ns();
         victim.reap();
         return kill;
@@ -92,7 +92,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
         for (Child& client : clients) kills.push_back(kill_one(client));
     }
     EXPECT_EQ(history.broken(), "");
-    EXPECT_TRUE(becomes_true([&] { return history.held() == 0; })) << history.held() << " CPUs are lost";
+    EXPECT_TRUE(becomes_true([&] { return history.held() == 0; }, 2s)) << history.held() << " CPUs are lost";
     EXPECT_FALSE(history.lost());
     EXPECT_GT(history.moves(), campaign.kills / 2) << "the clients did not compete";
 
@@ -113,7 +113,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
     RecordProperty("p99_freed_us", static_cast<int>(p99_ms(freed) * 1000));
     RecordProperty("p99_waited_us", static_cast<int>(p99_ms(waited) * 1000));
 
-    EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }))
+    EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
         << daemon_.process().descriptors() << " descriptors, and there were " << descriptors;
     const long early = *std::ranges::max_element(resident.begin(), resident.begin() + resident.size() / 4);
     if (!kSanitized) {

@@ -45,7 +45,7 @@ class KillMemoryClients : public testing::Test {
             return there["local_ranges"] == 0 && there["operations"] == 0 && there["caches"].size() == 1 &&
                    there["caches"][0]["in_use"] == 0 && there["clients"].size() == 1;
         };
-        if (!becomes_true(clean)) return testing::AssertionFailure() << status().dump();
+        if (!becomes_true(clean, 10s)) return testing::AssertionFailure() << status().dump();
         Client own(server_);
         const CacheId cache = own.create_cache(kRecords * kRecordBytes);
         own.release(own.get_exclusive({data_, {0, kRecords * kRecordBytes}}, cache));
@@ -94,7 +94,7 @@ TEST_F(KillMemoryClients, LeaveNothingBehind) {
         for (Child& client : clients) kill(client);
     }
     EXPECT_TRUE(is_clean());
-    EXPECT_TRUE(becomes_true([&] { return descriptors() == before; })) << descriptors() - before;
+    EXPECT_TRUE(becomes_true([&] { return descriptors() == before; }, 5s)) << descriptors() - before;
 }
 
 /// Wherever it stops, with pins half set or a packet half read: all records can be put and got, and the
@@ -138,7 +138,7 @@ TEST_P(MemoryFailpoint, TheOthersGoOn) {
     }
     EXPECT_TRUE(survivor.running());
     const uint64_t done = number_of_gets();
-    EXPECT_TRUE(becomes_true([&] { return number_of_gets() > done; }));
+    EXPECT_TRUE(becomes_true([&] { return number_of_gets() > done; }, 10s));
     kill(survivor);
     EXPECT_TRUE(is_clean());
 }

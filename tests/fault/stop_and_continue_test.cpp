@@ -24,7 +24,7 @@ class StopAndContinue : public testing::Test {
             progress_.push_back(map_progress(file.c_str()));
         }
         ASSERT_TRUE(becomes_true(
-            [&] { return Observer(daemon_.path()).status().clients.size() == clients_.size(); }));
+            [&] { return Observer(daemon_.path()).status().clients.size() == clients_.size(); }, 5s));
     }
     [[nodiscard]] bool all_go_on(size_t but) {
         std::vector<uint64_t> rounds;
@@ -35,7 +35,7 @@ class StopAndContinue : public testing::Test {
                     if (i != but && progress_[i]->rounds == rounds[i]) return false;
                 return true;
             },
-            5s);
+            1s);
     }
 
     Daemon daemon_{{"core:8 pu:1", {}, {}}};
@@ -69,7 +69,7 @@ TEST_F(StopAndContinue, OfTheArbiterStopsNobody) {
         ::usleep(static_cast<useconds_t>(random_() % 10'000));
     }
     GrantHistory history(daemon_.path());
-    EXPECT_TRUE(becomes_true([&] { return history.moves() > 20; })) << "nothing moves any more";
+    EXPECT_TRUE(becomes_true([&] { return history.moves() > 20; }, 2s)) << "nothing moves any more";
     EXPECT_EQ(history.broken(), "");
     EXPECT_EQ(Observer(daemon_.path()).status().clients.size(), clients_.size());
 }
@@ -81,7 +81,7 @@ TEST_F(StopAndContinue, AStoppedHolderIsFenced) {
     WireClient taker(daemon_.path());
     ASSERT_TRUE(taker.join(hello_of("taker", 8)));
     // The holder never says that it left. 10 ms is the arbiter's deadline; the rest is the machine's noise.
-    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 4; }));
+    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 4; }, 1s));
     EXPECT_EQ(holder.grant().count, 4U);
     EXPECT_TRUE(holder.send_left(holder.grant().epoch)) << "it stays a client, and may say so late";
     WireMessage message;
@@ -96,7 +96,7 @@ TEST(StoppedProgram, LeavesTheCpusItLost) {
     Progress* progress = map_progress(file.c_str());
     Child stopped({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
                   {"HEDDLE_ARBITER=" + daemon.path()});
-    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }));
+    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
     const auto all = Observer(daemon.path()).status().cpus.size();
     if (all < 2) GTEST_SKIP() << "one CPU cannot be divided";
     stopped.signal(SIGSTOP);
@@ -104,7 +104,7 @@ TEST(StoppedProgram, LeavesTheCpusItLost) {
     hello.max_cpus = 1;
     WireClient taker(daemon.path());
     ASSERT_TRUE(taker.join(hello));
-    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 1; }));
+    EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 1; }, 1s));
     cpu_set_t bound;
     CPU_ZERO(&bound);
     ASSERT_EQ(::sched_getaffinity(stopped.pid(), sizeof bound, &bound), 0);
@@ -112,7 +112,7 @@ TEST(StoppedProgram, LeavesTheCpusItLost) {
         << "it would wake up on the taker's CPU";
     stopped.signal(SIGCONT);
     progress->stop = 1;
-    EXPECT_TRUE(stopped.ends_within(20s));
+    EXPECT_TRUE(stopped.ends_within(5s));
     EXPECT_EQ(stopped.reap(), 0);
 }
 

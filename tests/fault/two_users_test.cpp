@@ -69,7 +69,7 @@ TEST_F(TwoUsers, AStrangerGetsItsShareAndNoMore) {
         limits.min_cpus = 1;
         limits.weight = 1;
         client.send(limits);
-        if (!becomes_true([&] { return client.grant().count == 4; })) return false;
+        if (!becomes_true([&] { return client.grant().count == 4; }, 2s)) return false;
         // Neither named as a successor of another user's CPU nor given the page of another user.
         WireMessage message;
         while (client.receive(message, 50) == WireClient::Got::kMessage)
@@ -78,7 +78,7 @@ TEST_F(TwoUsers, AStrangerGetsItsShareAndNoMore) {
             if (heddle_word_client(lender.load()) != 0) return false;
         return true;
     }));
-    EXPECT_TRUE(becomes_true([&] { return own.grant().count == 8; }));
+    EXPECT_TRUE(becomes_true([&] { return own.grant().count == 8; }, 2s));
 }
 
 TEST_F(TwoUsers, AStrangerCannotTakeAllConnections) {

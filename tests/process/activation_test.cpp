@@ -69,7 +69,7 @@ TEST_F(Activation, AfterItsDeathTheNextOneServesTheSameSocket) {
     ASSERT_TRUE(client.join(hello_of("client", 4)));
     const heddle_mask held = client.grant().mask;
     daemon.signal(SIGKILL);
-    ASSERT_TRUE(daemon.ends_within(20s));
+    ASSERT_TRUE(daemon.ends_within(10s));
     WireClient again(path());  // nobody is there to accept it; as the socket is, it waits
     heddle_hello hello = hello_of("client", 4);
     hello.held = held;
@@ -86,7 +86,7 @@ TEST_F(Activation, AtItsEndTheSocketIsSystemds) {
     const Child daemon = start(listening);
     ASSERT_EQ(next_notice(notices), "READY=1") << said();
     daemon.signal(SIGTERM);
-    ASSERT_TRUE(daemon.ends_within(20s));
+    ASSERT_TRUE(daemon.ends_within(10s));
     EXPECT_TRUE(WireClient(path()).connected()) << "it took the socket's name with it";
 }
 
@@ -94,7 +94,7 @@ TEST_F(Activation, ASocketOfAnotherKindIsRefusedInOneLine) {
     for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
         const Descriptor wrong = make_socket(type, folder_.path() + "/wrong" + std::to_string(type));
         Child daemon = start(wrong);
-        ASSERT_TRUE(daemon.ends_within(20s)) << said();
+        ASSERT_TRUE(daemon.ends_within(10s)) << said();
         EXPECT_EQ(WEXITSTATUS(daemon.reap()), 1);
     }
     EXPECT_NE(said().find("ListenSequentialPacket="), std::string::npos) << said();

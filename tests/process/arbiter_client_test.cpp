@@ -161,7 +161,7 @@ class ArbiterClientTest : public testing::Test {
                 }
                 return false;
             },
-            20s);
+            2s);
         return handed;
     }
     uint32_t holder(int cpu) {
@@ -196,9 +196,9 @@ TEST_F(ArbiterClientTest, HoldsAllAloneAndHalfOfItBesideAnother) {
     EXPECT_TRUE(a.client().managed()) << a.client().problem();
     EXPECT_EQ(a.mine().count(), kCpus);
     Program& b = start(kCpus);
-    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }));
+    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }, 2s));
     programs_.pop_back();
-    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }));
+    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }, 2s));
 }
 
 TEST_F(ArbiterClientTest, WhatIsLentWhileNobodyWaitsCanBeTakenBack) {
@@ -214,7 +214,7 @@ TEST_F(ArbiterClientTest, WhatIsLentGoesToWhoComesLater) {
     a.client().set_demand(2, true);
     for (int cpu = 0; cpu < 6; ++cpu) EXPECT_EQ(a.lend(cpu), ArbiterClient::Lent::kLent);
     Program& b = start(6);
-    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 6; }));
+    EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 6; }, 2s));
     EXPECT_EQ(a.mine().to_list(), "6-7");
     for (int cpu = 0; cpu < 6; ++cpu) EXPECT_FALSE(a.reclaim(cpu));
 }
@@ -222,10 +222,10 @@ TEST_F(ArbiterClientTest, WhatIsLentGoesToWhoComesLater) {
 TEST_F(ArbiterClientTest, HandsACpuOverWithoutTheDaemon) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }, 2s));
     // Until somebody was named in advance; from then on the daemon has no part in it.
     ASSERT_GE(hand_over(a), 0);
-    ASSERT_TRUE(test::becomes_true([&] { return a.mine().count() == 4; }));
+    ASSERT_TRUE(test::becomes_true([&] { return a.mine().count() == 4; }, 2s));
     daemon_.process().signal(SIGSTOP);
     const int cpu = hand_over(a);
     ASSERT_GE(cpu, 0);
@@ -237,43 +237,43 @@ TEST_F(ArbiterClientTest, HandsACpuOverWithoutTheDaemon) {
 TEST_F(ArbiterClientTest, TheDaemonLearnsWhoHasTheCpu) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }, 2s));
     a.client().set_demand(3, true);
     const int cpu = hand_over(a);
     ASSERT_GE(cpu, 0);
-    EXPECT_TRUE(test::becomes_true([&] { return holder(cpu) == 2; })) << holder(cpu);
-    EXPECT_TRUE(test::becomes_true([&] { return b.mine().contains(cpu); }));
+    EXPECT_TRUE(test::becomes_true([&] { return holder(cpu) == 2; }, 2s)) << holder(cpu);
+    EXPECT_TRUE(test::becomes_true([&] { return b.mine().contains(cpu); }, 2s));
 }
 
 TEST_F(ArbiterClientTest, ASleeperIsWokenByTheLender) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4; }, 2s));
     std::vector<std::thread> sleepers;
     std::atomic<int> woken{0};
     const CpuSet wanted = a.mine();
     for (const int cpu : wanted)
-        sleepers.emplace_back([&, cpu] { woken += b.client().wait_for(cpu, 0ns, in(30s)) ? 1 : 0; });
+        sleepers.emplace_back([&, cpu] { woken += b.client().wait_for(cpu, 0ns, in(10s)) ? 1 : 0; });
     std::this_thread::sleep_for(20ms);
     EXPECT_EQ(woken, 0);
     EXPECT_GE(hand_over(a), 0);
-    EXPECT_TRUE(test::becomes_true([&] { return woken >= 1; }));
+    EXPECT_TRUE(test::becomes_true([&] { return woken >= 1; }, 2s));
     programs_.erase(programs_.begin());  // the rest comes through the daemon
-    EXPECT_TRUE(test::becomes_true([&] { return woken == wanted.count(); }));
+    EXPECT_TRUE(test::becomes_true([&] { return woken == wanted.count(); }, 2s));
     for (std::thread& sleeper : sleepers) sleeper.join();
 }
 
 TEST_F(ArbiterClientTest, KeepsWhatItHoldsWhileTheDaemonIsDeadAndComesBack) {
     Program& a = start(kCpus);
     Program& b = start(kCpus);
-    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }));
+    ASSERT_TRUE(test::becomes_true([&] { return b.mine().count() == 4 && a.mine().count() == 4; }, 2s));
     for (int round = 0; round < 3; ++round) {
         daemon_.process().end();
         EXPECT_EQ(a.mine().count(), 4);
         ASSERT_TRUE(daemon_.start());
         EXPECT_TRUE(
-            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.size() == 2; }));
-        EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == 4 && b.mine().count() == 4; }));
+            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.size() == 2; }, 2s));
+        EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == 4 && b.mine().count() == 4; }, 2s));
     }
 }
 
@@ -283,14 +283,14 @@ TEST_F(ArbiterClientTest, AForkedChildIsAClientOfItsOwn) {
     if (child == 0) {
         const bool managed = a.client().managed();
         const bool listed =
-            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.size() == 2; });
+            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.size() == 2; }, 2s);
         ::_exit(managed && listed ? 0 : 1);
     }
     int status = 0;
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(a.client().managed());
-    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }));
+    EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }, 2s));
 }
 
 TEST(ArbiterClient, IsAloneWithoutAnArbiter) {
@@ -340,19 +340,22 @@ TEST_F(ArbiterClientTest, ManyThreadsHandCpusRoundAndNoneIsUsedTwice) {
             }
         });
     std::this_thread::sleep_for(1500ms);
-    EXPECT_TRUE(test::becomes_true([&] { return handed > 50 && taken > 0; })) << handed << " and " << taken;
     done = true;
     for (std::thread& thread : threads) thread.join();
+    EXPECT_GT(handed, 50);
+    EXPECT_GT(taken, 0);
     for (const auto& program : programs_) {
         program->client().set_demand(kCpus, true);
         for (int cpu = 0; cpu < kCpus; ++cpu) (void)program->reclaim(cpu);
     }
-    EXPECT_TRUE(test::becomes_true([&] {
-        int used = 0;
-        for (int cpu = 0; cpu < kCpus; ++cpu) used += users_[static_cast<size_t>(cpu)] != 0;
-        return used == kCpus;
-    })) << "a CPU was lost: "
-        << whereabouts();
+    EXPECT_TRUE(test::becomes_true(
+        [&] {
+            int used = 0;
+            for (int cpu = 0; cpu < kCpus; ++cpu) used += users_[static_cast<size_t>(cpu)] != 0;
+            return used == kCpus;
+        },
+        3s))
+        << "a CPU was lost: " << whereabouts();
     programs_.clear();
 }
 

@@ -75,7 +75,7 @@ TEST_F(ArbiterRestart, NothingMovesByOldPagesAfterTheNewArbiterWasToldWhatIsHeld
     fresh.grant->successor[0] = heddle_word(1, 0);
     fresh.grant->epoch = 2;
     ASSERT_TRUE(fresh.welcome(kMe));
-    EXPECT_TRUE(becomes_true([&] { return client_->managed(); }));
+    EXPECT_TRUE(becomes_true([&] { return client_->managed(); }, 2s));
     EXPECT_EQ(client_->held(), CpuSet{0});
 }
 
@@ -84,7 +84,7 @@ TEST_F(ArbiterRestart, WhatWasLentIsTheNewArbitersOnceItWasNotNamedAsHeld) {
     start(old);
     ASSERT_EQ(client_->lend(0), ArbiterClient::Lent::kLent);
     old.reset();
-    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }));
+    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }, 2s));
     {
         ScriptedArbiter fresh(path_);
         heddle_hello hello;
@@ -92,7 +92,7 @@ TEST_F(ArbiterRestart, WhatWasLentIsTheNewArbitersOnceItWasNotNamedAsHeld) {
         EXPECT_EQ(cpus_of(hello.held), CpuSet{});
         EXPECT_FALSE(client_->reclaim(0)) << "it may be another's by now";
     }  // it dies before it answers
-    EXPECT_TRUE(becomes_true([&] { return client_->reclaim(0); })) << "nobody has it";
+    EXPECT_TRUE(becomes_true([&] { return client_->reclaim(0); }, 2s)) << "nobody has it";
 }
 
 TEST_F(ArbiterRestart, WhatIsNotLeftYetIsClaimedUnlessAFenceHasEndedIt) {
@@ -105,7 +105,7 @@ TEST_F(ArbiterRestart, WhatIsNotLeftYetIsClaimedUnlessAFenceHasEndedIt) {
         old->grant->count = 0;
         old->grant->epoch = 4;
         ASSERT_TRUE(old->say_changed());
-        ASSERT_TRUE(becomes_true([&] { return !client_->holds(0); }));
+        ASSERT_TRUE(becomes_true([&] { return !client_->holds(0); }, 2s));
         if (fenced) old->grant->successor[0] = heddle_word(1, HEDDLE_TAKEN);
         old.reset();
         ScriptedArbiter fresh(path_);
@@ -120,8 +120,8 @@ TEST_F(ArbiterRestart, WhatAFenceEndedUnseenIsAskedBack) {
     start(old);
     old->grant->successor[0] = heddle_word(1, HEDDLE_TAKEN);
     old.reset();
-    EXPECT_TRUE(becomes_true([&] { return !client_->holds(0); }));
-    EXPECT_TRUE(becomes_true([&] { return asked_back_.load(); }));
+    EXPECT_TRUE(becomes_true([&] { return !client_->holds(0); }, 2s));
+    EXPECT_TRUE(becomes_true([&] { return asked_back_.load(); }, 2s));
 }
 
 TEST_F(ArbiterRestart, WhatTheArbiterTookBeforeItDiedIsNotTakenBack) {
@@ -130,7 +130,7 @@ TEST_F(ArbiterRestart, WhatTheArbiterTookBeforeItDiedIsNotTakenBack) {
     ASSERT_EQ(client_->lend(0), ArbiterClient::Lent::kLent);
     old->page->release[0] = heddle_word(1, HEDDLE_TAKEN);  // and it was killed before it said so
     old.reset();
-    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }));
+    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }, 2s));
     EXPECT_FALSE(client_->reclaim(0)) << "it is another's by now";
 }
 
@@ -141,7 +141,7 @@ TEST_F(ArbiterRestart, AGrantThatIsNeverFinishedHoldsUpNobody) {
     arbiter->grant->epoch = 3;  // it was killed half way through the next grant
     ASSERT_TRUE(arbiter->say_changed());
     auto reclaimed = std::async(std::launch::async, [&] { return client_->reclaim(0); });
-    const bool returned = reclaimed.wait_for(20s) == std::future_status::ready;
+    const bool returned = reclaimed.wait_for(5s) == std::future_status::ready;
     EXPECT_TRUE(returned);
     if (!returned) arbiter->grant->epoch = 4;  // so that the test itself ends
     EXPECT_FALSE(reclaimed.get()) << "nobody knows whether it was asked back";

@@ -103,7 +103,7 @@ TEST(BenchProcess, WhenTimeIsOverAllItStartedEnds) {
     EXPECT_TRUE(outcome.cut);
     EXPECT_EQ(outcome.exit_code, 128 + SIGKILL);
     const pid_t child = std::stoi(outcome.output);
-    EXPECT_TRUE(ends_within(child, 20s)) << "process " << child << " is still there";
+    EXPECT_TRUE(ends_within(child, 10s)) << "process " << child << " is still there";
 }
 
 TEST(BenchProcess, DoesNotWaitForOneThatDetachedWithOurPipe) {

@@ -58,7 +58,7 @@ TEST(Demand, ThatRoseUnsaidIsSeenWhenLentCpusAreTaken) {
     };
     WireClient second(config.path);
     ASSERT_TRUE(second.join(hello_of("second", 1)));
-    EXPECT_TRUE(becomes_true([&] { return grant.noticed == 3U; }))
+    EXPECT_TRUE(becomes_true([&] { return grant.noticed == 3U; }, 10s))
         << "noticed " << grant.noticed << ", has " << grant.count << " CPUs";
     serving.request_stop();
     serving.join();

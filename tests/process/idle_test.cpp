@@ -23,11 +23,13 @@ constexpr auto kLong = 2s;
 /// Waits until the process has come to rest, then for a long time, and compares.
 void expect_idle(pid_t pid, pid_t but_for = 0) {
     Activity before = activity_of(pid, but_for);
-    ASSERT_TRUE(becomes_true([&] {
-        std::this_thread::sleep_for(100ms);
-        return std::exchange(before, activity_of(pid, but_for)) == before;
-    })) << "it never rests: "
-        << before;
+    ASSERT_TRUE(becomes_true(
+        [&] {
+            std::this_thread::sleep_for(100ms);
+            return std::exchange(before, activity_of(pid, but_for)) == before;
+        },
+        10s))
+        << "it never rests: " << before;
     before = activity_of(pid, but_for);
     std::this_thread::sleep_for(kLong);
     EXPECT_EQ(activity_of(pid, but_for), before) << "in " << kLong.count() << " s without anything to do";
@@ -62,7 +64,7 @@ TEST(Idle, APoolThatKeepsItsWorkersDoesNotWake) {
     WorkerPool pool(machine, cpus, source, options);
     source.bring(100);
     pool.work_arrived();
-    ASSERT_TRUE(becomes_true([&] { return source.done == 100 && pool.workers() == 2; }));
+    ASSERT_TRUE(becomes_true([&] { return source.done == 100 && pool.workers() == 2; }, 5s));
     expect_idle(::getpid(), ::gettid());
     EXPECT_EQ(activity_of(::getpid(), ::gettid()).threads, 2);
 }
@@ -76,8 +78,8 @@ TEST(Idle, APoolWithoutWorkHasNoThreadsAndNoCpus) {
     WorkerPool pool(machine, cpus, source);
     source.bring(100);
     pool.work_arrived();
-    ASSERT_TRUE(
-        becomes_true([&] { return source.done == 100 && activity_of(::getpid(), ::gettid()).threads == 0; }));
+    ASSERT_TRUE(becomes_true(
+        [&] { return source.done == 100 && activity_of(::getpid(), ::gettid()).threads == 0; }, 5s));
     EXPECT_EQ(exchange.ask([](const Ledger& ledger) { return ledger.free_cpus(); }), machine.cpus());
 }
 
@@ -94,7 +96,7 @@ TEST(Idle, AProgramUnderHeddleDoesNotWake) {
     Daemon daemon({.topology = "", .arguments = {}, .variables = {}});
     Child program({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", "/bin/sleep", "60"},
                   {"HEDDLE_ARBITER=" + daemon.path()});
-    ASSERT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }));
+    ASSERT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 5s));
     expect_idle(program.pid());
     expect_idle(daemon.process().pid());
 }

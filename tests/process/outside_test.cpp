@@ -37,10 +37,10 @@ class Program {
     Component& component() { return component_; }
     [[nodiscard]] bool joined() const { return outside_.joined(); }
     [[nodiscard]] bool comes_to(const CpuSet& cpus) const {
-        return becomes_true([&] { return component_.usable() == cpus; });
+        return becomes_true([&] { return component_.usable() == cpus; }, 10s);
     }
     [[nodiscard]] bool comes_to(int cpus) const {
-        return becomes_true([&] { return component_.usable().count() == cpus; });
+        return becomes_true([&] { return component_.usable().count() == cpus; }, 10s);
     }
 
   private:
@@ -68,7 +68,7 @@ bool they_share(Program& a, Program& b) {
             return !ours.empty() && !theirs.empty() && (ours | theirs) == kFour.cpus() &&
                    !ours.intersects(theirs);
         },
-        20s);
+        10s);
 }
 
 TEST(OutsideOfTwoPrograms, ComponentsShareTheMachine) {

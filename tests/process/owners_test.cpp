@@ -47,7 +47,7 @@ TEST(Owners, WinTheirsBackAndTheStatusSaysWhatIsLent) {
     ASSERT_TRUE(owner->managed()) << owner->problem();
     EXPECT_EQ(owner->owned(), CpuSet::parse("2-5"));
     Obedient guest(daemon, 8, {});
-    EXPECT_TRUE(becomes_true([&] { return guest->held().count() == 8; }));
+    EXPECT_TRUE(becomes_true([&] { return guest->held().count() == 8; }, 2s));
     Observer observer(daemon.path());
     const auto lent = [&] {
         for (const auto& client : observer.status().clients)
@@ -56,9 +56,9 @@ TEST(Owners, WinTheirsBackAndTheStatusSaysWhatIsLent) {
     };
     EXPECT_EQ(lent(), CpuSet::parse("2-5"));
     owner->set_demand(3, true);
-    EXPECT_TRUE(becomes_true([&] { return owner->held().count() == 3; })) << owner->held().to_list();
+    EXPECT_TRUE(becomes_true([&] { return owner->held().count() == 3; }, 2s)) << owner->held().to_list();
     EXPECT_TRUE(CpuSet::parse("2-5").contains(owner->held()));
-    EXPECT_TRUE(becomes_true([&] { return lent().count() == 1; }));
+    EXPECT_TRUE(becomes_true([&] { return lent().count() == 1; }, 2s));
     EXPECT_GT(observer.status().lent_s, 0);
 }
 
@@ -79,12 +79,12 @@ TEST(Owners, OwnTheirsAgainAfterTheArbiterWasKilled) {
     Daemon daemon(with_policy("owned"));
     Obedient owner(daemon, 4, CpuSet::parse("4-7"));
     Obedient guest(daemon, 8, {});
-    EXPECT_TRUE(becomes_true([&] { return guest->held().count() == 4; }));
+    EXPECT_TRUE(becomes_true([&] { return guest->held().count() == 4; }, 2s));
     daemon.process().end();
     ASSERT_TRUE(daemon.start());
-    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 2; }));
-    EXPECT_TRUE(becomes_true([&] { return owner->owned() == CpuSet::parse("4-7"); }));
-    EXPECT_TRUE(becomes_true([&] { return owner->held() == CpuSet::parse("4-7"); }));
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 2; }, 2s));
+    EXPECT_TRUE(becomes_true([&] { return owner->owned() == CpuSet::parse("4-7"); }, 2s));
+    EXPECT_TRUE(becomes_true([&] { return owner->held() == CpuSet::parse("4-7"); }, 2s));
 }
 
 TEST(Owners, MeanNothingUnderAnotherPolicy) {
@@ -93,7 +93,7 @@ TEST(Owners, MeanNothingUnderAnotherPolicy) {
     Obedient other(daemon, 8, CpuSet::parse("0-7"));
     EXPECT_TRUE(owner->managed() && other->managed());
     EXPECT_EQ(owner->owned(), CpuSet{});
-    EXPECT_TRUE(becomes_true([&] { return other->held().count() == 4; }));
+    EXPECT_TRUE(becomes_true([&] { return other->held().count() == 4; }, 2s));
 }
 
 TEST(Owners, OfVersion3AreToldThatTheirVersionIsTheReason) {
@@ -117,7 +117,7 @@ std::string output_of(const Daemon& daemon, std::vector<std::string> words) {
     const std::string file = daemon.folder() + "/output";
     words[0] = HEDDLE_BUILD_DIR "/bin/" + words[0];
     Child child(words, {"HEDDLE_ARBITER=" + daemon.path()}, -1, file);
-    EXPECT_TRUE(child.ends_within(20s));
+    EXPECT_TRUE(child.ends_within(10s));
     child.reap();
     std::ifstream said(file);
     std::string text{std::istreambuf_iterator<char>(said), {}};
@@ -129,7 +129,7 @@ TEST(Owners, AProgramSaysByAnOptionWhatItOwns) {
     Daemon daemon({"", {"--policy", "owned"}, {}});
     Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--own", "0", "--", "/bin/sleep", "100"},
                {"HEDDLE_ARBITER=" + daemon.path()});
-    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }));
+    EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 5s));
     const auto status = nlohmann::json::parse(output_of(daemon, {"heddle", "status", "--json"}));
     EXPECT_EQ(status["arbiter"]["policy"], "owned");
     EXPECT_EQ(status["clients"][0]["owned"], nlohmann::json::array({0}));

@@ -22,12 +22,14 @@ TEST(PolicyFile, DecidesInADaemonThatItWasBuiltInto) {
         ASSERT_TRUE(b.join(hello_of("wants four", 4)));
         Observer observer(daemon.path());
         ArbiterSnapshot status;
-        EXPECT_TRUE(becomes_true([&] {
-            status = observer.status();
-            return status.clients.size() == 2 && status.clients[0].target == first &&
-                   status.clients[1].target == second;
-        })) << status.clients.at(0).target
-            << " " << status.clients.at(1).target;
+        EXPECT_TRUE(becomes_true(
+            [&] {
+                status = observer.status();
+                return status.clients.size() == 2 && status.clients[0].target == first &&
+                       status.clients[1].target == second;
+            },
+            5s))
+            << status.clients.at(0).target << " " << status.clients.at(1).target;
         EXPECT_EQ(status.policy, policy);
     }
 }
@@ -36,7 +38,7 @@ TEST(PolicyFile, OneThatWasNotBuiltInIsNamedWithThoseThatWere) {
     const TemporaryFolder folder;
     Child child({HEDDLE_BUILD_DIR "/bin/heddled_with_equal", "--policy", "?"}, {}, -1,
                 folder.path() + "/log");
-    EXPECT_TRUE(child.ends_within(20s));
+    EXPECT_TRUE(child.ends_within(10s));
     child.reap();
     std::ifstream file(folder.path() + "/log");
     const std::string said{std::istreambuf_iterator<char>(file), {}};

@@ -168,12 +168,12 @@ class PoolsTest : public testing::TestWithParam<Kind> {
         return 0;
     }
     [[nodiscard]] bool works_on_all(size_t side) const {
-        return becomes_true([&] { return shared_->sides[side].busy == cpus_; });
+        return becomes_true([&] { return shared_->sides[side].busy == cpus_; }, 10s);
     }
     /// How much each has is the policy's: it depends on who was there first, as demand is one more than a
     /// pool has.
     [[nodiscard]] bool both_work() const {
-        return becomes_true([&] { return shared_->sides[0].busy > 0 && shared_->sides[1].busy > 0; });
+        return becomes_true([&] { return shared_->sides[0].busy > 0 && shared_->sides[1].busy > 0; }, 10s);
     }
     /// What a failure needs to be understood: what each client has and wants, what it does, what the daemon
     /// did.
@@ -212,7 +212,7 @@ TEST_P(PoolsTest, CoresGoWhereTheWorkIs) {
         EXPECT_TRUE(both_work());
         a.tell(kRest);
         EXPECT_TRUE(works_on_all(1)) << "round " << round << "\n" << describe();
-        EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].busy == 0; })) << describe();
+        EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].busy == 0; }, 10s)) << describe();
         expect_no_overlap();
         a.tell(kWork);
         EXPECT_TRUE(both_work()) << "round " << round;
@@ -242,9 +242,9 @@ TEST_P(PoolsTest, TheyGoOnWithoutTheDaemonAndFindTheNextOne) {
     ASSERT_TRUE(both_work());
     daemon_.process().end();
     const long before = shared_->sides[0].done;
-    EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].done > before + 50; }));
+    EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].done > before + 50; }, 10s));
     ASSERT_TRUE(daemon_.start());
-    EXPECT_TRUE(becomes_true([&] { return held(0) > 0 && held(1) > 0 && held(0) + held(1) == cpus_; }));
+    EXPECT_TRUE(becomes_true([&] { return held(0) > 0 && held(1) > 0 && held(0) + held(1) == cpus_; }, 10s));
     a.tell(kRest);
     EXPECT_TRUE(works_on_all(1));
     a.tell(kWork);
@@ -263,10 +263,13 @@ TEST_P(PoolsTest, NobodyWakesUpWhileNothingChanges) {
         return std::array{activity_of(a.pid()), activity_of(b.pid()), activity_of(daemon_.process().pid())};
     };
     auto before = all();
-    ASSERT_TRUE(becomes_true([&] {
-        std::this_thread::sleep_for(200ms);
-        return std::exchange(before, all()) == before;
-    })) << "they never rest";
+    ASSERT_TRUE(becomes_true(
+        [&] {
+            std::this_thread::sleep_for(200ms);
+            return std::exchange(before, all()) == before;
+        },
+        20s))
+        << "they never rest";
     std::this_thread::sleep_for(2s);
     EXPECT_EQ(all(), before);
     EXPECT_EQ(before[0].threads, 2) << "the one that was forked, and the one that hears the arbiter";

@@ -137,7 +137,7 @@ TEST_F(StatusTool, TheComponentOfEachCpuFollowsWhatTheyLendToEachOther) {
         [&] {
             return components() == json({"weft?[2J", "warp", "warp", "weft?[2J"});
         },
-        20s))
+        10s))
         << "the next arbiter is shown the same: " << components();
     ASSERT_EQ(weft.detach(), Outcome::kSuccess);
     EXPECT_EQ(components(), json({nullptr, "warp", "warp", nullptr}));
@@ -158,7 +158,8 @@ TEST_F(StatusTool, WhatComponentsHaveDoneIsAskedWhenSomebodyLooks) {
         return json();
     };
     // A busy machine may be late once.
-    EXPECT_TRUE(becomes_true([&] { return warp_of(output_of(tool("status --json")))["ended"] == 1000; }));
+    EXPECT_TRUE(
+        becomes_true([&] { return warp_of(output_of(tool("status --json")))["ended"] == 1000; }, 10s));
     const json shown = warp_of(output_of(tool("status --json")));
     EXPECT_EQ(shown["cpus"], json({0, 1}));
     EXPECT_GE(shown["inserted"], 1001U);
@@ -226,7 +227,7 @@ TEST_F(StatusTool, RecordsWhatACommandCausesAndKeepsItsExitCode) {
                 HasSubstr("code 3"));
     std::filesystem::remove(file);
     std::thread recording([&] { output_of(tool("trace record --out " + file + " --seconds 1")); });
-    EXPECT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }));
+    EXPECT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }, std::chrono::seconds(5)));
     { const WireClient a = client("weaver", 2); }
     recording.join();
     const trace::Trace trace = trace::read_file(file);

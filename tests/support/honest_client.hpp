@@ -33,7 +33,7 @@ class HonestClient {
     [[nodiscard]] bool hung_up_on() const { return hung_up_on_; }
     [[nodiscard]] double mean_cpus() {
         // An attack may be over before this thread looked once.
-        becomes_true([&] { return watched_ns_ > 10'000'000 || hung_up_on_; });
+        becomes_true([&] { return watched_ns_ > 10'000'000 || hung_up_on_; }, std::chrono::seconds(2));
         const auto held_ns = static_cast<double>(held_ns_.exchange(0));
         return held_ns / static_cast<double>(std::max<uint64_t>(watched_ns_.exchange(0), 1));
     }

@@ -74,10 +74,10 @@ class ArbiterCpusTest : public testing::Test {
         pool_ = std::make_unique<WorkerPool>(kEight, *cpus_, gate_, quick(idle_delay));
     }
     [[nodiscard]] bool comes_to(State state, const CpuSet& cpus) const {
-        return becomes_true([&] { return arbiter_->in(state) == cpus; });
+        return becomes_true([&] { return arbiter_->in(state) == cpus; }, 10s);
     }
     [[nodiscard]] bool works_on(int cpus) const {
-        return becomes_true([&] { return gate_.inside == cpus; });
+        return becomes_true([&] { return gate_.inside == cpus; }, 10s);
     }
     ~ArbiterCpusTest() override { gate_.let_go(1 << 20); }
 
@@ -108,7 +108,7 @@ TEST(ArbiterCpusStart, WhatItFoundHeldAndThenHearsOfIsThePools) {
 TEST_F(ArbiterCpusTest, WithoutWorkItGivesAllBackAndWantsNothing) {
     start(CpuSet::range(0, 4));
     EXPECT_TRUE(comes_to(State::kLent, CpuSet::range(0, 4)));
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 0; }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 0; }, 10s));
     EXPECT_EQ(cpus_->usable(), CpuSet{});
 }
 
@@ -133,9 +133,9 @@ TEST_F(ArbiterCpusTest, TheArbiterSeesWhereANamedPoolIs) {
     start({0, 1, 2, 3});
     gate_.bring(*pool_, 2);
     ASSERT_TRUE(works_on(2));
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->components() == Shown{{"weavers", {0, 1}}}; }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->components() == Shown{{"weavers", {0, 1}}}; }, 10s));
     gate_.let_go(2);
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->components().empty(); }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->components().empty(); }, 10s));
     pool_.reset();
     EXPECT_EQ(arbiter_->components(), Shown{});
 }
@@ -153,12 +153,12 @@ TEST_F(ArbiterCpusTest, GrowsWithWhatItIsGrantedAsFarAsItHasWork) {
     start({0});
     gate_.bring(*pool_, 4);
     ASSERT_TRUE(works_on(1));
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 2; }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 2; }, 10s));
     arbiter_->grant({4, 5});
     EXPECT_TRUE(works_on(3)) << "one more, and then one more";
     arbiter_->grant({1, 6, 7});
     EXPECT_TRUE(works_on(4));
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->in(State::kHeld).count() == 4; }))
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->in(State::kHeld).count() == 4; }, 10s))
         << "the one that found no more work has given its CPU back";
 }
 
@@ -168,7 +168,7 @@ TEST_F(ArbiterCpusTest, WhatItIsGrantedUnaskedIsForOthers) {
     ASSERT_TRUE(works_on(1));
     arbiter_->ask_back(CpuSet::range(1, 8));
     arbiter_->grant(CpuSet::range(1, 8));
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->in(State::kLent).count() >= 6; }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->in(State::kLent).count() >= 6; }, 10s));
     EXPECT_TRUE(arbiter_->may_be_on(0));
 }
 
@@ -181,7 +181,7 @@ TEST_F(ArbiterCpusTest, ACpuThatIsAskedBackIsLeftAfterTheItem) {
     EXPECT_EQ(arbiter_->in(State::kLeaving), CpuSet{1}) << "its item still runs";
     gate_.let_go(20);
     EXPECT_TRUE(comes_to(State::kAway, {1}));
-    EXPECT_TRUE(becomes_true([&] { return gate_.done == 20; })) << "no item was lost";
+    EXPECT_TRUE(becomes_true([&] { return gate_.done == 20; }, 10s)) << "no item was lost";
 }
 
 TEST_F(ArbiterCpusTest, ACpuWithoutWorkIsLeftAtOnce) {
@@ -189,7 +189,7 @@ TEST_F(ArbiterCpusTest, ACpuWithoutWorkIsLeftAtOnce) {
     gate_.bring(*pool_, 2);
     ASSERT_TRUE(works_on(2));
     gate_.let_go(2);
-    ASSERT_TRUE(becomes_true([&] { return pool_->busy() == 0; }));
+    ASSERT_TRUE(becomes_true([&] { return pool_->busy() == 0; }, 10s));
     arbiter_->ask_back({0, 1});
     EXPECT_TRUE(comes_to(State::kAway, {0, 1}));
 }
@@ -199,11 +199,11 @@ TEST_F(ArbiterCpusTest, WhatSomebodyTookComesBackByDemand) {
     ASSERT_TRUE(comes_to(State::kLent, {0, 1}));
     arbiter_->ask_back({0, 1});
     gate_.bring(*pool_, 2);
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 1; }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 1; }, 10s));
     EXPECT_EQ(gate_.inside, 0);
     arbiter_->grant({1});
     EXPECT_TRUE(works_on(1));
-    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 2; }));
+    EXPECT_TRUE(becomes_true([&] { return arbiter_->demand() == 2; }, 10s));
 }
 
 TEST_F(ArbiterCpusTest, ACpuThatCameBackBeforeItWasLeftIsKept) {
@@ -213,7 +213,7 @@ TEST_F(ArbiterCpusTest, ACpuThatCameBackBeforeItWasLeftIsKept) {
     arbiter_->ask_back({0});
     arbiter_->grant({0});
     gate_.let_go(1);
-    ASSERT_TRUE(becomes_true([&] { return gate_.done == 1; }));
+    ASSERT_TRUE(becomes_true([&] { return gate_.done == 1; }, 10s));
     EXPECT_TRUE(works_on(1));
     EXPECT_EQ(arbiter_->in(State::kHeld), CpuSet{0});
 }
@@ -284,7 +284,7 @@ TEST(ArbiterCpus, IsNeverOnACpuThatItMayNotBeOn) {
     others.join();
     arbiter.set_takers({});
     arbiter.grant(kEight.cpus());
-    EXPECT_TRUE(becomes_true([&] { return items.done == brought; })) << items.done << " of " << brought;
+    EXPECT_TRUE(becomes_true([&] { return items.done == brought; }, 20s)) << items.done << " of " << brought;
     EXPECT_EQ(items.wrong, 0);
     pool.stop();
 }

@@ -188,7 +188,7 @@ TEST_F(MemoryIpcTest, NothingStaysOfAClient) {
         return there["local_ranges"] == 0 && there["operations"] == 0 && there["caches"].empty() &&
                there["clients"].size() == 1;
     };
-    EXPECT_TRUE(becomes_true(empty)) << status().dump();
+    EXPECT_TRUE(becomes_true(empty, 5s)) << status().dump();
     Client client(path_);
     const MutableLocalRange own = client.get_exclusive({data, {0, 10}}, client.create_cache(10));
     EXPECT_EQ(own.range.size, 10U);
@@ -200,11 +200,11 @@ TEST_F(MemoryIpcTest, ASharedCacheLivesAsLongAsItsLastUser) {
     const CacheId cache = first->create_cache(10, {.shareable = true});
     EXPECT_EQ(get_text(*second, cache, {data, {0, 5}}), "woven");
     first.reset();
-    EXPECT_TRUE(becomes_true([&] { return status()["caches"][0]["clients"] == 1; }));
+    EXPECT_TRUE(becomes_true([&] { return status()["caches"][0]["clients"] == 1; }, 5s));
     EXPECT_EQ(get_text(*second, cache, {data, {0, 5}}), "woven");
     EXPECT_EQ(second->statistics(cache).hits, 1U);
     second.reset();
-    EXPECT_TRUE(becomes_true([&] { return status()["caches"].empty(); }));
+    EXPECT_TRUE(becomes_true([&] { return status()["caches"].empty(); }, 5s));
 }
 
 TEST_F(MemoryIpcTest, AServerThatGoesFailsWhatWaits) {
@@ -217,14 +217,16 @@ TEST_F(MemoryIpcTest, AServerThatGoesFailsWhatWaits) {
     EXPECT_THAT([&] { (void)never.get(); },
                 ThrowsMessage<Error>(testing::AnyOf(HasSubstr("is gone"), HasSubstr("has left"))));
     EXPECT_EQ(text_of(held), "woven");
-    EXPECT_TRUE(becomes_true([&] {
-        try {
-            (void)client.create_cache(1);
-        } catch (const Error& error) {
-            return error.code() == ErrorCode::kUnavailable;
-        }
-        return false;
-    }));
+    EXPECT_TRUE(becomes_true(
+        [&] {
+            try {
+                (void)client.create_cache(1);
+            } catch (const Error& error) {
+                return error.code() == ErrorCode::kUnavailable;
+            }
+            return false;
+        },
+        5s));
     EXPECT_THAT([&] { (void)Client(path_).rank(); },
                 ThrowsMessage<Error>(HasSubstr("no memory server listens at")));
     EXPECT_FALSE(std::filesystem::exists(path_));

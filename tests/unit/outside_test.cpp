@@ -366,7 +366,7 @@ TEST_F(OutsideTest, PoolsThatLendToEachOtherAndToOthersSurviveAStorm) {
         others.join();
         arbiter_->set_takers({});
         arbiter_->grant(kEight.cpus());
-        EXPECT_TRUE(test::becomes_true([&] { return work[0].done + work[1].done == brought; }))
+        EXPECT_TRUE(test::becomes_true([&] { return work[0].done + work[1].done == brought; }, 20s))
             << work[0].done + work[1].done << " of " << brought;
     }
     EXPECT_EQ(work[0].wrong + work[1].wrong, 0);

@@ -61,7 +61,7 @@ TEST(WorkerPoolReturns, WhatComesAndGoesWhileItIsReturnedIsReturnedAgain) {
     WorkerPool pool(kMachine, cpus, queue, quick(2ms));
     cpus.let(CpuSet{3});
     cpus.let(CpuSet());
-    EXPECT_TRUE(becomes_true([&] { return cpus.returns == 2; }));
+    EXPECT_TRUE(becomes_true([&] { return cpus.returns == 2; }, 20s));
 }
 
 TEST(WorkerPoolReturns, WhatComesBackWhileItIsReturnedIsUsedAfterwards) {
@@ -77,7 +77,7 @@ TEST(WorkerPoolReturns, WhatComesBackWhileItIsReturnedIsUsedAfterwards) {
     queue.push([&](Worker&) { cpus.let(CpuSet()); });
     queue.push([](Worker&) {});
     pool->work_arrived();
-    EXPECT_TRUE(becomes_true([&] { return queue.done == 2; }));
+    EXPECT_TRUE(becomes_true([&] { return queue.done == 2; }, 20s));
     pool.reset();
     EXPECT_EQ(early, CpuSet()) << "the provider had not been told yet that the pool had left";
 }
