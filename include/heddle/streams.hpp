@@ -174,7 +174,8 @@ struct NetworkOptions {
 };
 
 /// Records go in by push() and come out by pull(), each by any thread or task, several at once: a task that
-/// waits in them is paused. What is pushed by one, and pulled by one, keeps its order where the net does.
+/// waits in them is paused; where there is no memory for that they throw kLimit. What is pushed by one, and
+/// pulled by one, keeps its order where the net does.
 class HEDDLE_API Network {
   public:
     /// Throws kBadInput with what check() finds.

@@ -1,5 +1,6 @@
 #include "streams/output_queue.hpp"
 
+#include "streams/withdraw.hpp"
 #include "tasks/frame.hpp"
 
 namespace heddle::streams {
@@ -11,8 +12,8 @@ uintptr_t own_number() {
     return reinterpret_cast<uintptr_t>(&own);
 }
 
-void OutputQueue::attach(Plant& plant) {
-    plant_ = &plant;
+void OutputQueue::attach(Pressure& pressure) {
+    pressure_ = &pressure;
     gauge_.counts = false;
 }
 
@@ -31,51 +32,53 @@ void OutputQueue::take(Record&& record, Flow& flow) {
     if (!full) return;
     flow.let_go();
     flow.count();
-    plant_->pressure.wait(gauge_, [this] {
+    pressure_->wait(gauge_, [this] {
         const std::lock_guard guard(mutex_);
         return back_.size() >= gauge_.bound.load(std::memory_order_relaxed);
     });
 }
 
-bool OutputQueue::take_front(std::optional<Record>& to) {
-    const std::lock_guard guard(front_mutex_);
-    const bool refilled = front_.empty();
-    if (refilled) {
-        const std::lock_guard inner(mutex_);
-        std::swap(front_, back_);
+std::optional<Record> OutputQueue::take_first(BlockCondition* waiter) {
+    std::optional<Record> record;
+    bool emptied = false;
+    {
+        const std::lock_guard guard(front_mutex_);
+        if (front_.empty()) {
+            const std::lock_guard inner(mutex_);
+            std::swap(front_, back_);
+            emptied = true;
+            if (front_.empty() && waiter != nullptr) waiting_.push_back(waiter);
+        }
+        if (!front_.empty()) {
+            record = std::move(front_.front());
+            front_.pop_front();
+        }
     }
-    if (!front_.empty()) {
-        to = std::move(front_.front());
-        front_.pop_front();
-    }
-    return refilled;
+    if (emptied) pressure_->emptied(gauge_);
+    return record;
+}
+
+bool OutputQueue::withdraw(BlockCondition& waiter) {
+    const std::lock_guard guard(mutex_);
+    return std::erase(waiting_, &waiter) > 0;
 }
 
 std::optional<Record> OutputQueue::try_pull() {
     pulling();
-    std::optional<Record> record;
-    if (take_front(record)) plant_->pressure.emptied(gauge_);
-    return record;
+    return take_first(nullptr);
 }
 
 std::optional<Record> OutputQueue::pull(const std::function<bool()>& ended) {
+    pulling();
     while (true) {
         // Asked first: what came before it ended is there.
         const bool is_over = ended();
-        std::optional<Record> record = try_pull();
-        if (record || is_over) return record;
         BlockCondition arrived;
-        {
-            const std::lock_guard guard(mutex_);
-            if (!back_.empty()) continue;
-            waiting_.push_back(&arrived);
-        }
+        std::optional<Record> record = take_first(is_over ? nullptr : &arrived);
+        if (record || is_over) return record;
         // Who ends it wakes those that he sees: it may have ended before he could see this one.
-        if (ended()) {
-            const std::lock_guard guard(mutex_);
-            if (std::erase(waiting_, &arrived) > 0) continue;
-        }
-        arrived.block();
+        if (ended() && withdraw(arrived)) continue;
+        block_or_withdraw(arrived, [&] { return withdraw(arrived); });
     }
 }
 
@@ -113,7 +116,7 @@ void OutputQueue::drop() {
         std::swap(front, front_);
         std::swap(back, back_);
     }
-    plant_->pressure.emptied(gauge_);
+    pressure_->emptied(gauge_);
 }
 
 }  // namespace heddle::streams

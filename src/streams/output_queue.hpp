@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "heddle/pause.hpp"
-#include "streams/parts.hpp"
+#include "streams/flow.hpp"
+#include "streams/pressure.hpp"
 
 namespace heddle::streams {
 
@@ -22,10 +23,11 @@ class OutputQueue final : public Inlet {
   public:
     explicit OutputQueue(size_t bound) { gauge_.bound = bound; }
     /// Before a record comes.
-    void attach(Plant& plant);
+    void attach(Pressure& pressure);
 
     void take(Record&& record, Flow& flow) override;
-    /// Waits where nothing is there, but not once `ended` says that nothing can come. Any thread.
+    /// Waits where nothing is there, but not once `ended` says that nothing can come. Any thread, several at
+    /// once. Throws kLimit where there is no memory to pause the task.
     std::optional<Record> pull(const std::function<bool()>& ended);
     std::optional<Record> try_pull();
     /// Somebody with this number pushes.
@@ -38,10 +40,13 @@ class OutputQueue final : public Inlet {
     void drop();
 
   private:
-    bool take_front(std::optional<Record>& to);
+    /// The first record. Where there is none, the next one that comes signals `waiter`, unless that is null.
+    std::optional<Record> take_first(BlockCondition* waiter);
+    /// False: it was signalled.
+    bool withdraw(BlockCondition& waiter);
     void pulling();
 
-    Plant* plant_ = nullptr;
+    Pressure* pressure_ = nullptr;
     Pressure::Gauge gauge_;
     /// The task or thread that pushed last, and that pulled last; 0: nobody. Guesses are good enough.
     std::atomic<uintptr_t> pusher_{0}, puller_{0};
@@ -50,7 +55,7 @@ class OutputQueue final : public Inlet {
     std::deque<Record> front_;
     std::mutex mutex_;
     std::deque<Record> back_;
-    std::vector<BlockCondition*> waiting_;
+    std::vector<BlockCondition*> waiting_;  ///< to pull, while both queues are empty
     bool dropped_ = false;
 };
 

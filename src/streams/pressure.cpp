@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "streams/withdraw.hpp"
+
 namespace heddle::streams {
 
 void Pressure::end() {
@@ -17,6 +19,7 @@ void Pressure::end() {
             return;
         }
     }
+    if (settling_count_.load(std::memory_order_relaxed) > 0) tell_of_quiet();
     if (on_quiet) on_quiet();
 }
 
@@ -47,21 +50,56 @@ bool Pressure::quiet() {
     return active_.load(std::memory_order_acquire) == 0 && waiters_.empty();
 }
 
+void Pressure::tell_of_quiet() {
+    const std::lock_guard guard(mutex_);
+    for (BlockCondition* one : settling_) one->signal();
+    settling_.clear();
+    settling_count_.store(0, std::memory_order_relaxed);
+}
+
+void Pressure::wait_until_quiet() {
+    while (!quiet()) {
+        BlockCondition told;
+        {
+            const std::lock_guard guard(mutex_);
+            settling_.push_back(&told);
+            settling_count_.store(settling_.size(), std::memory_order_relaxed);
+        }
+        // It may have become quiet before that.
+        begin();
+        end();
+        block_or_withdraw(told, [&] {
+            const std::lock_guard guard(mutex_);
+            const bool was_there = std::erase(settling_, &told) > 0;
+            settling_count_.store(settling_.size(), std::memory_order_relaxed);
+            return was_there;
+        });
+    }
+}
+
 void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
     Waiter waiter{&full, {}};
     {
         const std::lock_guard guard(mutex_);
+        waiters_.push_back(&waiter);
         // Announced before the last look: who empties the queue after it sees the waiter.
         full.waiting.fetch_add(1, std::memory_order_seq_cst);
         if (!still_full()) {
+            waiters_.pop_back();
             full.waiting.fetch_sub(1, std::memory_order_relaxed);
             return;
         }
-        waiters_.push_back(&waiter);
         waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
     }
     end();
-    waiter.goes_on.block();
+    block_or_withdraw(waiter.goes_on, [&] {
+        const std::lock_guard guard(mutex_);
+        if (std::erase(waiters_, &waiter) == 0) return false;
+        waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
+        full.waiting.fetch_sub(1, std::memory_order_relaxed);
+        begin();
+        return true;
+    });
 }
 
 void Pressure::emptied(Gauge& gauge) {

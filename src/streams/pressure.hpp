@@ -34,11 +34,13 @@ class Pressure {
     void begin() { active_.fetch_add(1, std::memory_order_relaxed); }
     void end();
     /// In between: until the queue has been emptied, or its bound has grown; at once where it is full no
-    /// more. Throws kLimit where there is no memory to pause the task.
+    /// more. Throws kLimit where there is no memory to pause the task; it has begun as before then.
     void wait(Gauge& full, const std::function<bool()>& still_full);
     void emptied(Gauge& gauge);
     /// Nobody has begun or waits.
     [[nodiscard]] bool quiet();
+    /// Until that has been so. Throws kLimit as wait() does.
+    void wait_until_quiet();
     /// Whether somebody is at work who has not begun; he begins then, and ends when he is done. Any thread,
     /// under no lock of this. Set before somebody begins.
     std::function<bool()> uncounted;
@@ -62,6 +64,7 @@ class Pressure {
     void release(Gauge& gauge);
     /// Under the mutex, where all wait: the smallest bound doubles.
     void grow();
+    void tell_of_quiet();
 
     std::atomic<size_t> active_{0};
     std::atomic<size_t> growths_{0};
@@ -70,6 +73,9 @@ class Pressure {
     std::atomic<size_t> waiter_count_{0};
     std::mutex mutex_;
     std::vector<Waiter*> waiters_;
+    /// As many as are in settling_, in the same way.
+    std::atomic<size_t> settling_count_{0};
+    std::vector<BlockCondition*> settling_;  ///< wait until it is quiet; under the mutex
 };
 
 }  // namespace heddle::streams

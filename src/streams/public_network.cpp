@@ -5,6 +5,7 @@
 
 #include "streams/composition.hpp"
 #include "streams/output_queue.hpp"
+#include "streams/parts.hpp"
 
 namespace heddle::snet {
 namespace {
@@ -49,10 +50,9 @@ struct NetworkState {
           plant(*program, network_options()),
           inlet(plant.build(program->main(), options.output ? static_cast<streams::Inlet&>(leaving) : queue,
                             plant.path(nullptr, ""))) {
-        queue.attach(plant);
+        queue.attach(plant.pressure);
         plant.pressure.on_quiet = [this] {
-            if (closed || waits_for_quiet || plant.stopped()) queue.wake_all();
-            if (waits_for_quiet) wake_settled();
+            if (closed || plant.stopped()) queue.wake_all();
         };
     }
     ~NetworkState() { delete spare.load(); }
@@ -77,11 +77,6 @@ struct NetworkState {
         return made;
     }
     void push_beside(streams::Record&& record);
-    void wake_settled() {
-        const std::lock_guard guard(mutex);
-        for (BlockCondition* one : settling) one->signal();
-        settling.clear();
-    }
     /// Tells of quiet that is there already.
     void look_whether_quiet() {
         plant.pressure.begin();
@@ -94,10 +89,7 @@ struct NetworkState {
     Leaving leaving;
     streams::OutputQueue queue;
     std::atomic<bool> closed{false};
-    std::atomic<int> waits_for_quiet{0};  ///< in settle()
     std::atomic<streams::Flow*> spare{nullptr};
-    std::mutex mutex;
-    std::vector<BlockCondition*> settling;
     streams::Plant plant;  // gone first: it waits for what may still come to the others
     streams::Inlet& inlet;
 };
@@ -198,17 +190,7 @@ std::optional<Record> Network::try_pull() {
 void Network::settle() {
     detail::NetworkState& state = *state_;
     state.queue.grow_freely();
-    ++state.waits_for_quiet;
-    while (!state.plant.pressure.quiet()) {
-        BlockCondition quiet;
-        {
-            const std::lock_guard guard(state.mutex);
-            state.settling.push_back(&quiet);
-        }
-        state.look_whether_quiet();
-        quiet.block();
-    }
-    --state.waits_for_quiet;
+    state.plant.pressure.wait_until_quiet();
     state.plant.rethrow();
 }
 
