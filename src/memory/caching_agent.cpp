@@ -311,8 +311,8 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
             fmt::format("allocation {} has room for {} version(s) at once, and {} earlier ones are to "
                         "be retained: reserve their room first",
                         wanted.global.data.value, atlas_.versions(wanted.global.data), wanted.retain));
-    if (held.reads) tell_read(client, *held.global, *std::exchange(held.reads, std::nullopt), actions);
     Access& access = new_access(wanted.global);
+    if (held.reads) tell_read(client, *held.global, *std::exchange(held.reads, std::nullopt), actions);
     access.purpose = Access::Purpose::kPut;
     access.cache = held.cache;
     access.entry = held.entry;

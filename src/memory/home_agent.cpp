@@ -161,7 +161,7 @@ void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
         answer_readers(data, out);
         data.queue.remove_if([&](const Access& access) {
             if (access.request.from != rank) return false;
-            if (access.started) data.versions.spoiled(access.request.range.range);
+            if (access.started) data.versions.spoiled(access.request.range.range, access.slots);
             return true;
         });
         for (Access& access : data.queue)

@@ -122,11 +122,16 @@ void Versions::written(const Range& range, const std::vector<Slice>& slots, std:
     for (const Slice& slice : slots) write(slice);
 }
 
-void Versions::spoiled(const Range& range) {
-    change(range, [](State& state) {
-        state.has_tag = false;
-        state.newest = {.slot = state.newest.slot};
-    });
+void Versions::spoiled(const Range& range, const std::vector<Slice>& slots) {
+    const auto spoil = [&](const Slice& slice) {
+        change(slice.range, [&](State& state) {
+            if (state.newest.slot != slice.slot) return;
+            state.has_tag = false;
+            state.newest = {.slot = slice.slot};
+        });
+    };
+    if (slots.empty()) return spoil({range, 0});
+    for (const Slice& slice : slots) spoil(slice);
 }
 
 void Versions::has_read(const Range& range, Tag tag, const Reader& reader) {

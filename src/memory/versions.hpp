@@ -42,8 +42,9 @@ class Versions {
     /// waited for, unless its writer knew of them.
     void written(const Range& range, const std::vector<Slice>& slots, std::optional<Tag> tag,
                  uint32_t readers, const std::set<Reader>& known_dead = {});
-    /// The newest version may have been written in part: it has no tag any more.
-    void spoiled(const Range& range);
+    /// Who was to write there has gone, and may have written in part: where that is over the newest version
+    /// it has no tag any more. Slots as of slots_to_write().
+    void spoiled(const Range& range, const std::vector<Slice>& slots);
 
     /// It counts once for each call.
     void has_read(const Range& range, Tag tag, const Reader& reader);

@@ -170,6 +170,31 @@ TEST_F(MemoryReadersTest, DirectRangesCountWhenTheyAreReleasedOrPut) {
     EXPECT_TRUE(world_.ended(next));
 }
 
+/// What a put that is refused was to be made of has not been read by it.
+TEST_F(MemoryReadersTest, ADirectRangeIsReadByThePutThatTakesPlace) {
+    put(1, at(0, 4), 'a', 1, 1);
+    const auto direct = world_.get<MutableLocalRange>(0, op::GetMutable{at(0, 4), here_, Tag{1}, true});
+    EXPECT_THAT(error(world_.start(0, op::Put{direct, at(98, 4)})), HasSubstr("not all in allocation"));
+    const Ticket next = put(1, at(0, 4), 'b', 2);
+    EXPECT_FALSE(world_.ended(next));
+    world_.finish(0, op::Release{direct});
+    EXPECT_TRUE(world_.ended(next));
+}
+
+/// The put was on its way to a slot of its own.
+TEST_F(MemoryReadersTest, AWriterThatDiesLeavesTheRetainedVersionWhole) {
+    world_.reserve_versions(data_, 2);
+    put(0, at(0, 8), 'a', 1, 2);
+    const auto own = world_.get<MutableLocalRange>(1, op::Allocate{8, there_});
+    std::memset(own.pointer(), 'b', 8);
+    world_.start(1, op::Put{own, at(0, 8), Tag{2}, true, 2, 1});
+    while (world_[1].transfers.empty()) world_.step(0);
+    world_.lose(1);
+    EXPECT_EQ(seen(get(0, at(0, 8), 1)), 'a');
+    EXPECT_EQ(seen(get(0, at(0, 8), {})), 'a');
+    EXPECT_EQ(seen(get(0, at(0, 8), 2)), '-');
+}
+
 /// A reader may be as many versions behind another one as are retained.
 TEST_F(MemoryReadersTest, RetainedVersionsAreThereAtOnce) {
     world_.reserve_versions(data_, 3);
