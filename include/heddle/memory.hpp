@@ -236,7 +236,8 @@ class HEDDLE_API Client {
     void delete_cache(CacheId cache);
     [[nodiscard]] CacheStatistics statistics(CacheId cache) const;
 
-    /// Begins an operation. It throws where there is no room for the versions that a put is to retain.
+    /// Begins an operation; the future tells what it is refused for. It throws where there is no room for the
+    /// versions that a put is to retain.
     [[nodiscard]] OperationFuture execute(const Operation& operation);
     [[nodiscard]] std::vector<OperationFuture> execute(const std::vector<Operation>& operations);
     /// Waits for the result.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <boost/icl/interval_set.hpp>
+#include <exception>
 #include <map>
 #include <memory>
 #include <set>
@@ -26,8 +27,10 @@ namespace heddle::memory {
 using Ticket = uint64_t;
 
 struct Completion {
+    /// What an operation ended with: any other error, too.
+    using Outcome = std::variant<OperationResult, MemoryError, std::exception_ptr>;
     Ticket ticket = 0;
-    std::variant<OperationResult, MemoryError> result;
+    Outcome result;
 };
 
 /// What became of an operation that has not ended, for traces.
@@ -93,7 +96,7 @@ class CachingAgent {
     void remove_part(SegmentId id) { parts_.erase(id); }
 
     /// The result, where there is one at once; else it comes later, with the ticket. Throws what the
-    /// operation ends with at once; nothing has happened then.
+    /// operation ends with at once; but for copies that had to go nothing has happened then.
     [[nodiscard]] std::optional<OperationResult> start(ClientId client, Ticket ticket,
                                                        const Operation& operation, Actions& actions);
     /// From now on it notes what becomes of operations.

@@ -191,6 +191,7 @@ OperationFuture Client::execute(const Operation& operation) {
 }
 
 std::vector<OperationFuture> Client::execute(const std::vector<Operation>& operations) {
+    for (const Operation& operation : operations) make_room(operation);
     std::vector<OperationFuture> futures;
     for (const Operation& operation : operations) futures.push_back(execute(operation));
     return futures;
@@ -216,7 +217,7 @@ std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& 
         try {
             connection_->wait(*state);
             results.push_back(state->take());
-        } catch (const Error&) {
+        } catch (...) {
             if (!first) first = std::current_exception();
         }
     }

@@ -44,7 +44,7 @@ class Connection {
     [[nodiscard]] virtual std::vector<DataLocality> data_locality(const std::vector<GlobalRange>& ranges) = 0;
 
     [[nodiscard]] virtual OperationResult execute_sync(const Operation& operation) = 0;
-    /// When it has ended, `state` says so.
+    /// When it has ended, `state` says so, also where it is refused at once.
     virtual void execute(const Operation& operation, const std::shared_ptr<OperationState>& state) = 0;
     /// Begins all, for a thread that will wait for them.
     virtual void execute_here(const Operations& operations, const States& states) = 0;

@@ -108,6 +108,8 @@ class IpcConnection final : public Connection {
     [[nodiscard]] PinnedCopies* copies_with(const LocalRange& local);
     /// A copy that this client has pinned is held by the server, too.
     [[nodiscard]] LocalRange hold_pinned(const LocalRange& local);
+    /// Throws what it is refused for.
+    void begin(const Operation& operation, const std::shared_ptr<OperationState>& state);
     void check_there() const;
     /// Where the cache lies here; asks for it where others made it.
     void map_cache(CacheId cache);

@@ -103,20 +103,27 @@ LocalRange IpcConnection::hold_pinned(const LocalRange& local) {
 }
 
 void IpcConnection::execute(const Operation& operation, const std::shared_ptr<OperationState>& state) {
+    try {
+        begin(operation, state);
+    } catch (const MemoryError& error) {
+        if (state->end(error)) state->tell();
+    } catch (...) {
+        if (state->end(std::current_exception())) state->tell();
+    }
+}
+
+void IpcConnection::begin(const Operation& operation, const std::shared_ptr<OperationState>& state) {
     map_cache(wanted_cache(operation));
     const auto* const release = std::get_if<op::Release>(&operation);
     const auto* const put = std::get_if<op::Put>(&operation);
     LocalRange lent;
     std::optional<op::Put> of_pinned;
     bool tells = false;
-    if (put != nullptr && PinnedCopies::is_pinned(put->source.id)) try {
-            lent = hold_pinned(put->source);
-            of_pinned = *put;
-            of_pinned->source.id = lent.id;
-        } catch (const MemoryError& error) {
-            if (state->end(error)) state->tell();
-            return;
-        }
+    if (put != nullptr && PinnedCopies::is_pinned(put->source.id)) {
+        lent = hold_pinned(put->source);
+        of_pinned = *put;
+        of_pinned->source.id = lent.id;
+    }
     {
         const Lock lock(mutex_);
         check_there();

@@ -240,6 +240,12 @@ void IpcSession::ended(uint64_t number, std::shared_ptr<MemoryRegion> staging,
     }
     if (const auto* error = std::get_if<MemoryError>(&outcome)) {
         reply(number, ipc::failure_of(*error));
+    } else if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) {
+        try {
+            std::rethrow_exception(*other);
+        } catch (const std::exception& known) {
+            reply(number, ipc::failure_of(known));
+        }
     } else if (local == nullptr) {
         reply(number, ipc::Done{});
     } else {

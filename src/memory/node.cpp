@@ -27,7 +27,13 @@ bool for_home(MessageKind kind) {
 
 std::optional<OperationResult> Node::start(ClientId client, Ticket ticket, const Operation& operation,
                                            Actions& actions) {
-    std::optional<OperationResult> result = caching_.start(client, ticket, operation, actions);
+    std::optional<OperationResult> result;
+    try {
+        result = caching_.start(client, ticket, operation, actions);
+    } catch (...) {
+        settle(actions);  // copies may have gone for it
+        throw;
+    }
     if (!actions.messages.empty()) settle(actions);
     return result;
 }

@@ -22,7 +22,7 @@ class Connection;
 
 class OperationState {
   public:
-    using Outcome = std::variant<OperationResult, MemoryError, std::exception_ptr>;
+    using Outcome = Completion::Outcome;
 
     Ticket ticket = 0;
     /// Of one that a future holds.

@@ -129,7 +129,13 @@ OperationResult ServerState::execute_sync(ClientId client, const Operation& oper
     const Step step(*this, lock);
     const Ticket ticket = ++last_ticket_;
     trace_step();
-    std::optional<OperationResult> result = node_.start(client, ticket, operation, step.actions());
+    std::optional<OperationResult> result;
+    try {
+        result = node_.start(client, ticket, operation, step.actions());
+    } catch (...) {
+        hand_over(step.actions(), lock);
+        throw;
+    }
     if (trace_) trace_start(client, ticket, operation, result.has_value(), step.actions());
     if (!result) return wait_for(ticket, step.lists(), lock);
     if (!step.actions().empty()) hand_over(step.actions(), lock);
@@ -188,6 +194,8 @@ void ServerState::begin(ClientId client, const Operation& operation,
             (void)state->end(std::move(*result));  // nobody can wait for it yet
     } catch (const MemoryError& error) {
         ends({ticket, error});
+    } catch (...) {
+        ends({ticket, std::current_exception()});
     }
 }
 
@@ -309,9 +317,7 @@ std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions
         if (ended == pending_.end()) continue;
         const std::shared_ptr<OperationState> state = std::move(ended->second);
         pending_.erase(ended);
-        auto outcome = std::visit([](auto& result) { return OperationState::Outcome(std::move(result)); },
-                                  completion.result);
-        if (state->end(std::move(outcome))) told.push_back(state);
+        if (state->end(std::move(completion.result))) told.push_back(state);
     }
     actions.completions.clear();
     return told;

@@ -88,7 +88,8 @@ class ServerState : private Transport::Listener {
     [[nodiscard]] std::vector<DataLocality> data_locality(std::span<const GlobalRange> ranges);
 
     [[nodiscard]] OperationResult execute_sync(ClientId client, const Operation& operation);
-    /// When it has ended, `state` says so. A thread of the server moves its bytes.
+    /// When it has ended, `state` says so, also where it is refused at once. A thread of the server moves its
+    /// bytes.
     void execute(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state);
     /// Begins all, and moves their bytes in this thread.
     void execute_here(ClientId client, const std::vector<Operation>& operations,

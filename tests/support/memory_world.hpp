@@ -33,7 +33,7 @@ class MemoryWorld {
         std::vector<memory::Transfer> transfers;
     };
     /// What has come of an operation, by its ticket.
-    using Outcome = std::variant<memory::OperationResult, memory::MemoryError>;
+    using Outcome = memory::Completion::Outcome;
 
     explicit MemoryWorld(memory::Rank ranks) {
         for (memory::Rank rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<Rank>(rank));

@@ -12,6 +12,7 @@
 #include "heddle/task.hpp"
 #include "support/memory_text.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/wait_until.hpp"
 
 namespace heddle::test {
 namespace {
@@ -178,6 +179,49 @@ TEST_P(MemoryClientTest, ABunchThatFailsLeavesNothing) {
                           "failed; operation 2: 100 bytes from offset 0"));
     EXPECT_EQ(client_.statistics(cache_).free_bytes, free_bytes);
     client_.free(data);
+    EXPECT_NO_THROW(client_.delete_cache(cache_));
+}
+
+/// Whatever it is refused for: nobody waits for the others for ever, and nothing of them is left.
+TEST_P(MemoryClientTest, AnOperationThatIsRefusedStopsNoOtherOfItsBatch) {
+    const DataId data = client_.allocate_filled(bytes_of("0123456789"), segment_);
+    const GlobalRange there{data, {0, 4}};
+    const CacheId nowhere{77};
+    const MutableLocalRange own = client_.allocate_local(4, cache_);
+    std::memcpy(own.pointer(), "ABCD", 4);
+    const std::vector<std::pair<Operation, std::string>> refused{
+        {op::Put{own, {data, {0, 5}}}, "both are to be of one size"},
+        {op::Put{own, there, {}, false, 1}, "needs a tag"},
+        {op::GetConst{{data, {0, 4}}, nowhere}, "has no cache 77"}};
+    for (const auto& [operation, why] : refused) {
+        EXPECT_THAT(
+            [&] {
+                (void)client_.execute_sync({op::GetConst{there, cache_}, operation, op::Allocate{1, cache_}});
+            },
+            ThrowsMessage<Error>(HasSubstr(why)));
+        EXPECT_EQ(get(there), "0123");
+        std::atomic<bool> told{false};
+        std::string text;
+        client_.execute_bunch(
+            {op::GetConst{{data, {5, 2}}, cache_}, operation, op::Allocate{1, cache_}},
+            [](const std::vector<OperationResult>&) { FAIL(); },
+            [&](const BunchError& error) {
+                text = error.what();
+                told = true;
+            });
+        EXPECT_TRUE(becomes_true([&] { return told.load(); }));
+        EXPECT_THAT(
+            text, testing::AllOf(HasSubstr("1 operation(s) of a bunch failed; operation 1"), HasSubstr(why)));
+        OperationFuture future = client_.execute(operation);
+        EXPECT_THAT([&] { (void)future.get(); }, ThrowsMessage<Error>(HasSubstr(why)));
+    }
+    EXPECT_THAT(
+        [&] {
+            (void)client_.execute_sync({op::Put{own, {data, {4, 4}}}, refused[0].first});
+        },
+        ThrowsMessage<Error>(HasSubstr("one size")));
+    EXPECT_EQ(get({data, {4, 4}}), "ABCD");
+    client_.release(own);
     EXPECT_NO_THROW(client_.delete_cache(cache_));
 }
 
