@@ -38,6 +38,8 @@ struct AccessState {
 
     /// Its bytes are being moved: it ends when they are.
     bool moving = false;
+    /// An exclusive one that has been got: it ends when it is put or released.
+    bool held = false;
     /// Its homes want to know of each get.
     bool counted = false;
     /// Of a put.

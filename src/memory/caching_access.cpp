@@ -132,7 +132,7 @@ void CachingAgent::forget(DataId data, Actions& actions) {
         const auto found = accesses_.find(id);
         if (found == accesses_.end() || found->second->global.data != data) continue;
         Access& access = *found->second;
-        if (!access.moving && !access.waiters.empty())
+        if (!access.moving && !access.held)
             fail_waiting(access, "its allocation was freed meanwhile", actions);
     }
     for (auto& one : readers_) one.second.erase(data);
@@ -142,6 +142,11 @@ void CachingAgent::forget(DataId data, Actions& actions) {
         Cache& cache = one.second.cache;
         cache.for_each_overlapping(all, [&](CacheEntry& entry) { cache.withdraw(entry); });
     }
+}
+
+bool CachingAgent::is_moving(DataId data) const {
+    return std::ranges::any_of(
+        accesses_, [&](const auto& one) { return one.second->moving && one.second->global.data == data; });
 }
 
 void CachingAgent::go_on(Access& access, Actions& actions) {
@@ -280,7 +285,8 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
         state.cache.complete(entry);
     }
     const bool exclusive = access.purpose == Access::Purpose::kExclusive;
-    const bool held = exclusive && !access.waiters.empty();
+    access.moving = false;
+    access.held = exclusive && !access.waiters.empty();
     for (const Get& waiter : access.waiters) {
         const uint64_t skip = waiter.global.range.offset - access.global.range.offset;
         const Range range{entry.place.offset + skip, waiter.global.range.size};
@@ -292,7 +298,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     state.cache.unpin(entry);
     access.entry = nullptr;
     let_go(access, actions);
-    if (held) return;  // until it is put or released
+    if (access.held) return;  // until it is put or released
     if (exclusive) end_writing(access, false, false, actions);
     const GlobalRange global = access.global;
     end(access.id, actions);

@@ -121,6 +121,9 @@ class CachingAgent {
     /// The allocation is gone, and all copies of it: what waits for it fails. Before it goes from the atlas.
     void forget(DataId data, Actions& actions);
 
+    /// Bytes are being moved between the allocation and this rank, also where it has been forgotten.
+    [[nodiscard]] bool is_moving(DataId data) const;
+
     /// Throws kUnknown.
     [[nodiscard]] CacheStatistics statistics(CacheId id);
     /// Of all.

@@ -229,6 +229,21 @@ Ending ServerState::apply(const Command& command) noexcept {
     }
 }
 
+void ServerState::applied(ChangeApplied applied, const Command& command) {
+    if (command.kind != Command::Kind::kFree) return send(0, std::move(applied));
+    freed_.emplace_back(DataId{command.id}, std::move(applied));
+    tell_freed();
+}
+
+void ServerState::tell_freed() {
+    std::erase_if(freed_, [&](auto& one) {
+        auto& [data, applied] = one;
+        if (node_.caching().is_moving(data)) return false;
+        send(0, std::move(applied));
+        return true;
+    });
+}
+
 void ServerState::measure_links(const Command& command, Segment& segment) {
     const std::string kind = link_kind(command.segment_kind, command.options);
     std::vector<Rank> unknown;

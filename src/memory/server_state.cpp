@@ -62,6 +62,7 @@ ServerState::Step::Step(ServerState& server, Lock& lock) : server_(server), lock
 ServerState::Step::~Step() {
     if (!lock_.owns_lock() || server_.spare_lists_.size() >= kMostSpare) return;
     lists_->actions.clear();
+    lists_->forget_moved();
     server_.spare_lists_.push_back(std::move(lists_));
 }
 
@@ -277,10 +278,8 @@ void ServerState::carry_out(Lists& lists, Lock& lock) {
         if (lists.errors[i].empty()) traffic_.count(lists.moving[i]);
         node_.transferred(lists.moving[i].access, lists.errors[i], lists.actions);
     }
-    lists.moving.clear();
-    lists.used.clear();
-    lists.errors.clear();
-    lists.times.clear();
+    lists.forget_moved();
+    tell_freed();
 }
 
 void ServerState::trace_start(ClientId client, Ticket ticket, const Operation& operation, bool has_ended,
@@ -396,9 +395,9 @@ void ServerState::run_mover() {
         for (const auto& state : told) state->tell();
         for (const auto& question : answered) question->answered.signal();
         for (const auto& [number, command] : commands) {
-            ChangeApplied applied{number, apply(command)};
+            ChangeApplied done{number, apply(command)};
             lock.lock();
-            send(0, std::move(applied));
+            applied(std::move(done), command);
             lock.unlock();
         }
         lock.lock();

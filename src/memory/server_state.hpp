@@ -148,6 +148,13 @@ class ServerState : private Transport::Listener {
         std::vector<std::pair<SegmentId, std::shared_ptr<Segment>>> used;
         std::vector<std::string> errors;                 // of those that are moving, or none
         std::vector<std::pair<int64_t, int64_t>> times;  // of them, where it is traced
+
+        void forget_moved() noexcept {
+            moving.clear();
+            used.clear();
+            errors.clear();
+            times.clear();
+        }
     };
     class Step {
       public:
@@ -221,6 +228,9 @@ class ServerState : private Transport::Listener {
     /// By the mover, with the lock open.
     [[nodiscard]] Ending apply(const Command& command) noexcept;
     [[nodiscard]] std::string change_tables(const Command& command);
+    void applied(ChangeApplied applied, const Command& command);
+    /// Of what is freed here: a transfer that has begun ends before somebody else may have its bytes.
+    void tell_freed();
     /// Those that are not known yet, with the lock open.
     void measure_links(const Command& command, Segment& segment);
 
@@ -258,6 +268,7 @@ class ServerState : private Transport::Listener {
     // For the mover.
     std::vector<Transfer> to_move_;
     std::vector<std::pair<uint64_t, Command>> to_apply_;
+    std::vector<std::pair<DataId, ChangeApplied>> freed_;  // what rank 0 is told of when nothing moves there
     std::vector<std::shared_ptr<OperationState>> to_tell_;
     /// For whoever has received a packet: those who wait in threads or tasks, and no code of programs.
     std::vector<std::shared_ptr<OperationState>> to_wake_;

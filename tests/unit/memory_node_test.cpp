@@ -238,6 +238,20 @@ TEST_F(MemoryNodeTest, WhatIsFreedWhileItIsUsedFailsWhatWaitsForIt) {
     EXPECT_EQ(counters(0, here_).free_bytes + counters(1, there_).free_bytes, 80U);
 }
 
+/// What its client had begun to put before it left is not put into what has its bytes next.
+TEST_F(MemoryNodeTest, WhatIsFreedEndsPutsWhoseClientHasLeft) {
+    const auto mine = world_.get<MutableLocalRange>(0, op::GetExclusive{at(0, 8), here_});
+    const auto other = world_.get<MutableLocalRange>(1, op::Allocate{8, there_}, 2);
+    world_.start(1, op::Put{other, at(0, 8), {}, true}, 2);
+    world_.run();
+    world_.drop_client(1, 2);
+    world_.free(data_);
+    world_.run();
+    release(0, mine);
+    EXPECT_TRUE(world_.idle());
+    EXPECT_EQ(counters(0, here_).free_bytes + counters(1, there_).free_bytes, 80U);
+}
+
 TEST_F(MemoryNodeTest, WhatCannotBeIsRefusedAtOnce) {
     const auto local = get(0, at(0, 8), here_);
     LocalRange part = local;

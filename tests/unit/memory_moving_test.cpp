@@ -1,0 +1,128 @@
+// What is freed while its bytes are being moved, by a thread that stands still in the middle of it.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "memory/server_state.hpp"
+#include "support/sanitized.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/wait_until.hpp"
+
+namespace heddle::test {
+namespace {
+
+using namespace memory;  // NOLINT: each name here is of it
+
+/// A mesh that keeps back what it has received, and tells what it has sent.
+class WatchedMesh final : public Transport, private Transport::Listener {
+  public:
+    WatchedMesh(memory::Rank self, const std::string& folder) : mesh_(self, 2, folder, std::chrono::seconds(30)) {}
+
+    void start(Transport::Listener& listener) override {
+        listener_ = &listener;
+        mesh_.start(*this);
+    }
+    void stop() override { mesh_.stop(); }
+    void send(memory::Rank to, Packet packet) override {
+        const auto content = parse(packet);
+        if (content && std::holds_alternative<std::vector<Message>>(*content)) ++messages_sent;
+        if (content && std::holds_alternative<ChangeReply>(*content)) ++replies_sent;
+        mesh_.send(to, std::move(packet));
+    }
+    void keep_back(bool keeps) {
+        const std::scoped_lock lock(mutex_);
+        keeps_ = keeps;
+        changed_.notify_all();
+    }
+
+    std::atomic<int> messages_sent{0}, replies_sent{0};
+
+  private:
+    void received(memory::Rank from, std::span<const std::byte> packet) override {
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [&] { return !keeps_; });
+        }
+        listener_->received(from, packet);
+    }
+    void lost(memory::Rank rank) override { listener_->lost(rank); }
+
+    Mesh mesh_;
+    Transport::Listener* listener_ = nullptr;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool keeps_ = false;
+};
+
+// How a thread is made to stand still: it says so, and waits for a byte.
+int stands[2], goes_on[2];
+void stand_still(int) {
+    char byte = 0;
+    (void)!::write(stands[1], &byte, 1);
+    (void)!::read(goes_on[0], &byte, 1);
+}
+
+TEST(MemoryMovingTest, WhatIsFreedIsNobodyElsesBeforeItsLastTransferHasEnded) {
+    if (kThreadSanitized) GTEST_SKIP() << "ThreadSanitizer keeps signals back";
+    ASSERT_TRUE(::pipe(stands) == 0 && ::pipe(goes_on) == 0);
+    struct sigaction action {
+    }, before{};
+    action.sa_handler = stand_still;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGUSR2, &action, &before);
+
+    TemporaryFolder folder;
+    WatchedMesh* mesh = nullptr;
+    auto other = std::async(std::launch::async, [&] {
+        return std::make_unique<ServerState>(ServerOptions{1, 2, folder.path(), 30});
+    });
+    auto watched = std::make_unique<WatchedMesh>(0, folder.path());
+    mesh = watched.get();
+    ServerState here(ServerOptions{0, 2, folder.path(), 30}, std::move(watched));
+    const std::unique_ptr<ServerState> there = other.get();
+
+    const ClientId client = here.add_client();
+    const SegmentId segment = here.create_segment(40, {});
+    const DataId data = here.allocate(40, segment, Placement{"equally_distributed", false, {}});
+    const CacheId cache = here.create_cache(16, {});
+    const auto own = std::get<MutableLocalRange>(here.execute_sync(client, op::Allocate{16, cache}));
+
+    // A put to what lies on rank 1, whose consent is kept back until its thread stands still.
+    mesh->keep_back(true);
+    const int sent = mesh->messages_sent;
+    std::thread puts([&] { (void)here.execute_sync(client, op::Put{own, {data, {20, 16}}, {}, true}); });
+    ASSERT_TRUE(becomes_true([&] { return mesh->messages_sent > sent; }));
+    (void)here.counters();  // it has given the lock back
+    char byte = 0;
+    ASSERT_EQ(::pthread_kill(puts.native_handle(), SIGUSR2), 0);
+    ASSERT_EQ(::read(stands[0], &byte, 1), 1);
+    mesh->keep_back(false);
+
+    const int replied = mesh->replies_sent;
+    std::thread frees([&] { there->free(data); });
+    EXPECT_TRUE(becomes_true([&] { return here.inventory().allocations.empty(); }));
+    // Whatever both ranks have to say of it is said when they have met twice.
+    for (int meeting = 0; meeting < 2; ++meeting) {
+        std::thread meets([&] { (void)there->meet({}); });
+        (void)here.meet({});
+        meets.join();
+    }
+    EXPECT_EQ(mesh->replies_sent, replied) << "its bytes can be had, and are still to be written";
+
+    ASSERT_EQ(::write(goes_on[1], &byte, 1), 1);
+    puts.join();
+    frees.join();
+    EXPECT_EQ(mesh->replies_sent, replied + 1);
+    here.delete_segment(segment);
+    ::sigaction(SIGUSR2, &before, nullptr);
+    for (const int end : {stands[0], stands[1], goes_on[0], goes_on[1]}) ::close(end);
+}
+
+}  // namespace
+}  // namespace heddle::test
