@@ -275,8 +275,8 @@ void BoxPart::call_and_settle(Record& record, Flow& flow) {
     call(record, flow);
     try {
         flow.run_passed();
-    } catch (const std::exception& error) {
-        plant_.fail({}, path_, error.what());
+    } catch (...) {
+        plant_.fail_what_was_under_way(path_);
     }
 }
 

@@ -76,10 +76,13 @@ class Plant {
 
     /// Runs it later, in a task that traces know by this name, which the plant outlives.
     void schedule(const char* name, std::function<void()> work);
-    /// Of a record that cannot go on.
+    /// Of a record that cannot go on. Throws nothing that the function for dead letters throws: that stops
+    /// the network.
     void fail(const Record& record, const Path& path, const std::string& why);
+    /// In a catch block: of what was under way behind a part, and is gone.
+    void fail_what_was_under_way(const Path& path);
     /// Where nothing can go on: stops the network, also where there are dead letters.
-    void give_up(const std::string& why);
+    void give_up(std::exception_ptr why);
     /// What is under way is dropped.
     void stop() { stopped_ = true; }
     [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }

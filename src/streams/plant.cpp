@@ -72,10 +72,11 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
     pressure.most = options.most_waiting;
     pressure.uncounted = [this] { return seat.ask(); };
     pressure.on_most = [this](const Pressure::Gauge& full) {
-        give_up(
+        give_up(std::make_exception_ptr(Error(
+            ErrorCode::kLimit,
             fmt::format("{}: {} records wait here, all others wait for it, and there may be no more: do "
                         "more go in than ever come out?",
-                        full.path == nullptr ? "" : full.path->text(), full.bound.load()));
+                        full.path == nullptr ? "" : full.path->text(), full.bound.load()))));
     };
     look_up_boxes(program.main());
     show_boxes();
@@ -174,7 +175,7 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Found& 
     Inlet* leaving = &exit;
     BoxUse* const use = part.box == nullptr ? nullptr : &boxes_.at(part.box);
     if (part.ordered || (use != nullptr && use->calls.most > 1 && use->calls.ordered)) {
-        OrderedExit& keeper = keep<OrderedExit>(*this, exit);
+        OrderedExit& keeper = keep<OrderedExit>(*this, exit, outer);
         entry = &keep<OrderedEntry>(keeper);
         leaving = &keeper;
     }
@@ -307,22 +308,31 @@ void Plant::show_boxes() {
 
 void Plant::fail(const Record& record, const Path& path, const std::string& why) {
     const std::string message = fmt::format("{}: {}", path.text(), why);
-    if (options.dead_letter) {
+    if (!options.dead_letter)
+        return give_up(std::make_exception_ptr(
+            Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
+    try {
         const std::lock_guard guard(letters_);
         options.dead_letter(record, message);
-        return;
+    } catch (...) {
+        give_up(std::current_exception());
     }
-    const std::lock_guard guard(mutex_);
-    if (stopped_.exchange(true)) return;
-    failure_ = std::make_exception_ptr(
-        Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())));
-    failed_.store(true, std::memory_order_release);
 }
 
-void Plant::give_up(const std::string& why) {
+void Plant::fail_what_was_under_way(const Path& path) {
+    try {
+        throw;
+    } catch (const std::exception& error) {
+        fail({}, path, error.what());
+    } catch (...) {
+        fail({}, path, "something was thrown that is no std::exception");
+    }
+}
+
+void Plant::give_up(std::exception_ptr why) {
     const std::lock_guard guard(mutex_);
     if (stopped_.exchange(true)) return;
-    failure_ = std::make_exception_ptr(Error(ErrorCode::kLimit, why));
+    failure_ = std::move(why);
     failed_.store(true, std::memory_order_release);
 }
 

@@ -323,8 +323,14 @@ void OrderedExit::release() {
             }
         }
         if (!records.empty()) plant_.pressure.emptied(gauge_);
-        for (Record& record : records)
-            if (!plant_.drops(record)) flow.run(exit_, std::move(record));
+        for (Record& record : records) {
+            if (plant_.drops(record)) continue;
+            try {
+                flow.run(exit_, std::move(record));
+            } catch (...) {
+                plant_.fail_what_was_under_way(path_);
+            }
+        }
     }
     plant_.pressure.end();
 }

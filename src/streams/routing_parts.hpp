@@ -169,7 +169,7 @@ class OrderedEntry final : public Inlet {
 /// holds waits, too.
 class OrderedExit final : public Inlet, public TurnKeeper {
   public:
-    OrderedExit(Plant& plant, Inlet& exit) : plant_(plant), exit_(exit) {
+    OrderedExit(Plant& plant, Inlet& exit, const Path& path) : plant_(plant), exit_(exit), path_(path) {
         gauge_.bound = plant.options.queue_bound;
         gauge_.counts = false;  // it can depend on who is fast
     }
@@ -188,6 +188,7 @@ class OrderedExit final : public Inlet, public TurnKeeper {
 
     Plant& plant_;
     Inlet& exit_;
+    const Path& path_;
     std::mutex mutex_;
     uint64_t now_ = 0;                     ///< whose turn it is
     std::map<uint64_t, Waiting> waiting_;  ///< from now_ on

@@ -195,6 +195,24 @@ TEST(SnetCommandTest, WhoTakesTheRecordsMayGoAway) {
         << file_text(work.path() + "/said");
 }
 
+/// A box whose records all fail, and more letters than are written at once.
+TEST(SnetCommandTest, ADiskThatIsFullOfDeadLettersEndsTheRun) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/net.snet")
+        << "box bad ((<a>) -> (<a>)) { <<< C | C4SNetOut(hnd, 7, a); >>> }\nnet n connect bad;\n";
+    {
+        std::ofstream in(work.path() + "/in.json");
+        for (int i = 0; i < 2'000; ++i) in << "{\"text\": \"warp and weft, warp and weft\", \"<a>\": 1}\n";
+    }
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", work.path() + "/in.json", "-o",
+                 work.path() + "/out", "--dead-letters", "/dev/full", "--bound", "2"},
+                {}, -1, work.path() + "/said");
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(child.reap()), 1);
+    EXPECT_NE(file_text(work.path() + "/said").find("cannot write records"), std::string::npos)
+        << file_text(work.path() + "/said");
+}
+
 TEST(SnetCommandTest, WhatIsDoneIsWrittenWhileNothingMoreComes) {
     const TemporaryFolder work;
     int ends[2];

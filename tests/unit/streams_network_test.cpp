@@ -112,7 +112,7 @@ TEST(StreamsTurnTest, ATurnIsNotOverBeforeItsRecordsHaveComeToRest) {
         std::function<void()> meanwhile;
         std::vector<int> seen;
     } exit;
-    OrderedExit ordered(plant, exit);
+    OrderedExit ordered(plant, exit, plant.path(nullptr, "n"));
     Record first = with({{kA, 0}}), second = with({{kA, 1}});
     first.turn = TurnReference(new Turn(ordered, 0, {}));
     second.turn = TurnReference(new Turn(ordered, 1, {}));
@@ -124,6 +124,38 @@ TEST(StreamsTurnTest, ATurnIsNotOverBeforeItsRecordsHaveComeToRest) {
     flow.run(ordered, std::move(first));
     plant.wait();
     EXPECT_THAT(exit.seen, ElementsAre(0, 1));
+}
+
+/// What a record does that had to wait for its turn is told as what any other does.
+TEST(StreamsTurnTest, WhereARecordThatWaitedFailsTheOthersGoOn) {
+    const auto program = parse(Source("test", "net n connect [];"));
+    std::vector<std::string> letters;
+    NetworkOptions options;
+    options.dead_letter = [&](const Record&, const std::string& why) { letters.push_back(why); };
+    Plant plant(*program, std::move(options));
+    struct Exit final : Inlet {
+        void take(Record&& record, Flow&) override {
+            if (record.tag(kA) == 1) throw std::runtime_error("the disk is full");
+            seen.push_back(record.tag(kA));
+        }
+        std::vector<int> seen;
+    } exit;
+    OrderedExit ordered(plant, exit, plant.path(nullptr, "n"));
+    const auto bring = [&](uint64_t turn, int value) {
+        Record record = with({{kA, value}});
+        record.turn = TurnReference(new Turn(ordered, turn, {}));
+        Flow flow;
+        flow.run(ordered, std::move(record));
+    };
+    bring(1, 1);
+    bring(2, 2);
+    bring(0, 0);  // and the others are released
+    plant.wait();
+    EXPECT_TRUE(plant.pressure.quiet());
+    bring(3, 3);
+    plant.wait();
+    EXPECT_THAT(exit.seen, ElementsAre(0, 2, 3));
+    EXPECT_THAT(letters, ElementsAre("n: the disk is full"));
 }
 
 /// A box that sends more than fits waits, in the midst of its call.
@@ -193,6 +225,31 @@ TEST(StreamsNetworkTest, WithDeadLettersTheOthersGoOn) {
     EXPECT_THAT(run.letters(), SizeIs(5));
     EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("variant 7: it has declared 1")));
     EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("{<b=1>} cannot go on here: {<a>} is wanted")));
+}
+
+/// A letter that cannot be written ends the run, whether a task writes it or the one who pushes.
+TEST(StreamsNetworkTest, WithoutRoomForDeadLettersItStops) {
+    const auto program = parse(Source("test", "box odd ((<a>) -> (<a>)); net n connect odd;"));
+    for (const Label label : {kA, kB}) {
+        NetworkOptions options;
+        options.boxes = [](const BoxDefinition&) -> BoxFunction {
+            return [](BoxCall&) { throw std::runtime_error("odd"); };
+        };
+        options.output = [](const Record&) {};
+        options.dead_letter = [](const Record&, const std::string&) {
+            throw std::runtime_error("there is no room for letters");
+        };
+        Network network(*program, std::move(options));
+        EXPECT_THAT(
+            [&] {
+                network.push(with({{label, 0}}));
+                network.settle();
+            },
+            ThrowsMessage<std::runtime_error>("there is no room for letters"));
+        network.push(with({{label, 1}}));
+        network.settle();
+        EXPECT_EQ(network.dropped(), 1U);
+    }
 }
 
 /// Also where the part that would call it is made for the first record that comes there.
