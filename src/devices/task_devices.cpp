@@ -11,12 +11,13 @@
 namespace heddle::devices {
 namespace {
 
-/// Between a task and the device task that stands for it.
+/// Between a task and the device task that stands for it, which may outlive it.
 struct Stay {
     BlockCondition decided;  // it is the CPU, or it is over
     BlockCondition ended;
     std::atomic<bool> is_decided{false};
-    std::shared_ptr<HostTurn> turn;  // on the CPU
+    std::atomic<bool> on_cpu{false};
+    const std::shared_ptr<HostTurn> turn = std::make_shared<HostTurn>();  // its end, on the CPU
 
     void decide() {
         if (!is_decided.exchange(true)) decided.signal();
@@ -26,6 +27,17 @@ struct Stay {
 DeviceOptions with_host(DeviceOptions options, unsigned on_cpu) {
     options.host_slots = on_cpu;
     return options;
+}
+
+/// Until nobody uses its data any more.
+void give_up(DeviceTask& task, Stay& stay) {
+    if (task.cancel()) return;
+    stay.turn->end();
+    try {
+        task.wait();
+    } catch (const std::exception&) {
+        // Its caller has another reason to fail.
+    }
 }
 
 std::shared_ptr<Buffer> buffer_of(const heddle::detail::DataView& view) {
@@ -59,30 +71,42 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
         if (buffer == nullptr) buffer = buffer_of(*argument.data);
         kernel.arg(i, Access{buffer, argument.mode, {}});
     }
-    Stay stay;
-    task->on_configure([&stay](Device& device, DeviceTask&) {
+    const auto stay = std::make_shared<Stay>();
+    task->on_configure([stay](Device& device, DeviceTask&) {
         if (device.info().kind != "host") return;
-        stay.turn = std::make_shared<HostTurn>();
-        set_next_turn(stay.turn);
-        stay.decide();
+        stay->on_cpu = true;
+        set_next_turn(stay->turn);
+        stay->decide();
     });
-    TaskState::of(*task).told = [&stay] {
-        stay.decide();
-        stay.ended.signal();
+    TaskState::of(*task).told = [stay] {
+        stay->decide();
+        stay->ended.signal();
     };
     runtime_->submit(task);
-    stay.decided.block();
+    try {
+        stay->decided.block();
+    } catch (...) {
+        give_up(*task, *stay);
+        throw;
+    }
     std::exception_ptr failure;
-    if (stay.turn != nullptr) {
+    if (stay->on_cpu) {
         try {
             on_cpu();
         } catch (...) {
             failure = std::current_exception();
         }
-        stay.turn->end();
+        stay->turn->end();
     }
-    stay.ended.block();
-    if (failure != nullptr) std::rethrow_exception(failure);
+    try {
+        stay->ended.block();
+    } catch (const Error&) {
+        // A task that cannot pause once more sleeps in wait(): nothing but its device is needed for its end.
+    }
+    if (failure != nullptr) {
+        give_up(*task, *stay);
+        std::rethrow_exception(failure);
+    }
     task->wait();
     for (const auto& [data, buffer] : buffers) (void)buffer->host();
 }

@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "heddle/device_variant.hpp"
 #include "heddle/error.hpp"
 #include "heddle/pause.hpp"
 #include "heddle/recording.hpp"
@@ -134,6 +136,44 @@ class Scene {
     scene.waits.judge(kTasks);
 }
 
+/// Tasks that have a kernel beside their function pause until it has ended: those that cannot fail alone.
+[[noreturn]] void run_kernels(int workers) {
+    Scene scene(workers);
+    std::atomic<bool> open{false};
+    devices::ProgramSource source;
+    source.host["set"] = [&](const devices::HostArguments& arguments, const devices::LaunchShape&) {
+        open.wait(false);
+        *arguments.buffer<int>(0) = 1;
+    };
+    devices::DeviceOptions options;
+    options.kinds = {};
+    options.simulated = {{.name = "slow", .shares_host_memory = true}};
+    devices::TaskDevices devices(0, options);
+    const auto program = std::make_shared<devices::Program>(devices.runtime(), source);
+    std::vector<int> memory(kTasks, 0);
+    std::vector<Vector<int>> data;
+    for (int& one : memory) data.emplace_back(scene.runtime, std::span(&one, 1));
+    for (Vector<int>& one : data) {
+        devices::DeviceVariant variant{program, "set", {1}};
+        devices.insert(
+            scene.sequence, variant, [](std::span<int>) {}, inout(one));
+    }
+    scene.sequence.insert({.priority = -1}, [&] {
+        open = true;
+        open.notify_all();
+    });
+    size_t clear = 0;
+    try {
+        scene.sequence.wait();
+    } catch (const Error& error) {
+        clear = std::strstr(error.what(), "no memory for") != nullptr;
+    }
+    devices.runtime().finish();
+    const auto made = static_cast<size_t>(std::count(memory.begin(), memory.end(), 1));
+    std::fprintf(stderr, "%zu made, %zu refused, %zu other errors\n", made, kTasks - made, 1 - clear);
+    ::_exit(clear == 1 ? 0 : 1);
+}
+
 class OutOfStacksDeathTest : public testing::TestWithParam<int> {
   protected:
     void SetUp() override {
@@ -153,6 +193,10 @@ TEST_P(OutOfStacksDeathTest, EachWaitForChildrenIsMadeOrRefusedAndTheyRun) {
 
 TEST_P(OutOfStacksDeathTest, EachReplayIsMade) {
     EXPECT_EXIT(replay(GetParam()), testing::ExitedWithCode(0), kSome);
+}
+
+TEST_P(OutOfStacksDeathTest, EachKernelIsRunOrItsTaskFails) {
+    EXPECT_EXIT(run_kernels(GetParam()), testing::ExitedWithCode(0), kSome);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, OutOfStacksDeathTest, testing::Values(1, 2));
