@@ -59,7 +59,7 @@ class HEDDLE_API Scheduler {
     virtual void push(TaskPointer task) = 0;
     /// For an idle device: a task that was pushed and runs_on() it, or null.
     [[nodiscard]] virtual TaskPointer pop(const Device& device) = 0;
-    /// Until each pushed task was popped, or is withdrawn.
+    /// Until each pushed task was popped, or is withdrawn. For programs: a runtime counts its tasks itself.
     virtual void wait_until_idle() = 0;
 
     /// It need not know these. What was submitted together, before any of it is pushed; it may have to wait.

@@ -139,7 +139,7 @@ class HEDDLE_API DeviceTask {
     [[nodiscard]] uint64_t signature() const noexcept;
     /// Nobody has said or measured what it takes on this device: a scheduler that plans tries it there once.
     [[nodiscard]] bool unknown_on(const Device& device) const;
-    /// Measured, or the score.
+    /// Measured, or the score; at least a nanosecond, and never without end.
     [[nodiscard]] double estimate_us(const Device& device) const;
     /// To bring what it reads to the device, as things lie now.
     [[nodiscard]] double transfer_us(const Device& device) const;

@@ -80,13 +80,11 @@ Program::Program(DeviceRuntime& runtime, const ProgramSource& source)
         build_on(*devices[0]->driver, source, state_->built[0], state_->logs[0]);
     }
     std::string message = "no device has built the program:", first_device, first_log;
-    state_->kernels_on.resize(devices.size());
+    std::vector<std::vector<std::string>> kernels_on(devices.size());
     for (size_t i = 0; i < devices.size(); ++i) {
         if (state_->built[i] != nullptr) {
-            state_->kernels_on[i] = state_->built[i]->kernels();
-            for (const std::string& name : state_->kernels_on[i])
-                if (std::find(state_->kernels.begin(), state_->kernels.end(), name) == state_->kernels.end())
-                    state_->kernels.push_back(name);
+            kernels_on[i] = state_->built[i]->kernels();
+            for (const std::string& name : kernels_on[i]) state_->kernels[name];
             continue;
         }
         const std::string& name = devices[i]->driver->info().name;
@@ -96,6 +94,11 @@ Program::Program(DeviceRuntime& runtime, const ProgramSource& source)
                         state_->logs[i].empty() ? "the program has no source for its kind" : state_->logs[i]);
     }
     if (state_->kernels.empty()) throw BuildError(first_device, first_log, message);
+    for (auto& [name, lacking] : state_->kernels)
+        for (unsigned i = 0; i < devices.size(); ++i)
+            if (state_->built[i] != nullptr &&
+                std::find(kernels_on[i].begin(), kernels_on[i].end(), name) == kernels_on[i].end())
+                lacking.push_back(i);
 }
 
 Program::~Program() = default;
@@ -119,7 +122,7 @@ void wait_for_users(BufferState& buffer, ByteRange range, bool for_writing) {
     {
         const std::lock_guard guard(graph_mutex());
         const auto add = [&](const std::shared_ptr<TaskState>& user) {
-            if (user != nullptr && !TaskState::ended(user->status)) users.emplace_back(user->runtime, user);
+            if (user != nullptr && !user->has_left_graph()) users.emplace_back(user->runtime, user);
         };
         buffer.uses().visit(range.offset, range.size, [&](size_t, size_t, RangeUse& use) {
             add(use.writer);

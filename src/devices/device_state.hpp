@@ -13,6 +13,7 @@ namespace heddle::devices {
 /// On its way on a device, behind those before it.
 struct InFlight {
     std::shared_ptr<TaskState> task;
+    double begun_us = 0;
     Mark mark = {};  // when it was launched
     /// What it fails with when those of its kernels that were launched have ended; null: it goes well.
     std::exception_ptr failure = nullptr;
@@ -33,6 +34,7 @@ struct DeviceState {
     /// Of its clock, by estimates: when it has done what it has begun. The worker writes, schedulers read.
     std::atomic<double> free_at_us{0};
     std::atomic<uint64_t> tasks_run{0};
+    std::exception_ptr loss;  // why it is dead, with graph_mutex
 };
 
 }  // namespace heddle::devices

@@ -76,7 +76,9 @@ void RuntimeState::check(const TaskPointer& pointer) const {
     if (pointer == nullptr) throw Error(ErrorCode::kInvalidArgument, "no task was submitted");
     const TaskState& task = TaskState::of(*pointer);
     if (task.status != TaskStatus::kBuilt)
-        throw Error(ErrorCode::kInvalidArgument, fmt::format("task \"{}\" was submitted before", task.name));
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("task \"{}\" {}", task.name,
+                                task.runtime == nullptr ? "is twice in one batch" : "was submitted before"));
     if (TaskState::of(*task.program).runtime != this)
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("the program of task \"{}\" is another runtime's", task.name));
@@ -92,27 +94,66 @@ void RuntimeState::check(const TaskPointer& pointer) const {
 }
 
 void RuntimeState::submit(std::span<const TaskPointer> batch) {
-    std::vector<TaskPointer> ready;
+    Tasks fresh, left, stranded;
+    fresh.reserve(batch.size());
     {
         const std::lock_guard guard(graph_mutex());
-        for (const TaskPointer& pointer : batch) check(pointer);
-        for (const TaskPointer& pointer : batch) {
-            TaskState& task = TaskState::of(*pointer);
-            if (task.status != TaskStatus::kBuilt)
-                throw Error(ErrorCode::kInvalidArgument,
-                            fmt::format("task \"{}\" is twice in one batch", task.name));
+        try {
+            for (const TaskPointer& pointer : batch) {
+                check(pointer);
+                fresh.push_back(TaskState::of(*pointer).shared_from_this());
+                fresh.back()->status = TaskStatus::kWaiting;
+            }
+        } catch (...) {
+            for (const auto& task : fresh) task->status = TaskStatus::kBuilt;
+            throw;
+        }
+        for (size_t i = 0; i < batch.size(); ++i) {
+            TaskState& task = *fresh[i];
             task.runtime = this;
-            task.handle = pointer;
+            task.handle = batch[i];
+            task.live = live_.insert(live_.end(), fresh[i]);
+            ++unfinished_;
             task.sign();
             task.enter_graph();
-            task.status = task.waits_for == 0 ? TaskStatus::kReady : TaskStatus::kWaiting;
-            if (task.status == TaskStatus::kReady) ready.push_back(pointer);
-            task.live = live_.insert(live_.end(), task.shared_from_this());
-            ++unfinished_;
+            ++task.waits_for;  // until the scheduler knows it
         }
     }
     scheduler_->submitted(batch, pointers_);
-    push(std::move(ready));
+    std::vector<TaskPointer> ready;
+    {
+        const std::lock_guard guard(graph_mutex());
+        ready = let_go(fresh, left, stranded);
+        count_out(left);
+    }
+    // The scheduler may have been told so before it knew them.
+    for (const TaskPointer& task : batch)
+        if (TaskState::of(*task).withdrawn()) scheduler_->dropped(task);
+    hand_over(ready);
+    withdraw(std::move(stranded));
+}
+
+std::vector<TaskPointer> RuntimeState::let_go(std::span<const std::shared_ptr<TaskState>> held, Tasks& left,
+                                              Tasks& stranded) {
+    Tasks ready;
+    for (const auto& task : held) task->let_go(ready, left);
+    stranded = settle_stranded(ready);
+    return handles_of(ready);
+}
+
+Tasks RuntimeState::settle_stranded(Tasks& ready) {
+    Tasks settled;
+    if (!lost_device_) return settled;
+    std::erase_if(ready, [&](const std::shared_ptr<TaskState>& task) {
+        if (runs_anywhere(*task)) return false;
+        std::exception_ptr why;
+        for (const auto& device : devices_)
+            if (device->loss != nullptr && task->suits(*device)) why = device->loss;
+        if (first_error_ == nullptr) first_error_ = why;
+        task->settle(TaskStatus::kFailed, why, settled);
+        return true;
+    });
+    return settled;
 }
 
 std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
@@ -122,8 +163,12 @@ std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
     return handles;
 }
 
-void RuntimeState::push(std::vector<TaskPointer> ready) {
-    for (TaskPointer& task : ready) scheduler_->push(std::move(task));
+void RuntimeState::hand_over(const std::vector<TaskPointer>& ready) {
+    for (const TaskPointer& task : ready) {
+        scheduler_->push(task);
+        // It may have been told so before it had it.
+        if (TaskState::of(*task).withdrawn()) scheduler_->dropped(task);
+    }
     wake_workers();
 }
 
@@ -142,41 +187,53 @@ void RuntimeState::count_out(std::span<const std::shared_ptr<TaskState>> ended) 
 void RuntimeState::complete(std::span<const std::shared_ptr<TaskState>> tasks) {
     if (tasks.empty()) return;
     for (const auto& task : tasks) task->forget();
-    Tasks ready, failed;
-    std::vector<TaskPointer> handles;
+    Tasks settled, left, stranded;
+    settled.reserve(tasks.size());
+    std::vector<TaskPointer> ready;
     {
         const std::lock_guard guard(graph_mutex());
-        for (const auto& task : tasks) task->leave_graph(TaskStatus::kDone, nullptr, ready, failed);
-        handles = handles_of(ready);
-        count_out(tasks);
+        for (const auto& task : tasks) task->settle(TaskStatus::kDone, nullptr, settled);
+        ready = let_go(settled, left, stranded);
+        count_out(left);
     }
-    push(std::move(handles));
+    hand_over(ready);
+    withdraw(std::move(stranded));
 }
 
-bool RuntimeState::abandon(const std::shared_ptr<TaskState>& task, TaskStatus how, std::exception_ptr why,
-                           bool only_unbegun) {
-    Tasks ready, ended{task};
-    std::vector<TaskPointer> handles;
+bool RuntimeState::abandon(const std::shared_ptr<TaskState>& task, TaskStatus how,
+                           const std::exception_ptr& why, bool only_unbegun) {
+    Tasks settled;
     {
         const std::lock_guard guard(graph_mutex());
         if (TaskState::ended(task->status) || (only_unbegun && task->status == TaskStatus::kRunning))
             return false;
         if (how == TaskStatus::kFailed && first_error_ == nullptr) first_error_ = why;
-        task->leave_graph(how, std::move(why), ready, ended);
-        handles = handles_of(ready);
+        task->settle(how, why, settled);
     }
-    for (const auto& one : ended) {
-        scheduler_->dropped(one->handle);  // it looks at the task no more after that
-        one->forget();
-    }
-    push(std::move(handles));
-    const std::lock_guard guard(graph_mutex());
-    count_out(ended);
+    withdraw(std::move(settled));
     return true;
 }
 
+void RuntimeState::withdraw(Tasks settled) {
+    Tasks left, stranded;
+    while (!settled.empty()) {
+        for (const auto& one : settled) {
+            scheduler_->dropped(one->handle);
+            one->forget();
+        }
+        std::vector<TaskPointer> ready;
+        {
+            const std::lock_guard guard(graph_mutex());
+            ready = let_go(settled, left, stranded);
+        }
+        hand_over(ready);
+        settled = std::move(stranded);
+    }
+    const std::lock_guard guard(graph_mutex());
+    count_out(left);
+}
+
 void RuntimeState::finish() {
-    if (!lost_device_) scheduler_->wait_until_idle();
     std::unique_lock lock(graph_mutex());
     ++waiting_;
     ended_.wait(lock, [this] { return unfinished_ == 0; });

@@ -28,8 +28,6 @@ class RuntimeState {
     [[nodiscard]] bool cancel(TaskState& task);
 
   private:
-    using Tasks = std::vector<std::shared_ptr<TaskState>>;
-
     void work(std::span<DeviceState* const> own);
     /// True where a task was begun, or tried to.
     bool begin_some(DeviceState& device);
@@ -42,18 +40,28 @@ class RuntimeState {
     void complete(std::span<const std::shared_ptr<TaskState>> tasks);
     /// It fails or is cancelled, and those that need its results with it. False where it has ended, or begun
     /// and only what has not is meant.
-    bool abandon(const std::shared_ptr<TaskState>& task, TaskStatus how, std::exception_ptr why,
+    bool abandon(const std::shared_ptr<TaskState>& task, TaskStatus how, const std::exception_ptr& why,
                  bool only_unbegun = false);
+    /// These were settled, failed or cancelled: nobody looks at them any more, and they are let go.
+    void withdraw(Tasks settled);
     /// What to do with a task that could not be begun, or not be ended, on a device.
-    void repeat_or_fail(DeviceState& device, const std::shared_ptr<TaskState>& task, std::exception_ptr why);
-    void lose(DeviceState& device, std::exception_ptr why);
+    void repeat_or_fail(DeviceState& device, const std::shared_ptr<TaskState>& task,
+                        const std::exception_ptr& why);
+    void lose(DeviceState& device, const std::exception_ptr& why);
     [[nodiscard]] bool runs_anywhere(const TaskState& task) const;
-    /// With graph_mutex: they have left the graph.
+    // These four with graph_mutex.
+    /// One thing less that each waits for. Those to hand over now; what left the graph; and those to
+    /// withdraw.
+    [[nodiscard]] std::vector<TaskPointer> let_go(std::span<const std::shared_ptr<TaskState>> held,
+                                                  Tasks& left, Tasks& stranded);
+    /// Takes those out that the devices which could run them have left behind, and settles them as failed
+    /// with those that need their results.
+    [[nodiscard]] Tasks settle_stranded(Tasks& ready);
+    /// They have left the graph.
     void count_out(std::span<const std::shared_ptr<TaskState>> ended);
-    /// With graph_mutex.
     [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
-    void push(std::vector<TaskPointer> ready);
-    void fail_stranded(const std::exception_ptr& why);
+    /// To the scheduler.
+    void hand_over(const std::vector<TaskPointer>& ready);
     void check(const TaskPointer& task) const;
     void wake_workers();
 
@@ -69,9 +77,9 @@ class RuntimeState {
     /// Goes on with each event after which an idle worker should ask the scheduler again.
     std::atomic<int> events_{0};
     std::atomic<bool> stopping_{false};
-    std::atomic<bool> lost_device_{false};
 
     // With graph_mutex.
+    bool lost_device_ = false;
     size_t unfinished_ = 0;
     unsigned waiting_ = 0;  // for all
     std::exception_ptr first_error_;

@@ -21,10 +21,15 @@ TaskState::TaskState(std::shared_ptr<Program> of_program, Score scored, std::str
 }
 
 Kernel& TaskState::add_kernel(const std::string& kernel_name) {
-    const std::vector<std::string>& known = of(*program).kernels;
-    if (std::find(known.begin(), known.end(), kernel_name) == known.end())
+    const auto& known = of(*program).kernels;
+    const auto found = known.find(kernel_name);
+    if (found == known.end()) {
+        std::vector<std::string> names;
+        for (const auto& one : known) names.push_back(one.first);
         throw Error(ErrorCode::kInvalidArgument, fmt::format("the program has no kernel \"{}\": it has {}",
-                                                             kernel_name, fmt::join(known, ", ")));
+                                                             kernel_name, fmt::join(names, ", ")));
+    }
+    lacking_on_.insert(lacking_on_.end(), found->second.begin(), found->second.end());
     return kernels.emplace_back(kernel_name);
 }
 
@@ -42,16 +47,22 @@ std::string TaskState::refusal(const DeviceState& device) const {
     if (built.built[device.index] == nullptr)
         return built.logs[device.index].empty() ? "the program has no source for it"
                                                 : "the program was not built: " + built.logs[device.index];
-    const std::vector<std::string>& there = built.kernels_on[device.index];
-    for (const Kernel& kernel : kernels)
-        if (std::find(there.begin(), there.end(), kernel.name()) == there.end())
+    for (const Kernel& kernel : kernels) {
+        const std::vector<unsigned>& lacking = built.kernels.at(kernel.name());
+        if (std::find(lacking.begin(), lacking.end(), device.index) != lacking.end())
             return fmt::format("its program has no kernel \"{}\"", kernel.name());
+    }
     return "";
 }
 
 bool TaskState::runs_on(const DeviceState& device) const {
-    return !device.driver->dead && (only_device < 0 || only_device == static_cast<int>(device.index)) &&
-           of(*program).built[device.index] != nullptr;
+    return !device.driver->dead && suits(device);
+}
+
+bool TaskState::suits(const DeviceState& device) const {
+    return (only_device < 0 || only_device == static_cast<int>(device.index)) &&
+           of(*program).built[device.index] != nullptr &&
+           std::find(lacking_on_.begin(), lacking_on_.end(), device.index) == lacking_on_.end();
 }
 
 std::string TaskState::shown_name() const {
@@ -71,21 +82,29 @@ void TaskState::sign() {
 }
 
 double TaskState::estimate_us(const DeviceState& device) const {
-    if (device.costs != nullptr)
-        if (const std::optional<double> measured = device.costs->estimate_us(signature_)) return *measured;
-    switch (device.driver->info().type) {
-        case DeviceType::kCpu:
-            return score.cpu;
-        case DeviceType::kGpu:
-            return score.gpu;
-        case DeviceType::kAccelerator:
-            return score.accelerator;
-    }
-    return score.cpu;
+    const auto unbounded_us = [&] {
+        if (device.costs != nullptr)
+            if (const std::optional<double> measured = device.costs->estimate_us(signature_))
+                return *measured;
+        switch (device.driver->info().type) {
+            case DeviceType::kCpu:
+                return score.cpu;
+            case DeviceType::kGpu:
+                return score.gpu;
+            case DeviceType::kAccelerator:
+                return score.accelerator;
+        }
+        return score.cpu;
+    };
+    // Schedulers divide costs and compare their sums.
+    constexpr double kLeastUs = 1e-3, kMostUs = 1e15;
+    const double us = unbounded_us();
+    return us >= kLeastUs ? std::min(us, kMostUs) : kLeastUs;
 }
 
 double TaskState::transfer_us(const DeviceState& device) const {
     double us = 0;
+    const std::lock_guard guard(kernels_mutex_);
     visit_accesses([&](const Access& access) {
         if (access.mode == AccessMode::kOut) return;
         us += BufferState::of(*access.buffer).fetch_us(*device.driver, access.range);
@@ -109,10 +128,11 @@ size_t TaskState::bytes_read_of(const TaskState& writer) const {
 }
 
 void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result) {
-    if (predecessor == nullptr || predecessor.get() == this || ended(predecessor->status)) return;
-    predecessor->successors_.push_back({shared_from_this(), needs_result});
-    predecessors.push_back(predecessor);
+    if (predecessor == nullptr || predecessor.get() == this || predecessor->left_) return;
+    // One that was withdrawn stands for those that it waits for.
+    predecessor->successors_.push_back({shared_from_this(), needs_result && !predecessor->withdrawn()});
     ++waits_for;
+    predecessors.push_back(predecessor);
 }
 
 void TaskState::enter_graph() {
@@ -121,8 +141,8 @@ void TaskState::enter_graph() {
         const bool reads = access.mode != AccessMode::kOut;
         const bool writes = access.mode != AccessMode::kIn;
         uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
-            std::erase_if(use.readers, [](const auto& reader) { return ended(reader->status); });
-            if (use.writer != nullptr && ended(use.writer->status)) use.writer = nullptr;
+            std::erase_if(use.readers, [](const auto& reader) { return reader->left_; });
+            if (use.writer != nullptr && use.writer->left_) use.writer = nullptr;
             follow(use.writer, reads);
             if (writes) {
                 for (const auto& reader : use.readers) follow(reader, false);
@@ -137,25 +157,40 @@ void TaskState::enter_graph() {
     });
 }
 
-void TaskState::leave_graph(TaskStatus how, std::exception_ptr why,
-                            std::vector<std::shared_ptr<TaskState>>& ready,
-                            std::vector<std::shared_ptr<TaskState>>& failed) {
-    status = how;
-    error = std::move(why);
-    predecessors.clear();
-    for (Successor& successor : successors_) {
-        TaskState& next = *successor.task;
-        --next.waits_for;
-        if (ended(next.status)) continue;
-        if (how != TaskStatus::kDone && successor.needs_result) {
-            failed.push_back(successor.task);
-            next.leave_graph(how, error, ready, failed);
-        } else if (next.waits_for == 0 && next.status == TaskStatus::kWaiting) {
-            next.status = TaskStatus::kReady;
-            ready.push_back(successor.task);
-        }
+void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled) {
+    const auto end = [&](TaskState& task) {
+        task.status = how;
+        task.error = why;
+        ++task.waits_for;
+        settled.push_back(task.shared_from_this());
+    };
+    size_t at = settled.size();
+    end(*this);
+    if (how == TaskStatus::kDone) return;
+    for (; at < settled.size(); ++at) {
+        const TaskState& task = *settled[at];
+        for (const Successor& next : task.successors_)
+            if (next.needs_result && !ended(next.task->status)) end(*next.task);
     }
-    successors_.clear();
+}
+
+void TaskState::let_go(Tasks& ready, Tasks& left) {
+    size_t at = left.size();
+    const auto one_less = [&](TaskState& task) {
+        if (--task.waits_for > 0) return;
+        if (ended(task.status)) {
+            left.push_back(task.shared_from_this());
+        } else {
+            task.status = TaskStatus::kReady;
+            ready.push_back(task.shared_from_this());
+        }
+    };
+    for (one_less(*this); at < left.size(); ++at) {
+        TaskState& task = *left[at];
+        task.left_ = true;
+        task.predecessors.clear();
+        for (const Successor& next : std::exchange(task.successors_, {})) one_less(*next.task);
+    }
 }
 
 namespace {
@@ -228,7 +263,11 @@ bool TaskState::may_run_again(const DeviceState& on) const {
 }
 
 void TaskState::forget() {
-    kernels.clear();
+    std::list<Kernel> forgotten;
+    {
+        const std::lock_guard guard(kernels_mutex_);
+        forgotten.swap(kernels);
+    }
     configure = nullptr;
     finish = nullptr;
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <exception>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,9 +24,9 @@ struct ProgramState {
     RuntimeState* runtime = nullptr;
     /// By device; null where it was not built.
     std::vector<std::shared_ptr<DriverProgram>> built;
-    std::vector<std::vector<std::string>> kernels_on;  // by device
-    std::vector<std::string> logs;
-    std::vector<std::string> kernels;
+    std::vector<std::string> logs;  // by device
+    /// By name: the devices that have built the program without it.
+    std::map<std::string, std::vector<unsigned>> kernels;
     /// Of its text.
     Signature hash = 0;
 };
@@ -38,6 +39,9 @@ inline void mix(Signature& hash, uint64_t value) {
 
 /// Guards the uses of buffers, and of tasks what says so.
 [[nodiscard]] std::mutex& graph_mutex();
+
+class TaskState;
+using Tasks = std::vector<std::shared_ptr<TaskState>>;
 
 class TaskState : public std::enable_shared_from_this<TaskState> {
   public:
@@ -55,11 +59,15 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     [[nodiscard]] static DeviceState& of(const Device& device) { return *device.state_; }
     [[nodiscard]] static ProgramState& of(const Program& program) { return *program.state_; }
     [[nodiscard]] static bool ended(TaskStatus status) { return status >= TaskStatus::kDone; }
+    /// It has failed or was cancelled: no scheduler needs it any more.
+    [[nodiscard]] bool withdrawn() const { return status > TaskStatus::kDone; }
 
     Kernel& add_kernel(const std::string& name);
     [[nodiscard]] Kernel& kernel(const std::string& name);
     [[nodiscard]] bool runs_on(const DeviceState& device) const;
-    /// Why it does not.
+    /// It would, if the device had not died.
+    [[nodiscard]] bool suits(const DeviceState& device) const;
+    /// Why it does not run there.
     [[nodiscard]] std::string refusal(const DeviceState& device) const;
     [[nodiscard]] double estimate_us(const DeviceState& device) const;
     [[nodiscard]] double transfer_us(const DeviceState& device) const;
@@ -73,10 +81,13 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
 
     /// With graph_mutex: it follows those whose data it needs, and later ones will follow it.
     void enter_graph();
-    /// With graph_mutex: it has ended so. Those that may run now, and those that have failed with it, join
-    /// the lists.
-    void leave_graph(TaskStatus how, std::exception_ptr why, std::vector<std::shared_ptr<TaskState>>& ready,
-                     std::vector<std::shared_ptr<TaskState>>& failed);
+    /// With graph_mutex: it ends so, and where it was not done so do those that need its results. They join
+    /// the list and are held: each stays in the graph until it was let go once more.
+    void settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled);
+    /// With graph_mutex: one thing less that it waits for. After the last one it may run, or, where it has
+    /// ended, leaves the graph; so do those that waited for it alone. They join the lists.
+    void let_go(Tasks& ready, Tasks& left);
+    [[nodiscard]] bool has_left_graph() const { return left_; }
 
     /// Runs the kernels; the device then has them on its way. Throws what callbacks, drivers and buffers do.
     void launch(DeviceState& device);
@@ -104,10 +115,11 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     std::shared_ptr<DeviceTask> handle;  // from submission until it has ended
     std::list<std::shared_ptr<TaskState>>::iterator
         live;  // in its runtime's list, as long as there is a handle
-    TaskStatus status = TaskStatus::kBuilt;
+    std::atomic<TaskStatus> status{TaskStatus::kBuilt};  // anybody reads
     std::exception_ptr error;
     unsigned waited_for = 0;  // by so many threads, for it alone
     std::vector<std::weak_ptr<TaskState>> predecessors;
+    /// So many tasks, and threads that are not ready to see it run or leave.
     size_t waits_for = 0;
     std::atomic<int> ran_on{-1};  // the worker writes, anybody reads
     TaskTimes times;
@@ -122,7 +134,12 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
         bool needs_result;
     };
     std::vector<Successor> successors_;  // with graph_mutex
-    size_t launched_ = 0;                // the worker's
+    bool left_ = false;                  // with graph_mutex
+    /// Of the devices whose program lacks a kernel of it.
+    std::vector<unsigned> lacking_on_;
+    /// Between schedulers that look at what it accesses and who forgets it.
+    mutable std::mutex kernels_mutex_;
+    size_t launched_ = 0;  // the worker's
     Signature signature_ = 0;
 };
 

@@ -47,7 +47,7 @@ static bool may_look_ahead(const DeviceState& device) {
     constexpr double kLookAheadUs = 200;
     constexpr size_t kMostInFlight = 32;
     return device.driver->looks_ahead() && device.knows_its_work && device.in_flight.size() < kMostInFlight &&
-           device.free_at_us - device.in_flight.front().task->times.started_us < kLookAheadUs;
+           device.free_at_us - device.in_flight.front().begun_us < kLookAheadUs;
 }
 
 void RuntimeState::work(std::span<DeviceState* const> own) {
@@ -86,6 +86,7 @@ bool RuntimeState::begin_some(DeviceState& device) {
         flights.erase(std::remove_if(fresh, flights.end(), cancelled), flights.end());
         for (size_t i = first; i < flights.size(); ++i) {
             flights[i].task->status = TaskStatus::kRunning;
+            flights[i].task->times.started_us = flights[i].begun_us;
             flights[i].task->ran_on = static_cast<int>(device.index);
         }
     }
@@ -130,12 +131,11 @@ void RuntimeState::pop_some(DeviceState& device) {
         if (handle == nullptr) return;
         auto task = TaskState::of(*handle).shared_from_this();
         const double now_us = device.driver->now_us();
-        task->times.started_us = now_us;
         device.free_at_us = (was_idle ? now_us : device.free_at_us.load()) + task->estimate_us(device) +
                             task->transfer_us(device);
         device.knows_its_work = (was_idle || device.knows_its_work) && device.costs != nullptr &&
                                 device.costs->estimate_us(task->signature()).has_value();
-        device.in_flight.push_back({.task = std::move(task)});
+        device.in_flight.push_back({.task = std::move(task), .begun_us = now_us});
     }
 }
 
@@ -202,21 +202,24 @@ bool RuntimeState::end(DeviceState& device, const std::shared_ptr<TaskState>& ta
 }
 
 void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<TaskState>& task,
-                                  std::exception_ptr why) {
+                                  const std::exception_ptr& why) {
     const bool lost = lost_by(why);
     if (lost) lose(device, why);
-    if (lost && task->may_run_again(device) && runs_anywhere(*task)) {
-        std::vector<TaskPointer> again;
-        {
-            const std::lock_guard guard(graph_mutex());
-            task->status = TaskStatus::kReady;
-            task->ran_on = -1;
-            again.push_back(task->handle);
-        }
-        push(std::move(again));
-    } else {
-        abandon(task, TaskStatus::kFailed, std::move(why));
+    if (!lost || !task->may_run_again(device)) {
+        abandon(task, TaskStatus::kFailed, why);
+        return;
     }
+    Tasks again{task}, stranded;
+    std::vector<TaskPointer> ready;
+    {
+        const std::lock_guard guard(graph_mutex());
+        task->status = TaskStatus::kReady;
+        task->ran_on = -1;
+        stranded = settle_stranded(again);
+        ready = handles_of(again);
+    }
+    hand_over(ready);
+    withdraw(std::move(stranded));
 }
 
 bool RuntimeState::runs_anywhere(const TaskState& task) const {
@@ -224,23 +227,25 @@ bool RuntimeState::runs_anywhere(const TaskState& task) const {
                        [&](const auto& device) { return task.runs_on(*device); });
 }
 
-void RuntimeState::lose(DeviceState& device, std::exception_ptr why) {
-    if (device.driver->dead.exchange(true)) return;
-    lost_device_ = true;
+void RuntimeState::lose(DeviceState& device, const std::exception_ptr& why) {
+    if (device.driver->dead) return;
+    {
+        const std::lock_guard guard(graph_mutex());
+        device.loss = why;
+        device.driver->dead = true;
+        lost_device_ = true;
+    }
     const std::deque<InFlight> flights = std::exchange(device.in_flight, {});
     for (const InFlight& flight : flights) repeat_or_fail(device, flight.task, why);
-    fail_stranded(why);
-    wake_workers();
-}
-
-void RuntimeState::fail_stranded(const std::exception_ptr& why) {
-    Tasks stranded;
+    Tasks ready, stranded;
     {
         const std::lock_guard guard(graph_mutex());
         for (const auto& task : live_)
-            if (task->status == TaskStatus::kReady && !runs_anywhere(*task)) stranded.push_back(task);
+            if (task->status == TaskStatus::kReady) ready.push_back(task);
+        stranded = settle_stranded(ready);
     }
-    for (const auto& task : stranded) abandon(task, TaskStatus::kFailed, why);
+    withdraw(std::move(stranded));
+    wake_workers();
 }
 
 }  // namespace heddle::devices

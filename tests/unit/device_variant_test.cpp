@@ -129,5 +129,26 @@ TEST(DeviceVariants, OneWorkerIsEnoughForManyThatWait) {
     for (Vector<int>& one : data) EXPECT_THAT(one.get(), Each(10));
 }
 
+/// The device has one kernel of the program, the CPU both.
+TEST(DeviceVariants, AKernelThatADeviceLacksDoesNotRunThere) {
+    TaskDevices devices(1, simulated({{.name = "device"}}));
+    ProgramSource source = integer_program();
+    source.host.erase("add");
+    const auto program = std::make_shared<Program>(devices.runtime(), source);
+    DeviceTask task(program);
+    task.add_kernel("fill");
+    for (const Device& device : devices.runtime().devices()) EXPECT_TRUE(task.runs_on(device));
+    task.add_kernel("add");
+    for (const Device& device : devices.runtime().devices())
+        EXPECT_EQ(task.runs_on(device), device.info().kind == "host");
+    Runtime runtime;
+    Vector<int> data(runtime, 100);
+    Sequence sequence(runtime);
+    for (int i = 0; i < 20; ++i)
+        devices.insert(sequence, {program, "add", {100}}, add, inout(data), value(1));
+    sequence.wait();
+    EXPECT_THAT(data.get(), Each(20));
+}
+
 }  // namespace
 }  // namespace heddle::devices

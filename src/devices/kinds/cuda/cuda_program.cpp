@@ -171,7 +171,7 @@ void CudaProgram::set_offset(const Extent& offset, Stream stream) {
 
 void CudaProgram::launch(const std::string& name, std::span<const DriverArgument> arguments,
                          const LaunchShape& shape, Stream stream) {
-    const Entry& entry = entries_.find(name)->second;
+    const Entry& entry = entries_.at(name);
     std::vector<Address> addresses(arguments.size());
     std::vector<void*> parameters;
     size_t shared_bytes = 0;

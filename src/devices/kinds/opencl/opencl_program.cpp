@@ -86,7 +86,7 @@ std::vector<std::string> OpenClProgram::kernels() const {
 }
 
 cl_kernel OpenClProgram::prepared(const std::string& name, std::span<const DriverArgument> arguments) {
-    const Entry& entry = entries_.find(name)->second;
+    const Entry& entry = entries_.at(name);
     if (arguments.size() != entry.count)
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("kernel \"{}\" has {} arguments, and {} were set", name, entry.count,
