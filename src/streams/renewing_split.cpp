@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::streams {
 
@@ -36,8 +37,10 @@ class RenewingSplit::Replica final : public Inlet, public TurnKeeper {
         // Release and acquire: who finds it empty sees what was done in it.
         if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
         const std::lock_guard guard(split_.left_mutex_);
-        split_.left_.push_back(this);
+        if (!std::exchange(listed_, true)) split_.left_.push_back(this);
     }
+    /// Under left_mutex_: it was taken out of left_.
+    void unlist() { listed_ = false; }
     [[nodiscard]] Renewable::Has has() const {
         using Has = Renewable::Has;
         bool fired = false, fresh = false;
@@ -58,6 +61,7 @@ class RenewingSplit::Replica final : public Inlet, public TurnKeeper {
     std::vector<Renewable*> cells_;
     int value_ = 0;
     std::atomic<uint64_t> inside_{0};
+    bool listed_ = false;  ///< in left_; under left_mutex_
 };
 
 RenewingSplit::RenewingSplit(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
@@ -121,6 +125,7 @@ void RenewingSplit::renew_those_left() {
     {
         const std::lock_guard guard(left_mutex_);
         std::swap(left, left_);
+        for (Replica* const replica : left) replica->unlist();
     }
     for (Replica* const replica : left) {
         // It may have been entered since, or renewed already.

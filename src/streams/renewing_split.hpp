@@ -35,8 +35,8 @@ class RenewingSplit final : public TopologyPart {
     std::vector<Replica*> free_;
     Replica* fired_ = nullptr;  ///< for all values that have fired
     ValueRanges fired_values_;
-    std::mutex left_mutex_;  ///< after the other one
-    std::vector<Replica*> left_;
+    std::mutex left_mutex_;       ///< after the other one
+    std::vector<Replica*> left_;  ///< that became empty since it was looked at; each once
 };
 
 }  // namespace heddle::streams

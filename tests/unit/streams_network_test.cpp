@@ -2,6 +2,7 @@
 #include "streams/network.hpp"
 
 #include <gmock/gmock.h>
+#include <malloc.h>
 
 #include <atomic>
 #include <map>
@@ -70,6 +71,12 @@ BoxFunction slow_box(uint64_t seed) {
         while (work > 0) work = work - 1;
         call.emit(1, std::vector<BoxValue>{value});
     };
+}
+
+/// Bytes, by malloc.
+size_t allocated() {
+    const struct mallinfo2 info = ::mallinfo2();
+    return info.uordblks + info.hblkhd;
 }
 
 std::vector<int> upto(int count) {
@@ -341,6 +348,23 @@ TEST(StreamsNetworkTest, ReplicasThatAreDoneAreGone) {
         EXPECT_LT(network.part_count(), 1500u) << net;
         EXPECT_THAT(network.remarks(), IsEmpty());
     }
+}
+
+/// Nor do records of one value, however many.
+TEST(StreamsNetworkTest, AReplicaThatIsUsedAgainAndAgainTakesNoMemory) {
+    if (kSanitized) GTEST_SKIP() << "skipped: sanitizers have a malloc of their own, which does not count";
+    constexpr int kCount = 500'000;
+    constexpr size_t kMost = size_t{1} << 20;  // a quarter of a pointer for each
+    const auto program = parse(Source("test", "net n connect ([] .. [| {<a>}, {<b>} |] .. []) ! <k>;"));
+    NetworkOptions options;
+    options.output = [](const Record&) {};
+    Network network(*program, std::move(options));
+    size_t before = 0;
+    for (int i = 0; i < kCount; ++i) {
+        network.push(with({{i % 2 == 0 ? kA : kB, 1}, {kK, 1}}));
+        if (i == 1000) before = allocated();
+    }
+    EXPECT_LT(allocated(), before + kMost);
 }
 
 /// A value whose cell has fired passes for ever, whatever came for its neighbours.
