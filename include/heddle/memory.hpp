@@ -216,8 +216,8 @@ class HEDDLE_API Client {
     /// An allocation that holds what is in `content`.
     [[nodiscard]] DataId allocate_filled(std::span<const std::byte> content, SegmentId segment,
                                          const DataDescription& description = {});
-    /// Nobody may be using it: what waits for it fails; copies that are held stay as they are. It returns when
-    /// the last transfer to or from it has ended, and its bytes can be another's.
+    /// Nobody may be using it: what waits for it fails; copies that are held stay as they are. It returns
+    /// when the last transfer to or from it has ended, and its bytes can be another's.
     void free(DataId data);
     /// So many versions of each byte can be there at once from now on: room for them is taken in the
     /// segment, on the ranks on which the allocation is, until it is freed. A put that retains k does so for

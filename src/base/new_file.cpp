@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "heddle/error.hpp"
@@ -19,18 +20,16 @@ namespace {
     throw Error(ErrorCode::kSystem, fmt::format("cannot {} {}: {}", what, name, std::strerror(errno)));
 }
 
-/// No other file of this machine that is being written has it.
-std::string name_while_writing(const std::string& path) {
-    static std::atomic<unsigned> files{0};
-    return fmt::format("{}.{}-{}.new", path, ::getpid(), files.fetch_add(1));
-}
-
 }  // namespace
 
-NewFile::NewFile(std::string path)
-    : path_(std::move(path)),
-      writing_(name_while_writing(path_)),
-      file_(::open(writing_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+NewFile::NewFile(std::string path) : path_(std::move(path)) {
+    // Another process may have had this number, and been killed: as where each container has its own first
+    // one.
+    static std::atomic<unsigned> files{0};
+    do {
+        writing_ = fmt::format("{}.{}-{}.new", path_, ::getpid(), files.fetch_add(1));
+        file_ = Descriptor(::open(writing_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    } while (!file_.valid() && errno == EEXIST);
     if (!file_.valid()) fail("write", path_);
 }
 
@@ -45,6 +44,10 @@ void NewFile::write(std::span<const std::byte> bytes) {
 void NewFile::keep() {
     if (::fsync(file_.get()) != 0) fail("write", path_);
     if (::rename(writing_.c_str(), path_.c_str()) != 0) fail("write", path_);
+    // The name is its folder's. A folder that may not be read is written with all else on its disk.
+    const std::string folder = std::filesystem::path(path_).parent_path();
+    const Descriptor names(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if ((!names.valid() || ::fsync(names.get()) != 0) && ::syncfs(file_.get()) != 0) fail("write", path_);
     file_ = Descriptor();
 }
 

@@ -22,7 +22,8 @@ using namespace memory;  // NOLINT: each name here is of it
 /// A mesh that keeps back what it has received, and tells what it has sent.
 class WatchedMesh final : public Transport, private Transport::Listener {
   public:
-    WatchedMesh(memory::Rank self, const std::string& folder) : mesh_(self, 2, folder, std::chrono::seconds(30)) {}
+    WatchedMesh(memory::Rank self, const std::string& folder)
+        : mesh_(self, 2, folder, std::chrono::seconds(30)) {}
 
     void start(Transport::Listener& listener) override {
         listener_ = &listener;
