@@ -141,6 +141,19 @@ TEST_F(SnetResourcesTest, AProgramOfFrontAndOneOfOursShareTheMachine) {
     EXPECT_EQ(serve_.reap(), 0);
 }
 
+/// Also where nobody else wanted it meanwhile, so that the arbiter has not heard of it.
+TEST_F(SnetResourcesTest, WhatWasGivenBackIsGrantedAgain) {
+    FrontProgram front(port_);
+    front.set_up();
+    front.say("{ local 4 }");
+    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+    front.say("{ local 2 }{ return 0 2 3 }{ state }");
+    front.has = {0, 1};
+    EXPECT_NE(front.next().find("local 2 remote 0 \n    granted 2"), std::string::npos);
+    front.say("{ local 4 }");
+    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+}
+
 TEST_F(SnetResourcesTest, WhoSaysNonsenseLosesWhatItHadAndNobodyElseDoes) {
     FrontProgram first(port_), second(port_);
     first.set_up();

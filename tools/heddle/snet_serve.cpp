@@ -132,7 +132,20 @@ class Client {
         if (actions.demand && !set_demand(*actions.demand)) overrun_ = true;
         if (link_ == nullptr) return;
         for (const int cpu : actions.returned) link_->released(cpu);
-        for (const int cpu : actions.lent) (void)link_->lend(cpu);
+        const std::lock_guard guard(mutex_);
+        for (const int cpu : actions.lent)
+            if (link_->lend(cpu) == ArbiterLink::Lent::kLent) lent_.insert(cpu);
+        if (actions.demand) take_back(*actions.demand);
+    }
+    /// Under the mutex: of what nobody else has taken, the arbiter believes that it is used here.
+    void take_back(int demand) {
+        CpuSet back;
+        while (session_.in_use().count() + back.count() < demand && !lent_.empty()) {
+            const int cpu = lent_.first();
+            lent_.erase(cpu);
+            if (link_->reclaim(cpu)) back.insert(cpu);
+        }
+        say(session_.granted(back).say);
     }
     /// False: there is no arbiter.
     [[nodiscard]] bool set_demand(int cpus) {
@@ -165,6 +178,7 @@ class Client {
         ArbiterClient* link = nullptr;
         {
             const std::lock_guard guard(mutex_);
+            lent_ -= cpus;
             actions = gained ? session_.granted(cpus) : session_.asked_back(cpus);
             say(actions.say);
             link = link_.get();
@@ -178,6 +192,7 @@ class Client {
     Descriptor socket_;
     std::mutex mutex_;  // for all below
     resserv::Session session_;
+    CpuSet lent_;  ///< and nobody had taken them then
     std::string queued_;
     bool overrun_ = false;                 ///< it is to be hung up on
     std::unique_ptr<ArbiterClient> link_;  // last: its thread uses the others; set once
