@@ -70,6 +70,7 @@ ResservLink::ResservLink(const std::string& place, CpuSet allowed, Callbacks cal
 }
 
 ResservLink::~ResservLink() {
+    leaves_ = true;
     ::shutdown(socket_.get(), SHUT_RDWR);
     thread_.join();
 }
@@ -116,7 +117,17 @@ void ResservLink::listen() {
         }
     } catch (const Error&) {  // what it says is no message: it is no server any more
     }
+    if (!leaves_) go_on_alone();
     managed_ = false;
+}
+
+void ResservLink::go_on_alone() {
+    {
+        const std::lock_guard guard(mutex_);
+        if (!held_.empty()) return;
+        held_ = allowed_;
+    }
+    callbacks_.gained(allowed_);
 }
 
 void ResservLink::obey(const std::string& message) {

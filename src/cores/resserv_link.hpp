@@ -3,7 +3,8 @@
 //
 // Thread-safe. A thread of its own listens to the server and runs the callbacks, one at a time and without a
 // lock. What the server grants beyond `allowed` goes back at once. As its other clients do, the process keeps
-// what it was granted until that is revoked; where the server dies it keeps what it has.
+// what it was granted until that is revoked; where the server dies it keeps what it has, or has all of
+// `allowed` where that is nothing: nobody would grant it any more.
 #pragma once
 
 #include <atomic>
@@ -43,6 +44,7 @@ class ResservLink final : public ArbiterLink {
     void set_up();
     [[nodiscard]] std::string wait_for(std::string_view word);
     void listen();
+    void go_on_alone();
     void obey(const std::string& message);
     void say(const std::string& text) const noexcept;
     [[nodiscard]] int logical(int cpu) const noexcept;
@@ -54,7 +56,8 @@ class ResservLink final : public ArbiterLink {
     resserv::Messages messages_;  // of its thread, or set_up() before that
     std::vector<int> procs_;      ///< by logical number; constant after set_up()
     std::atomic<bool> managed_{false};
-    mutable std::mutex mutex_;  // for all below
+    std::atomic<bool> leaves_{false};  ///< it hangs up itself
+    mutable std::mutex mutex_;         // for all below
     CpuSet held_;
     int demand_ = 0;
     std::thread thread_;  // last: it uses the others

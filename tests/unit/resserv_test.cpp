@@ -140,15 +140,17 @@ class FakeServer {
     std::string heard_;
 };
 
+void answer_as_a_server(FakeServer& server) {
+    server.accept();
+    server.expect("{ list }");
+    server.say("{ systems 0 } \n");
+    server.expect("{ topology 0 }");
+    server.say(system_text("host", procs_of(kMachine, kMachine.cpus())));
+}
+
 TEST(ResservLinkTest, TakesWhatIsGrantedAndReturnsWhatIsRevoked) {
     FakeServer server;
-    std::thread answers([&] {
-        server.accept();
-        server.expect("{ list }");
-        server.say("{ systems 0 } \n");
-        server.expect("{ topology 0 }");
-        server.say(system_text("host", procs_of(kMachine, kMachine.cpus())));
-    });
+    std::thread answers([&] { answer_as_a_server(server); });
     std::mutex mutex;
     CpuSet gained, asked_back;
     ResservLink link(server.port(), CpuSet::parse("0-2"),
@@ -188,6 +190,36 @@ TEST(ResservLinkTest, TakesWhatIsGrantedAndReturnsWhatIsRevoked) {
     EXPECT_EQ(link.lend(0), ArbiterLink::Lent::kNotHeld);
     server.hang_up();
     EXPECT_TRUE(becomes_true([&] { return !link.managed(); }, 60s));
+}
+
+/// Nobody would ever grant it anything: it goes on with what it has, and where that is nothing with all.
+TEST(ResservLinkTest, WhereTheServerEndsItHasSomething) {
+    for (const char* granted : {"", "{ grant 0 0 }", "{ grant 0 0 }{ revoke 0 0 }"}) {
+        FakeServer server;
+        std::thread answers([&] { answer_as_a_server(server); });
+        const CpuSet allowed = CpuSet::parse("0-2");
+        std::mutex mutex;
+        CpuSet usable;
+        ResservLink link(server.port(), allowed,
+                         {[&](const CpuSet& cpus) {
+                              const std::lock_guard guard(mutex);
+                              usable |= cpus;
+                          },
+                          [&](const CpuSet& cpus) {
+                              const std::lock_guard guard(mutex);
+                              usable -= cpus;
+                          }});
+        answers.join();
+        link.set_demand(3);
+        server.expect("{ local 3 }");
+        server.say(granted);
+        if (*granted != 0) server.expect("{ accept 0 0 }");
+        server.hang_up();
+        ASSERT_TRUE(becomes_true([&] { return !link.managed(); }, 60s));
+        const CpuSet has = std::string_view(granted) == "{ grant 0 0 }" ? CpuSet{0} : allowed;
+        EXPECT_EQ(link.held(), has) << granted;
+        EXPECT_EQ(usable, has) << granted;  // told before
+    }
 }
 
 TEST(ResservLinkTest, WhatIsNoResourceServerIsTold) {
