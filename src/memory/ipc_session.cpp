@@ -95,10 +95,12 @@ void IpcSession::deal_with(uint64_t number, ipc::Request& request) {
         reply(number, ipc::Welcome{server_.rank(), server_.ranks()});
     } else if (const auto* wanted = std::get_if<ipc::CreateCache>(&request)) {
         if (caches_.size() >= kMostCaches) limit("caches", kMostCaches);
-        show_cache(number, server_.create_client_cache(wanted->size, wanted->options));
+        show_cache(number, keep(server_.create_client_cache(wanted->size, wanted->options)));
     } else if (const auto* known = std::get_if<ipc::AttachCache>(&request)) {
+        if (const auto mine = caches_.find(known->cache); mine != caches_.end())
+            return show_cache(number, mine->second);
         if (caches_.size() >= kMostCaches) limit("caches", kMostCaches);
-        show_cache(number, known->cache);
+        show_cache(number, keep(server_.attach_cache(known->cache)));
     } else if (const auto* old = std::get_if<ipc::DeleteCache>(&request)) {
         (void)attached(old->cache);
         server_.delete_cache(old->cache);
@@ -137,27 +139,21 @@ IpcSession::Attached& IpcSession::attached(CacheId cache) {
     return found->second;
 }
 
-void IpcSession::show_cache(uint64_t number, CacheId cache) {
-    auto known = caches_.find(cache);
-    if (known == caches_.end()) {
-        const ServerState::AttachedCache there = server_.attach_cache(cache);
-        Attached added{there.payload, there.listings, there.pins, nullptr};
-        try {
-            if (there.shareable)
-                added.staging =
-                    std::make_shared<MemoryRegion>(added.payload->size(), MemoryRegion::Sharing::kWritable);
-        } catch (...) {
-            server_.detach_cache(cache, *added.pins);
-            throw;
-        }
-        known = caches_.emplace(cache, std::move(added)).first;
+IpcSession::Attached& IpcSession::keep(Attached cache) {
+    try {
+        return caches_.try_emplace(cache.id, cache).first->second;
+    } catch (...) {
+        server_.detach_cache(cache.id, *cache.pins);
+        throw;
     }
-    const Attached& shown = known->second;
-    Regions regions{shown.payload};
-    if (shown.staging) regions.push_back(shown.staging);
-    regions.push_back(shown.listings);
-    regions.push_back(shown.pins);
-    reply(number, ipc::CacheIs{cache, shown.payload->size(), !shown.staging}, std::move(regions));
+}
+
+void IpcSession::show_cache(uint64_t number, const Attached& cache) {
+    Regions regions{cache.payload};
+    if (cache.staging) regions.push_back(cache.staging);
+    regions.push_back(cache.listings);
+    regions.push_back(cache.pins);
+    reply(number, ipc::CacheIs{cache.id, cache.payload->size(), !cache.staging}, std::move(regions));
 }
 
 void IpcSession::hold_pinned(uint64_t number, const ipc::HoldPinned& wanted) {

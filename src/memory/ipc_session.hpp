@@ -47,19 +47,15 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
   private:
-    struct Attached {
-        std::shared_ptr<MemoryRegion> payload;
-        std::shared_ptr<MemoryRegion> listings, pins;
-        /// Null: of a private cache.
-        std::shared_ptr<MemoryRegion> staging;
-    };
+    using Attached = ServerState::AttachedCache;
 
     void deal_with(uint64_t number, ipc::Request& request);
     void begin(uint64_t number, Operation operation);
     void ended(uint64_t number, std::shared_ptr<MemoryRegion> staging, OperationState::Outcome outcome);
     void give_up(uint64_t number);
     void change(uint64_t number, ipc::Request request);
-    void show_cache(uint64_t number, CacheId cache);
+    Attached& keep(Attached cache);
+    void show_cache(uint64_t number, const Attached& cache);
     void hold_pinned(uint64_t number, const ipc::HoldPinned& wanted);
     [[nodiscard]] Attached& attached(CacheId cache);
     /// What it wrote is where the server puts it from.

@@ -52,27 +52,33 @@ CacheId ServerState::create_cache(uint64_t size, const CacheOptions& options) {
     return add_cache(size, {payload_of(size, options, sharing), options.shareable});
 }
 
-void ServerState::check_room(uint64_t size) {
+void ServerState::check_room(uint64_t size, const Lock&) const {
     const MemoryRoom room = read_memory_room(SystemFiles());
     uint64_t promised = 0;
-    {
-        const Lock lock(mutex_);
-        for (const auto& [id, payload] : payloads_)
-            if (payload.goes) promised += payload.memory->size();
-    }
+    for (const auto& [id, payload] : payloads_)
+        promised += payload.memory->size() * (1 + (payload.shareable ? payload.attached : 0));
     const uint64_t left = room.total - std::min(room.total, promised);
     if (size <= std::min(room.free, left)) return;
-    throw Error(ErrorCode::kLimit,
-                fmt::format("a cache of {} bytes does not fit: {} bytes of memory are free, and caches of "
-                            "clients have {} of {}; ask for less",
-                            size, room.free, promised, room.total));
+    throw Error(
+        ErrorCode::kLimit,
+        fmt::format("a cache that takes {} bytes does not fit: {} bytes of memory are free, and caches, "
+                    "with what their clients may write, have {} of {}; ask for less",
+                    size, room.free, promised, room.total));
 }
 
-CacheId ServerState::create_client_cache(uint64_t size, const CacheOptions& options) {
+ServerState::AttachedCache ServerState::create_client_cache(uint64_t size, const CacheOptions& options) {
     using Sharing = MemoryRegion::Sharing;
-    check_room(size);
+    if (size > UINT64_MAX / 2) size = UINT64_MAX / 2;  // it does not fit, nor does it twice
+    check_room(options.shareable ? 2 * size : size, Lock(mutex_));
     const Sharing sharing = options.shareable ? Sharing::kReadOnly : Sharing::kWritable;
-    return add_cache(size, {payload_of(size, options, sharing), options.shareable, {}, 0, true});
+    const CacheId cache =
+        add_cache(size, {payload_of(size, options, sharing), options.shareable, {}, 0, true});
+    try {
+        return attach_cache(cache);
+    } catch (...) {
+        delete_cache(cache);
+        throw;
+    }
 }
 
 void ServerState::delete_cache(CacheId cache) {
@@ -85,6 +91,7 @@ void ServerState::delete_cache(CacheId cache) {
 }
 
 ServerState::AttachedCache ServerState::attach_cache(CacheId cache) {
+    using Sharing = MemoryRegion::Sharing;
     const Lock lock(mutex_);
     const auto found = payloads_.find(cache);
     if (found == payloads_.end() || going_.contains(cache))
@@ -98,11 +105,15 @@ ServerState::AttachedCache ServerState::attach_cache(CacheId cache) {
             fmt::format("cache {} is another client's own: create one that is shareable, to use "
                         "it from several processes",
                         cache.value));
-    auto pins = std::make_shared<MemoryRegion>(sizeof(PinPage), MemoryRegion::Sharing::kWritable);
-    payload.listings->copies.attach(page_in(*pins));
+    AttachedCache attached{cache, payload.memory, {payload.listings, &payload.listings->memory}, {}, {}};
+    attached.pins = std::make_shared<MemoryRegion>(sizeof(PinPage), Sharing::kWritable);
+    if (payload.shareable) {
+        check_room(payload.memory->size(), lock);
+        attached.staging = std::make_shared<MemoryRegion>(payload.memory->size(), Sharing::kWritable);
+    }
+    payload.listings->copies.attach(page_in(*attached.pins));
     ++payload.attached;
-    return {
-        payload.memory, payload.shareable, {payload.listings, &payload.listings->memory}, std::move(pins)};
+    return attached;
 }
 
 LocalRange ServerState::hold_pinned(ClientId client, CacheId cache, Pin pin) {

@@ -57,19 +57,21 @@ class ServerState : private Transport::Listener {
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment);
     [[nodiscard]] CacheId create_cache(uint64_t size, const CacheOptions& options);
     void delete_cache(CacheId cache);
-    /// As create_cache(), in memory that can be mapped by the one client in another process whose it is.
-    /// Throws kLimit where there is not so much memory.
-    [[nodiscard]] CacheId create_client_cache(uint64_t size, const CacheOptions& options);
-    /// The payload, for one more client in another process. Throws kUnknown where it is none that can be
-    /// shared.
+    /// What a client in another process has of a cache.
     struct AttachedCache {
+        CacheId id;
         std::shared_ptr<MemoryRegion> payload;
-        bool shareable = false;
         /// Its copies, as CopyListing.
         std::shared_ptr<MemoryRegion> listings;
         /// The client's PinPage.
         std::shared_ptr<MemoryRegion> pins;
+        /// Of a shareable one what this client may write, as large as the payload; else null.
+        std::shared_ptr<MemoryRegion> staging;
     };
+    /// As create_cache(), for the client in another process whose it is. Throws kLimit where there is not so
+    /// much memory.
+    [[nodiscard]] AttachedCache create_client_cache(uint64_t size, const CacheOptions& options);
+    /// For one more client in another process. Throws kUnknown where it is none that can be shared, kLimit.
     [[nodiscard]] AttachedCache attach_cache(CacheId cache);
     /// A client of another process goes, and with it what it has pinned: with the last one goes a cache that
     /// was made by one, as soon as nothing in it is in use.
@@ -201,9 +203,9 @@ class ServerState : private Transport::Listener {
     void run_mover();
     CacheId add_cache(uint64_t size, Payload payload);
     [[nodiscard]] Inventory inventory(const Lock& lock) const;
-    /// Throws kLimit where the machine cannot have a cache of that size for a client, beside those it has
-    /// promised: a process that writes what there is not is killed, and it might be the server.
-    void check_room(uint64_t size);
+    /// Throws kLimit where the machine cannot have so much for a client, beside the caches and what their
+    /// clients may write: a process that writes what there is not is killed, and it might be the server.
+    void check_room(uint64_t size, const Lock& lock) const;
     void remove_unused_caches(Actions& actions);
 
     void received(Rank from, std::span<const std::byte> packet) override;

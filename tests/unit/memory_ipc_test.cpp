@@ -15,6 +15,7 @@
 #include "heddle/memory.hpp"
 #include "memory/ipc_connection.hpp"
 #include "memory/ipc_wire.hpp"
+#include "support/memory_stranger.hpp"
 #include "support/memory_text.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
@@ -250,32 +251,6 @@ TEST_F(MemoryIpcTest, OneServerAPath) {
     EXPECT_THROW(IpcServer(server_, folder_.path() + "/link"), Error);
     EXPECT_TRUE(std::filesystem::is_symlink(folder_.path() + "/link"));
 }
-
-/// One that says what it wants.
-class Stranger {
-  public:
-    explicit Stranger(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET, 0)) {
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-        EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    }
-    void say(const Packet& packet) const {
-        (void)!::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL);
-    }
-    /// Nothing: the server has closed.
-    [[nodiscard]] std::optional<ipc::Numbered<ipc::Reply>> hears() const {
-        std::byte bytes[ipc::kMaxPacket];
-        const ssize_t size = ::recv(socket_.get(), bytes, sizeof bytes, 0);
-        if (size <= 0) return {};
-        return ipc::parse_reply({bytes, static_cast<size_t>(size)});
-    }
-
-    [[nodiscard]] int descriptor() const { return socket_.get(); }
-
-  private:
-    Descriptor socket_;
-};
 
 /// Its process is gone, and it has not said that it leaves: who puts the next version is told, once.
 TEST_F(MemoryIpcTest, AReaderThatDiesHoldsNoPut) {
