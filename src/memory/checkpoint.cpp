@@ -61,12 +61,15 @@ DataDescription description_of(const Inventory::Allocation& one, const RestoreOp
 }
 
 void undo(Client& client, const Restored& made) {
-    try {
-        for (const auto& [before, id] : made.data) client.free(id);
-        for (const auto& [before, id] : made.segments) client.delete_segment(id);
-    } catch (const Error&) {
-        // A rank or the server is gone, and with it what was made: the first error is the one to tell.
-    }
+    const auto undone = [](const auto& undo_one) {
+        try {
+            undo_one();
+        } catch (const Error&) {
+            // A rank or the server is gone, or somebody was first: the first error is the one to tell.
+        }
+    };
+    for (const auto& [before, id] : made.data) undone([&, id = id] { client.free(id); });
+    for (const auto& [before, id] : made.segments) undone([&, id = id] { client.delete_segment(id); });
 }
 
 }  // namespace
@@ -77,7 +80,12 @@ void checkpoint(Client& client, const std::string& path, const std::vector<Segme
     const PieceCache cache(client, table);
     for_each_piece(table, [&](DataId data, const Range& range) {
         const ConstLocalRange piece = client.get_const({data, range}, cache.id());
-        file.write({piece.pointer(), range.size});
+        try {
+            file.write({piece.pointer(), range.size});
+        } catch (...) {
+            client.release(piece);
+            throw;
+        }
         client.release(piece);
     });
     file.keep();

@@ -1,8 +1,10 @@
 // Checkpoints: back on another number of ranks and another kind of memory with the same bytes; cut, altered
 // or in part they are told, and nothing of them is seen.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -202,6 +204,21 @@ TEST_F(CheckpointTest, WhatCannotBeWrittenLeavesTheOlderOne) {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
         files += entry.exists() ? 1 : 0;
     EXPECT_EQ(files, 2u) << "something was left";
+}
+
+/// As on a full disk.
+TEST_F(CheckpointTest, AFileThatCannotGrowLeavesNothingInMemory) {
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{64 << 10, before.rlim_max};
+    const size_t caches = server_.counters().caches.size();
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    EXPECT_THAT([&] { checkpoint(client_, path_); }, ThrowsMessage<Error>(HasSubstr("cannot write")));
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, ignored);
+    EXPECT_EQ(server_.counters().caches.size(), caches);
+    EXPECT_NO_THROW(checkpoint(client_, path_));
 }
 
 TEST_F(CheckpointTest, WhatDoesNotFitLeavesNothing) {
