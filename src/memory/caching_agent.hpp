@@ -110,6 +110,8 @@ class CachingAgent {
     [[nodiscard]] LocalRange hold_memory(ClientId client, const std::byte* memory, uint64_t size);
     /// Whether the client is one of those who are to read what is put there. Throws kUnknown, kOutside.
     void register_reader(ClientId client, const GlobalRange& global, bool reads);
+    /// In how many pieces lies what the client has read, where that is counted, or has registered for.
+    [[nodiscard]] size_t registrations(ClientId client) const;
     /// Gives up an operation that waits for a tag, or for readers. False: it does not.
     bool give_up(Ticket ticket, Actions& actions);
     /// The client is gone: what it holds is released, what it waits for is given up; its puts go on. `died`:

@@ -41,15 +41,18 @@ CacheId wanted_cache(const Operation& operation) {
 }  // namespace
 
 OperationState::Outcome IpcConnection::outcome_of(const ipc::Reply& reply, const Running& running) {
-    if (const auto* failure = std::get_if<ipc::Failure>(&reply)) {
-        if (failure->memory_code) return MemoryError(*failure->memory_code, failure->text);
-        return std::make_exception_ptr(Error(failure->code, failure->text));
-    }
-    if (running.released) {
+    const auto* const failure = std::get_if<ipc::Failure>(&reply);
+    const bool was_begun =
+        failure == nullptr || (failure->memory_code && ipc::was_begun(*failure->memory_code));
+    if (running.released && was_begun) {
         if (PinnedCopies* const copies = copies_with(*running.released))
             copies->release(running.released->id);
         else
             held_.erase(running.released->id);
+    }
+    if (failure != nullptr) {
+        if (failure->memory_code) return MemoryError(*failure->memory_code, failure->text);
+        return std::make_exception_ptr(Error(failure->code, failure->text));
     }
     const auto* const got = std::get_if<ipc::Got>(&reply);
     if (got == nullptr) return OperationResult{};

@@ -116,8 +116,11 @@ void IpcSession::deal_with(uint64_t number, ipc::Request& request) {
     } else if (std::holds_alternative<ipc::Goodbye>(request)) {
         leaves_in_order_ = true;
     } else if (const auto* reader = std::get_if<ipc::RegisterReader>(&request)) {
-        if (reader->reads && ++registrations_ > kMostRegistrations)
-            limit("registrations as a reader", kMostRegistrations);
+        // Where a part of one is given up it is two.
+        const size_t most = reader->reads ? kMostRegistrations : 2 * kMostRegistrations;
+        if (reader_changes_ >= kMostRegistrations) reader_changes_ = server_.registrations(client_);
+        if (reader_changes_ >= most) limit("registrations as a reader", most);
+        ++reader_changes_;
         server_.register_reader(client_, reader->global, reader->reads);
         reply(number, ipc::Done{});
     } else if (const auto* pinned = std::get_if<ipc::HoldPinned>(&request)) {
@@ -201,7 +204,9 @@ void IpcSession::begin(uint64_t number, Operation operation) {
         std::holds_alternative<op::Release>(operation) || (put != nullptr && put->release);
     state->when_done = [self = shared_from_this(), number, staging,
                         gives_back](OperationState::Outcome outcome) {
-        if (gives_back && std::holds_alternative<OperationResult>(outcome)) {
+        const auto* const error = std::get_if<MemoryError>(&outcome);
+        if (gives_back && (std::holds_alternative<OperationResult>(outcome) ||
+                           (error != nullptr && ipc::was_begun(error->memory_code())))) {
             const std::scoped_lock lock(self->mutex_);
             --self->held_;
         }

@@ -69,7 +69,8 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     std::string name_;
     ClientId client_ = 0;  // 0: before hello
     bool leaves_in_order_ = false;
-    size_t registrations_ = 0;
+    /// As a reader: at least as many as registrations there are.
+    size_t reader_changes_ = 0;
     std::map<CacheId, Attached> caches_;
 
     std::mutex mutex_;

@@ -87,6 +87,14 @@ void CachingAgent::register_reader(ClientId client, const GlobalRange& global, b
         of_client[global.data] -= bytes_of(global);
 }
 
+size_t CachingAgent::registrations(ClientId client) const {
+    const auto reader = readers_.find(client);
+    if (reader == readers_.end()) return 0;
+    size_t pieces = 0;
+    for (const auto& [data, bytes] : reader->second) pieces += bytes.iterative_size();
+    return pieces;
+}
+
 void CachingAgent::tell_reader_died(ClientId client, Actions& actions) {
     const auto reader = readers_.find(client);
     if (reader == readers_.end()) return;

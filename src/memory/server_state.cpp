@@ -116,6 +116,11 @@ void ServerState::register_reader(ClientId client, const GlobalRange& global, bo
     node_.caching().register_reader(client, global, reads);
 }
 
+size_t ServerState::registrations(ClientId client) {
+    const Lock lock(mutex_);
+    return node_.caching().registrations(client);
+}
+
 Counters ServerState::counters() {
     const Lock lock(mutex_);
     Counters all;

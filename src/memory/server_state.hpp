@@ -54,6 +54,7 @@ class ServerState : private Transport::Listener {
     /// As Client's.
     void reserve_versions(DataId data, uint32_t count);
     void register_reader(ClientId client, const GlobalRange& global, bool reads);
+    [[nodiscard]] size_t registrations(ClientId client);
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment);
     [[nodiscard]] CacheId create_cache(uint64_t size, const CacheOptions& options);
     void delete_cache(CacheId cache);
