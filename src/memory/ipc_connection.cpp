@@ -22,6 +22,8 @@ namespace heddle::memory {
 namespace {
 
 constexpr int kWelcomedWithinMs = 5000;
+/// Of a server that does not go on reading: it is stopped.
+constexpr int kHeardWithinMs = 5000;
 /// Of the cache by which allocations are filled.
 constexpr uint64_t kFillPiece = 4 << 20;
 
@@ -119,8 +121,22 @@ void IpcConnection::leave() noexcept {
             // Without memory it leaves as one that dies.
         }
     }
+    send_rest();
     ::shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
+}
+
+void IpcConnection::send_rest() noexcept {
+    Lock lock(mutex_);
+    flush(lock);
+    while (!outgoing_.empty() && !gone_) {
+        lock.unlock();
+        pollfd room{socket_.get(), POLLOUT, 0};
+        const int ready = ::poll(&room, 1, kHeardWithinMs);
+        if (ready == 0 || (ready < 0 && errno != EINTR)) return;
+        lock.lock();
+        flush(lock);
+    }
 }
 
 void IpcConnection::check_there() const {

@@ -95,6 +95,8 @@ class IpcConnection final : public Connection {
     [[nodiscard]] std::string ask_for_text(ipc::Request request);
     void send(Packet packet);
     void flush(Lock& lock);
+    /// What is begun is put, and the server hears that this client has left.
+    void send_rest() noexcept;
     void run();
     /// False: the server is gone, or speaks something else.
     [[nodiscard]] bool receive();

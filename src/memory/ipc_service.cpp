@@ -1,7 +1,9 @@
 #include "memory/ipc_service.hpp"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/signals_blocked.hpp"
 
 namespace heddle::memory {
@@ -22,9 +25,13 @@ constexpr size_t kMostPeers = 512;
 constexpr int kBacklog = 64;
 /// Of one client, before the others have their turn.
 constexpr int kPacketsPerTurn = 64;
+/// Descriptors on their way to one client, which has not read all. The system allows a user as many in all as
+/// a process may have.
+constexpr size_t kMostShown = 8;
+constexpr Nanoseconds kRetryAfter = std::chrono::milliseconds(5);
 
-// What an event is of: the two descriptors that are there once, and two of each peer.
-constexpr uint64_t kStop = 0, kListening = 1;
+// What an event is of: the three descriptors that are there once, and two of each peer.
+constexpr uint64_t kStop = 0, kListening = 1, kRetry = 2;
 constexpr uint64_t socket_event(uint64_t peer) {
     return 2 * peer;
 }
@@ -61,11 +68,14 @@ IpcService::IpcService(ServerState& server, std::string path)
     : server_(server),
       path_(path.empty() ? ipc::usual_path() : std::move(path)),
       epoll_(os_.epoll_create()),
-      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!epoll_.valid() || !stop_.valid()) fail("cannot watch sockets", errno);
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reserve_(os_.epoll_create()),
+      retry_(os_.timer_create()) {
+    if (!epoll_.valid() || !stop_.valid() || !retry_.valid()) fail("cannot watch sockets", errno);
     listen();
     last_peer_ = kListening;
-    for (const auto& [fd, event] : {std::pair{listening_.get(), kListening}, {stop_.get(), kStop}}) {
+    for (const auto& [fd, event] :
+         {std::pair{listening_.get(), kListening}, {stop_.get(), kStop}, {retry_.get(), kRetry}}) {
         epoll_event wanted{EPOLLIN, {.u64 = event}};
         if (const int result = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted); result < 0)
             fail("cannot watch sockets", -result);
@@ -117,6 +127,10 @@ void IpcService::run() {
         for (int i = 0; i < count; ++i) {
             const uint64_t event = events[i].data.u64;
             if (event == kStop) return;
+            if (event == kRetry) {
+                retry();
+                continue;
+            }
             if (event == kListening) {
                 accept_one();
                 continue;
@@ -124,19 +138,19 @@ void IpcService::run() {
             const std::shared_ptr<Peer> peer = peer_of(event / 2);
             if (!peer) continue;
             if (event == pidfd_event(event / 2)) {
-                // What it had sent before it ended is still done.
-                receive(peer);
-                close(event / 2);
+                end(*peer);
                 continue;
             }
-            if ((events[i].events & EPOLLOUT) != 0) flush(*peer);
+            if ((events[i].events & (EPOLLOUT | EPOLLHUP)) != 0) flush(*peer);
             if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive(peer);
         }
     }
 }
 
 void IpcService::accept_one() {
-    Descriptor socket(os_.accept(listening_.get()));
+    const int accepted = os_.accept(listening_.get());
+    if (accepted == -EMFILE || accepted == -ENFILE) return refuse_one();
+    Descriptor socket(accepted);
     if (!socket.valid()) return;
     auto peer = std::make_shared<Peer>();
     const uint64_t id = ++last_peer_;
@@ -162,6 +176,45 @@ void IpcService::accept_one() {
     peers_.emplace(id, std::move(peer));
 }
 
+void IpcService::refuse_one() {
+    reserve_ = Descriptor();
+    if (const Descriptor socket(os_.accept(listening_.get())); socket.valid()) {
+        const Packet refusal =
+            ipc::packet_of(1, ipc::Failure{ErrorCode::kLimit,
+                                           {},
+                                           "the server has no descriptor left for one more client: raise its "
+                                           "limit (ulimit -n), or end some clients"});
+        (void)os_.send(socket.get(), refusal.data(), refusal.size(), {});
+    }
+    reserve_ = Descriptor(os_.epoll_create());
+    if (reserve_.valid()) return;
+    // Whoever waits is not seen until there is one: the thread would do nothing else.
+    watch_listening(0);
+    retry_soon();
+}
+
+void IpcService::watch_listening(uint32_t events) {
+    epoll_event wanted{events, {.u64 = kListening}};
+    (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, listening_.get(), &wanted);
+}
+
+void IpcService::retry_soon() {
+    (void)os_.timer_set(retry_.get(), SteadyClock().now() + kRetryAfter);
+}
+
+void IpcService::retry() {
+    uint64_t passed;
+    (void)!::read(retry_.get(), &passed, sizeof passed);
+    if (!reserve_.valid()) {
+        reserve_ = Descriptor(os_.epoll_create());
+        if (reserve_.valid())
+            watch_listening(EPOLLIN);
+        else
+            retry_soon();
+    }
+    for (const auto& [id, peer] : peers_) flush(*peer);
+}
+
 std::shared_ptr<IpcService::Peer> IpcService::peer_of(uint64_t id) {
     const std::scoped_lock lock(peers_mutex_);
     const auto found = peers_.find(id);
@@ -169,18 +222,34 @@ std::shared_ptr<IpcService::Peer> IpcService::peer_of(uint64_t id) {
 }
 
 void IpcService::receive(const std::shared_ptr<Peer>& peer) {
-    std::byte buffer[ipc::kMaxPacket];
     for (int i = 0; i < kPacketsPerTurn; ++i) {
         {
             const std::scoped_lock lock(peer->mutex);
             if (!peer->waiting.empty()) return;  // it is to read first
         }
-        const ssize_t size = os_.receive(peer->socket.get(), buffer, sizeof buffer);
-        if (is_passing(size)) return;
-        if (size <= 0 || static_cast<size_t>(size) > sizeof buffer ||
-            !peer->session->handle({buffer, static_cast<size_t>(size)}))
-            return close(peer->session->id());
+        if (!take_packet(*peer)) return;
     }
+}
+
+bool IpcService::take_packet(Peer& peer) {
+    std::byte buffer[ipc::kMaxPacket];
+    const ssize_t size = os_.receive(peer.socket.get(), buffer, sizeof buffer);
+    // It has closed before it had read all: what it had sent is still there.
+    if (size == -ECONNRESET) return true;
+    if (is_passing(size)) return false;
+    if (size > 0 && static_cast<size_t>(size) <= sizeof buffer &&
+        peer.session->handle({buffer, static_cast<size_t>(size)}))
+        return true;
+    close(peer.session->id());
+    return false;
+}
+
+void IpcService::end(Peer& peer) {
+    // A child of it that has the socket, too, sends no more.
+    ::shutdown(peer.socket.get(), SHUT_RD);
+    while (take_packet(peer)) {
+    }
+    close(peer.session->id());
 }
 
 void IpcService::close(uint64_t id) {
@@ -198,14 +267,30 @@ void IpcService::close(uint64_t id) {
     peer->session->close();
 }
 
-ssize_t IpcService::send(Peer& peer, const Outgoing& outgoing) {
+IpcService::Sent IpcService::send(Peer& peer, const Outgoing& outgoing) {
     std::vector<int> descriptors;
     for (const auto& region : outgoing.regions) descriptors.push_back(region->descriptor());
-    return os_.send(peer.socket.get(), outgoing.packet.data(), outgoing.packet.size(), descriptors);
+    if (!descriptors.empty()) {
+        int unread = 0;
+        if (::ioctl(peer.socket.get(), SIOCOUTQ, &unread) == 0 && unread == 0) peer.shown = 0;
+        if (peer.shown + descriptors.size() > kMostShown) return Sent::kLater;
+    }
+    const ssize_t sent =
+        os_.send(peer.socket.get(), outgoing.packet.data(), outgoing.packet.size(), descriptors);
+    if (sent == -EAGAIN || sent == -EINTR) return Sent::kWhenThereIsRoom;
+    if (sent == -ETOOMANYREFS || is_passing(sent)) return Sent::kLater;
+    if (sent < 0) return Sent::kNever;
+    peer.shown += descriptors.size();
+    return Sent::kYes;
 }
 
-void IpcService::watch(const Peer& peer, bool for_writing) {
-    epoll_event wanted{for_writing ? EPOLLOUT : EPOLLIN, {.u64 = socket_event(peer.session->id())}};
+void IpcService::wait_to_send(Peer& peer, Sent why) {
+    watch(peer, why == Sent::kWhenThereIsRoom ? uint32_t{EPOLLOUT} : 0);
+    if (why == Sent::kLater) retry_soon();
+}
+
+void IpcService::watch(const Peer& peer, uint32_t events) {
+    epoll_event wanted{events, {.u64 = socket_event(peer.session->id())}};
     (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, peer.socket.get(), &wanted);
 }
 
@@ -214,22 +299,25 @@ void IpcService::reply(uint64_t session, Packet packet, IpcSession::Regions regi
     if (!peer) return;
     Outgoing outgoing{std::move(packet), std::move(regions)};
     const std::scoped_lock lock(peer->mutex);
-    if (peer->waiting.empty()) {
-        const ssize_t sent = send(*peer, outgoing);
-        if (sent >= 0 || !is_passing(sent)) return;  // the thread will see that it is gone
-    }
+    if (!peer->waiting.empty()) return peer->waiting.push_back(std::move(outgoing));
+    const Sent sent = send(*peer, outgoing);
+    // The thread will see that it is gone; who is there would wait for it for ever.
+    if (sent == Sent::kNever) ::shutdown(peer->socket.get(), SHUT_WR);
+    if (sent == Sent::kYes || sent == Sent::kNever) return;
     peer->waiting.push_back(std::move(outgoing));
-    watch(*peer, true);
+    wait_to_send(*peer, sent);
 }
 
 void IpcService::flush(Peer& peer) {
     const std::scoped_lock lock(peer.mutex);
+    if (peer.waiting.empty()) return;
     while (!peer.waiting.empty()) {
-        const ssize_t sent = send(peer, peer.waiting.front());
-        if (is_passing(sent)) return;
+        const Sent sent = send(peer, peer.waiting.front());
+        if (sent == Sent::kWhenThereIsRoom || sent == Sent::kLater) return wait_to_send(peer, sent);
+        if (sent == Sent::kNever) ::shutdown(peer.socket.get(), SHUT_WR);
         peer.waiting.pop_front();
     }
-    watch(peer, false);
+    watch(peer, EPOLLIN);
 }
 
 void IpcService::do_later(std::function<void()> work) {

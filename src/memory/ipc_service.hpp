@@ -1,9 +1,10 @@
 // IpcService: the socket on which a server takes clients of other processes, and a session for each.
 //
 // One thread waits for all of them and never blocks: a client that does not read what it is told is not
-// listened to, until it does. Another one makes what takes long (segments and allocations, which all ranks
-// have to agree on). Who a client is the kernel tells (SO_PEERCRED, a pidfd): when its process ends it is
-// gone, also where a child of it still has the socket.
+// listened to, until it does; nor has it more than a few descriptors on their way, of which a user has a
+// bounded number. Another one makes what takes long (segments and allocations, which all ranks have to agree
+// on). Who a client is the kernel tells (SO_PEERCRED, a pidfd): when its process ends it is gone, also where
+// a child of it still has the socket.
 #pragma once
 
 #include <condition_variable>
@@ -40,16 +41,30 @@ class IpcService : private IpcSession::Host {
         std::shared_ptr<IpcSession> session;
         std::mutex mutex;
         std::deque<Outgoing> waiting;  // for room in the socket
+        size_t shown = 0;              // descriptors, since it had read all
     };
+    enum class Sent { kYes, kWhenThereIsRoom, kLater, kNever };
 
     void listen();
     void run();
     void accept_one();
+    /// There is no descriptor for one more.
+    void refuse_one();
     void receive(const std::shared_ptr<Peer>& peer);
+    /// False: there is nothing more for now, or it is closed.
+    [[nodiscard]] bool take_packet(Peer& peer);
+    /// Its process has ended: what it had sent before is still done.
+    void end(Peer& peer);
     void flush(Peer& peer);
     void close(uint64_t id);
-    [[nodiscard]] ssize_t send(Peer& peer, const Outgoing& outgoing);
-    void watch(const Peer& peer, bool for_writing);
+    [[nodiscard]] Sent send(Peer& peer, const Outgoing& outgoing);
+    /// The caller has the peer's lock.
+    void wait_to_send(Peer& peer, Sent why);
+    void watch(const Peer& peer, uint32_t events);
+    void watch_listening(uint32_t events);
+    /// What nothing tells of when it can be done is tried again a moment later.
+    void retry_soon();
+    void retry();
     [[nodiscard]] std::shared_ptr<Peer> peer_of(uint64_t id);
 
     void reply(uint64_t session, Packet packet, IpcSession::Regions regions) override;
@@ -61,6 +76,8 @@ class IpcService : private IpcSession::Host {
     std::string path_;
     Os os_;
     Descriptor listening_, epoll_, stop_;
+    Descriptor reserve_;  // to be given up for a moment, so that one can be told that there is none left
+    Descriptor retry_;    // a timer
 
     std::mutex peers_mutex_;
     std::map<uint64_t, std::shared_ptr<Peer>> peers_;  // changed by the thread alone
