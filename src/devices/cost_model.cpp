@@ -8,7 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
+
+#include "base/new_file.hpp"
+#include "heddle/error.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -128,25 +132,23 @@ DeviceCosts& CostModel::of(const DeviceInfo& device) {
 
 void CostModel::save() const {
     if (path_.empty() || !problem_.empty()) return;
-    std::error_code failed;
-    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
-    const std::string fresh = fmt::format("{}.{}", path_, ::getpid());
-    {
-        std::ofstream file(fresh);
-        file << kFirstLine << "\n";
-        for (const auto& [device, costs] : devices_) {
-            const std::lock_guard guard(costs.mutex_);
-            for (const auto& [signature, entry] : costs.entries_)
-                if (entry.times.median())
-                    file << device << '\t' << fmt::format("{:x}", signature) << '\t' << entry.times.text()
-                         << "\n";
-        }
-        file << kLastLine << "\n";
-        file.flush();
-        if (!file) failed = std::make_error_code(std::errc::io_error);
+    std::string text = fmt::format("{}\n", kFirstLine);
+    for (const auto& [device, costs] : devices_) {
+        const std::lock_guard guard(costs.mutex_);
+        for (const auto& [signature, entry] : costs.entries_)
+            if (entry.times.median())
+                text += fmt::format("{}\t{:x}\t{}\n", device, signature, entry.times.text());
     }
-    if (!failed) std::filesystem::rename(fresh, path_, failed);
-    if (failed) std::filesystem::remove(fresh, failed);
+    text += fmt::format("{}\n", kLastLine);
+    try {
+        std::error_code failed;
+        std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
+        NewFile file(path_);
+        file.write(std::as_bytes(std::span(text)));
+        file.keep();
+    } catch (const Error&) {
+        // What is not kept is measured again.
+    }
 }
 
 }  // namespace heddle::devices

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/temporary_folder.hpp"
 #include "bench/devices_mix.hpp"
@@ -52,6 +55,27 @@ TEST_F(DeviceCostsFile, TheNextProcessKnowsWhatThisOneMeasured) {
     DeviceInfo newer = gpu_;
     newer.version = "2";
     EXPECT_FALSE(model.of(newer).estimate_us(7).has_value());
+}
+
+TEST_F(DeviceCostsFile, RuntimesOfAProcessThatEndAtOnceLeaveAWholeFile) {
+    for (int round = 0; round < 10; ++round) {
+        {
+            std::barrier all(4);
+            std::vector<std::jthread> threads;
+            for (unsigned thread = 0; thread < 4; ++thread)
+                threads.emplace_back([&, thread] {
+                    CostModel model(path_);
+                    for (Signature task = 0; task < 2'000 * (thread + 1); ++task)
+                        model.of(gpu_).add(task, 10, false);
+                    all.arrive_and_wait();
+                    model.save();
+                });
+        }
+        ASSERT_EQ(CostModel(path_).problem(), "");
+        ASSERT_EQ(text().find("\nend\n"), text().size() - 5) << "one of them, whole";
+    }
+    const std::filesystem::directory_iterator files(folder_.path());
+    EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "nothing else is left";
 }
 
 TEST_F(DeviceCostsFile, AForeignOrBrokenFileIsLeftAloneAndToldOnce) {
