@@ -102,7 +102,8 @@ class HEDDLE_API DeviceRuntime {
     void submit(std::span<const TaskPointer> batch);
     /// Until all submitted tasks have ended. Throws what the first one failed with since the last time.
     void finish();
-    /// What was found on the way and is no error: a file of costs that is ignored.
+    /// What was found on the way and is no error: devices that cannot be used and kinds without any, with the
+    /// reason; a file of costs that is ignored.
     [[nodiscard]] const std::vector<std::string>& warnings() const noexcept;
 
   private:

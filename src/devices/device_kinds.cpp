@@ -87,7 +87,9 @@ std::vector<DeviceInfo> list_devices() {
     std::vector<DeviceInfo> all;
     for (const std::string& name : device_kind_names()) {
         try {
-            for (const auto& driver : find_device_kind(name).open()) all.push_back(driver->info());
+            std::vector<DeviceInfo> unusable;
+            for (const auto& driver : find_device_kind(name).open(unusable)) all.push_back(driver->info());
+            all.insert(all.end(), unusable.begin(), unusable.end());
         } catch (const Error& error) {
             DeviceInfo missing;
             missing.name = missing.kind = name;

@@ -29,7 +29,10 @@ class DriverMemory {
 class DriverProgram {
   public:
     virtual ~DriverProgram() = default;
+    /// Those that it can tell.
     [[nodiscard]] virtual std::vector<std::string> kernels() const = 0;
+    /// One that it cannot tell.
+    [[nodiscard]] virtual bool may_have(const std::string&) const { return false; }
     [[nodiscard]] virtual const std::string& log() const = 0;
 };
 
@@ -84,14 +87,15 @@ class DeviceDriver {
 };
 
 /// Goes up with each change of what stands above.
-inline constexpr uint32_t kDeviceInterface = 2;
+inline constexpr uint32_t kDeviceInterface = 3;
 
 struct DeviceKind {
     uint32_t interface;  ///< kDeviceInterface of the headers that it was built with
     const char* name;
     /// "", or why there is none, and what to do.
     std::string (*problem)();
-    std::vector<std::shared_ptr<DeviceDriver>> (*open)();
+    /// Those that cannot be used join the list, with the reason.
+    std::vector<std::shared_ptr<DeviceDriver>> (*open)(std::vector<DeviceInfo>& unusable);
     /// Why the compiler refuses it, or ""; null where there is no compiler without a device. Throws Error
     /// kUnavailable where the compiler is not there.
     std::string (*refusal)(const ProgramSource& source);

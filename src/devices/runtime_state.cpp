@@ -1,6 +1,7 @@
 #include "devices/runtime_state.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -15,19 +16,22 @@ namespace heddle::devices {
 RuntimeState::RuntimeState(const DeviceOptions& options)
     : scheduler_(options.scheduler != nullptr ? options.scheduler : make_scheduler("fcfs")) {
     std::vector<std::shared_ptr<DeviceDriver>> drivers;
-    std::string reasons;
     for (const std::string& kind : options.kinds) {
         try {
-            for (auto& driver : find_device_kind(kind).open()) drivers.push_back(std::move(driver));
+            std::vector<DeviceInfo> unusable;
+            for (auto& driver : find_device_kind(kind).open(unusable)) drivers.push_back(std::move(driver));
+            for (const DeviceInfo& info : unusable) warnings_.push_back(info.reason);
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kInvalidArgument) throw;
-            reasons += fmt::format("; {}", error.what());
+            warnings_.emplace_back(error.what());
         }
     }
     for (auto& driver : simulated_drivers(options.simulated)) drivers.push_back(std::move(driver));
     for (auto& driver : host_drivers(options.host_slots)) drivers.push_back(std::move(driver));
     if (drivers.empty())
-        throw Error(ErrorCode::kUnavailable, fmt::format("there is no device here{}", reasons));
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("there is no device here{}{}", warnings_.empty() ? "" : "; ",
+                                fmt::join(warnings_, "; ")));
     if (options.learn) {
         const bool kept = !options.kinds.empty() || !options.costs_file.empty();
         costs_ = std::make_unique<CostModel>(!kept                        ? ""

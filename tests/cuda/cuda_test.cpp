@@ -27,6 +27,7 @@ const char* const kSource =
 extern "C" __global__ void multiply(unsigned* data, int by) { data[heddle_global_id(0)] *= by; }
 extern "C" __global__ void fill(unsigned* data, int value) { data[heddle_global_id(0)] = value; }
 extern "C" __global__ void copy(const unsigned* from, unsigned* to) { to[heddle_global_id(0)] = from[heddle_global_id(0)]; }
+extern "C" __global__ void late(unsigned* data) {}
 extern "C" __global__ void crash(unsigned* data) { data[-1] = 0; }
 )";
 
@@ -49,6 +50,14 @@ class CudaDevices : public ::testing::Test {
         if (live_ == nullptr) return;
         EXPECT_EQ(live_(), 0) << "something was not given back";
         reinterpret_cast<void (*)()>(of_driver("fake_cuda_repair"))();
+    }
+    template <class Function>
+    static Function* of_driver_as(const char* name) {
+        return reinterpret_cast<Function*>(of_driver(name));
+    }
+    /// What the driver's next call of this name does.
+    static void answer_next(const char* call, int result) {
+        of_driver_as<void(const char*, int)>("fake_cuda_answer")(call, result);
     }
     static void* of_driver(const char* name) {
         static void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
@@ -192,6 +201,114 @@ TEST_F(CudaDevices, AnErrorOfAKernelsEndsTheDeviceAndOthersGoOn) {
     EXPECT_EQ(values[63], 5u);
 }
 
+/// As one that asks for more registers than there are.
+TEST_F(CudaDevices, ALaunchThatIsRefusedFailsItsTaskAlone) {
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<unsigned> values(64, 1);
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    constexpr int kOutOfResources = 701;
+    for (int i = 0; i < 2; ++i) {
+        if (i == 0) answer_next("cuLaunchKernel", kOutOfResources);
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("add").arg(0, inout(data)).arg(1, 4).work(64);
+        runtime.submit(task);
+        EXPECT_THAT(failure([&] { task->wait(); }),
+                    HasSubstr(i == 0 ? "cuLaunchKernel of \"add\" answers CUDA error 701" : "nothing"));
+        (void)failure([&] { runtime.finish(); });
+        EXPECT_TRUE(runtime.devices()[0].alive());
+    }
+    (void)data->host();
+    EXPECT_EQ(values[63], 5u);
+}
+
+TEST_F(CudaDevices, TasksEndAfterTheirKernelsWhereAnEventWasRefused) {
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    const auto ran = of_driver_as<unsigned()>("fake_cuda_kernels_run");
+    const unsigned before = ran();
+    answer_next("cuEventRecord", 1);
+    for (unsigned i = 0; i < 3; ++i) {
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("late").arg(0, inout(std::make_shared<Buffer>(64))).work(16);
+        runtime.submit(task);
+        EXPECT_THAT(failure([&] { task->wait(); }), HasSubstr(i == 0 ? "cuEventRecord answers" : "nothing"));
+        EXPECT_EQ(ran(), before + i + 1);
+    }
+    (void)failure([&] { runtime.finish(); });
+}
+
+TEST_F(CudaDevices, TheContextThatAProgramHasEnteredIsStillItsOwn) {
+    of_driver_as<void()>("fake_cuda_enter_own")();
+    {
+        DeviceRuntime runtime(options_);
+        const auto program = std::make_shared<Program>(runtime, source());
+        std::vector<unsigned> values(64, 1);
+        const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("add").arg(0, inout(data)).arg(1, 4).work(64);
+        runtime.submit(task);
+        (void)data->host();
+        EXPECT_EQ(values[63], 5u);
+    }
+    EXPECT_TRUE(of_driver_as<bool()>("fake_cuda_leave_own")());
+}
+
+TEST_F(CudaDevices, OneThatCannotBeUsedIsToldAndKeepsNoOtherFromWork) {
+    of_driver_as<void(int)>("fake_cuda_devices")(2);
+    std::vector<bool> available;
+    for (const DeviceInfo& info : list_devices())
+        if (info.kind == "cuda") {
+            available.push_back(info.available);
+            EXPECT_EQ(info.name, "pretended device");
+            if (!info.available) {
+                EXPECT_THAT(info.reason, HasSubstr("cuDevicePrimaryCtxRetain answers CUDA error 46"));
+            }
+        }
+    EXPECT_THAT(available, ElementsAre(true, false));
+    DeviceRuntime runtime(options_);
+    EXPECT_EQ(runtime.devices().size(), 1u);
+    EXPECT_THAT(runtime.warnings(), ElementsAre(HasSubstr("cuDevicePrimaryCtxRetain answers CUDA error 46")));
+}
+
+/// SetUp and TearDown see whether its module is given back.
+TEST_F(CudaDevices, AProgramWithAKernelThatTheDriverDoesNotFindIsRefused) {
+    DeviceRuntime runtime(options_);
+    EXPECT_THAT(
+        failure([&] { Program bad(runtime, {.cuda = "extern \"C\" __global__ void absent(int* a) {}\n"}); }),
+        HasSubstr("cuModuleGetFunction answers"));
+}
+
+TEST(CudaErrors, ThoseThatEndADeviceAreThoseThatStay) {
+    for (const int result : {46, 101, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999})
+        EXPECT_TRUE(cuda::stays(result)) << result;
+    for (const int result : {0, 1, 2, 201, 500, 600, 701, 704, 720, 800, 801, 900})
+        EXPECT_FALSE(cuda::stays(result)) << result;
+}
+
+TEST(CudaLayout, IsWhatADeviceCanHave) {
+    const auto sizes = [](const Extent& work, const Extent& group) {
+        const auto [grid, block] = cuda::layout_of("f", {.work = work, .offset = {0, 0, 0}, .group = group});
+        return std::vector<size_t>{grid.x, grid.y, grid.z, block.x, block.y, block.z};
+    };
+    constexpr Extent kOwn{0, 0, 0};
+    EXPECT_THAT(sizes({1000, 1, 1}, kOwn), ElementsAre(4, 1, 1, 250, 1, 1));
+    EXPECT_THAT(sizes({997, 3, 2}, kOwn), ElementsAre(997, 3, 2, 1, 1, 1));
+    EXPECT_THAT(sizes({64, 64, 1}, {16, 8, 1}), ElementsAre(4, 8, 1, 16, 8, 1));
+    EXPECT_THAT(sizes({256, 100'000, 1}, kOwn), ElementsAre(1, 50'000, 1, 256, 2, 1));
+    EXPECT_THAT(sizes({256, 1, 640'000}, kOwn), ElementsAre(4, 1, 64'000, 64, 1, 10));
+    const auto refused = [&](const Extent& work, const Extent& group) {
+        return failure([&] { (void)sizes(work, group); });
+    };
+    constexpr size_t kPrime = 4'294'967'311;  // above 2^32
+    EXPECT_THAT(refused({kPrime, 1, 1}, kOwn),
+                HasSubstr("4294967311 x 1 x 1 items of kernel \"f\" are too many groups of 1 x 1 x 1"));
+    EXPECT_THAT(refused({1, 65'537, 1}, {1, 1, 1}), HasSubstr("are too many"));
+    EXPECT_THAT(refused({64, 64, 1}, {64, 32, 1}), HasSubstr("cannot be in groups of 64 x 32 x 1"));
+    EXPECT_THAT(refused({16, 16, 1}, {16, 0, 1}), HasSubstr("cannot be in groups of 16 x 0 x 1"));
+    EXPECT_THAT(refused({64, 1, 1}, {48, 1, 1}), HasSubstr("are no whole groups of 48 x 1 x 1"));
+}
+
 /// PTX of a source with the prelude, by clang, which needs no CUDA for it; "" where it refuses it.
 std::string ptx_by_clang(const std::string& source) {
     const TemporaryFolder folder("heddle-cuda");
@@ -252,6 +369,7 @@ TEST_F(CudaPtx, TheKernelsOfTheExampleCompile) {
 TEST(CudaEntries, WhatIsCutOffIsNone) {
     EXPECT_TRUE(cuda::entries_of(".visible .entry cut(").empty());
     EXPECT_TRUE(cuda::entries_of("").empty());
+    EXPECT_THAT(cuda::entries_of(".entry f(.param .align 8 .b8 f_param_0[many])").at("f"), ElementsAre(0));
     EXPECT_THAT(
         cuda::entries_of(".entry f(.param .u64 .ptr .align 1 f_param_0, .param .b16 f_param_1)").at("f"),
         ElementsAre(8, 2));

@@ -55,14 +55,29 @@ const std::map<std::string, Kernel>& kernels() {
         {"fill",
          {{8, 4}, [](const Launch& l) { each(l, [&](auto i) { l.data(0)[i] = l.value<unsigned>(1); }); }}},
         {"copy", {{8, 8}, [](const Launch& l) { each(l, [&](auto i) { l.data(1)[i] = l.data(0)[i]; }); }}},
+        {"late", {{8}, [](const Launch&) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }}},
         {"crash", {{8}, [](const Launch&) { broken = kIllegalAddress; }}},
     };
     return all;
 }
 
 struct Context {};
-Context the_context;
-thread_local Context* current = nullptr;
+Context the_context, programs_context;
+thread_local std::vector<Context*> entered;  // the last one is current
+
+/// What the next call of a name answers.
+std::mutex answers_mutex;
+std::map<std::string, Result> answers;
+Result answer_of(const char* call) {
+    const std::lock_guard guard(answers_mutex);
+    const auto found = answers.find(call);
+    if (found == answers.end()) return 0;
+    const Result result = found->second;
+    answers.erase(found);
+    return result;
+}
+std::atomic<int> devices{1};  // all but the first refuse a context
+std::atomic<unsigned> kernels_run{0};
 
 struct Stream {
     std::mutex mutex;
@@ -125,8 +140,12 @@ std::mutex books;
 std::map<Address, size_t> allocations;
 std::atomic<int> modules{0}, streams{0}, events{0}, contexts{0};
 
+bool is_entered() {
+    return !entered.empty() && entered.back() == &the_context;
+}
+
 Result usable() {
-    if (current == nullptr) return kInvalidContext;
+    if (!is_entered()) return kInvalidContext;
     return broken;
 }
 
@@ -140,6 +159,27 @@ FAKE int fake_cuda_live() {
 }
 FAKE void fake_cuda_repair() {
     broken = 0;
+    devices = 1;
+}
+FAKE void fake_cuda_answer(const char* call, Result result) {
+    const std::lock_guard guard(answers_mutex);
+    answers[call] = result;
+}
+FAKE void fake_cuda_devices(int count) {
+    devices = count;
+}
+FAKE unsigned fake_cuda_kernels_run() {
+    return kernels_run;
+}
+/// As a program does that uses CUDA itself.
+FAKE void fake_cuda_enter_own() {
+    entered.push_back(&programs_context);
+}
+/// Whether that is current; then it is left.
+FAKE bool fake_cuda_leave_own() {
+    const bool current = entered.size() == 1 && entered.back() == &programs_context;
+    entered.clear();
+    return current;
 }
 
 FAKE Result cuInit(unsigned) {
@@ -149,10 +189,10 @@ FAKE Result cuDriverGetVersion(int* version) {
     return *version = 12040, 0;
 }
 FAKE Result cuDeviceGetCount(int* count) {
-    return *count = 1, 0;
+    return *count = devices, 0;
 }
 FAKE Result cuDeviceGet(int* device, int index) {
-    return *device = index, index == 0 ? 0 : 101;
+    return *device = index, index < devices ? 0 : 101;
 }
 FAKE Result cuDeviceGetName(char* name, int size, int) {
     return std::strncpy(name, "pretended device", static_cast<size_t>(size)), 0;
@@ -164,15 +204,21 @@ FAKE Result cuDeviceGetAttribute(int* value, int attribute, int) {
     *value = attribute == 16 ? 12 : 9;  // multiprocessors; compute capability 9.9
     return 0;
 }
-FAKE Result cuDevicePrimaryCtxRetain(Context** context, int) {
+FAKE Result cuDevicePrimaryCtxRetain(Context** context, int device) {
+    if (device > 0) return 46;  // another process has it for itself
     ++contexts;
     return *context = &the_context, 0;
 }
 FAKE Result cuDevicePrimaryCtxRelease_v2(int) {
     return --contexts, 0;
 }
-FAKE Result cuCtxSetCurrent(Context* context) {
-    return current = context, 0;
+FAKE Result cuCtxPushCurrent_v2(Context* context) {
+    return entered.push_back(context), 0;
+}
+FAKE Result cuCtxPopCurrent_v2(Context** context) {
+    if (entered.empty()) return kInvalidContext;
+    *context = entered.back();
+    return entered.pop_back(), 0;
 }
 FAKE Result cuStreamCreate(Stream** stream, unsigned) {
     if (const Result result = usable(); result != 0) return result;
@@ -185,7 +231,7 @@ FAKE Result cuStreamDestroy_v2(Stream* stream) {
     return 0;
 }
 FAKE Result cuStreamSynchronize(Stream* stream) {
-    if (current == nullptr) return kInvalidContext;
+    if (!is_entered()) return kInvalidContext;
     stream->finish();
     return broken;
 }
@@ -199,7 +245,7 @@ FAKE Result cuMemAlloc_v2(Address* address, size_t bytes) {
     return 0;
 }
 FAKE Result cuMemFree_v2(Address address) {
-    if (current == nullptr) return kInvalidContext;
+    if (!is_entered()) return kInvalidContext;
     const std::lock_guard guard(books);
     if (allocations.erase(address) == 0) return kInvalidValue;
     delete[] reinterpret_cast<char*>(address);
@@ -246,7 +292,9 @@ FAKE Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y,
                            void** parameters, void**) {
     if (const Result result = usable(); result != 0) return result;
     const unsigned long long items = 1ULL * block_x * block_y * block_z;
-    if (grid_x * grid_y * grid_z == 0 || items == 0 || items > 1024) return kInvalidValue;
+    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || items == 0 || items > 1024) return kInvalidValue;
+    if (grid_y > 65535 || grid_z > 65535 || block_z > 64) return kInvalidValue;
+    if (const Result answer = answer_of("cuLaunchKernel"); answer != 0) return answer;
     Launch launch;
     launch.items = grid_x * block_x;
     for (size_t i = 0; i < function->kernel->parameters.size(); ++i) {
@@ -256,6 +304,7 @@ FAKE Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y,
     stream->give([function, launch = std::move(launch)]() mutable {
         launch.offset = function->module->offset[0];
         function->kernel->run(launch);
+        ++kernels_run;
     });
     return 0;
 }
@@ -265,6 +314,7 @@ FAKE Result cuEventCreate(Event** event, unsigned) {
 }
 FAKE Result cuEventRecord(Event* event, Stream* stream) {
     if (const Result result = usable(); result != 0) return result;
+    if (const Result answer = answer_of("cuEventRecord"); answer != 0) return answer;
     unsigned number = 0;
     {
         const std::lock_guard guard(event->mutex);
@@ -278,7 +328,7 @@ FAKE Result cuEventRecord(Event* event, Stream* stream) {
     return 0;
 }
 FAKE Result cuEventSynchronize(Event* event) {
-    if (current == nullptr) return kInvalidContext;
+    if (!is_entered()) return kInvalidContext;
     std::unique_lock lock(event->mutex);
     while (event->passed != event->recorded && broken == 0)
         event->changed.wait_for(lock, std::chrono::milliseconds(1));

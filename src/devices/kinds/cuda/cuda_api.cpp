@@ -52,7 +52,8 @@ std::string connect(Driver& driver) {
     library.find(driver.device_attribute, "cuDeviceGetAttribute");
     library.find(driver.retain_context, "cuDevicePrimaryCtxRetain");
     library.find(driver.release_context, "cuDevicePrimaryCtxRelease_v2");
-    library.find(driver.set_context, "cuCtxSetCurrent");
+    library.find(driver.push_context, "cuCtxPushCurrent_v2");
+    library.find(driver.pop_context, "cuCtxPopCurrent_v2");
     library.find(driver.make_stream, "cuStreamCreate");
     library.find(driver.free_stream, "cuStreamDestroy_v2");
     library.find(driver.finish_stream, "cuStreamSynchronize");
@@ -117,12 +118,32 @@ const Compiler& compiler() {
     return found;
 }
 
+bool stays(Result result) {
+    switch (result) {
+        case 46:   // device unavailable
+        case 101:  // no such device
+        case 214:  // uncorrectable error of memory
+        case 220:  // uncorrectable error of NVLink
+        case 700:  // illegal address
+        case 702:  // a kernel took too long
+        case 709:  // the context is destroyed
+        case 710:  // an assertion
+        case 714:  // hardware's stack
+        case 715:  // illegal instruction
+        case 716:  // misaligned address
+        case 717:  // invalid address space
+        case 718:  // invalid program counter
+        case 719:  // a launch failed
+        case 999:  // unknown
+            return true;
+        default:
+            return false;
+    }
+}
+
 void check(Result result, const std::string& device, const char* call) {
     if (result == kSuccess) return;
-    // From 700 on (an illegal address) errors are a kernel's, and stay with the context; so do an
-    // uncorrectable error of memory (214) and a device that is not there any more (46, 101).
-    const bool lost = result >= 700 || result == 214 || result == 46 || result == 101;
-    throw DeviceError(result == kOutOfMemory ? ErrorCode::kLimit : ErrorCode::kSystem, device, lost,
+    throw DeviceError(result == kOutOfMemory ? ErrorCode::kLimit : ErrorCode::kSystem, device, stays(result),
                       fmt::format("{}: {} answers {}", device, call, name_of(driver(), result)));
 }
 

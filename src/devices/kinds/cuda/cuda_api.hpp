@@ -40,7 +40,8 @@ struct Driver {
     Result (*device_attribute)(int*, int, DeviceNumber) = nullptr;
     Result (*retain_context)(Context*, DeviceNumber) = nullptr;
     Result (*release_context)(DeviceNumber) = nullptr;
-    Result (*set_context)(Context) = nullptr;
+    Result (*push_context)(Context) = nullptr;
+    Result (*pop_context)(Context*) = nullptr;
     Result (*make_stream)(Stream*, unsigned) = nullptr;
     Result (*free_stream)(Stream) = nullptr;
     Result (*finish_stream)(Stream) = nullptr;
@@ -83,8 +84,10 @@ struct Compiler {
 [[nodiscard]] const Driver& driver();
 [[nodiscard]] const Compiler& compiler();
 
-/// Throws DeviceError where the result is none of success. After an error of a kernel's a context takes no
-/// more commands: the device is lost then.
+/// After such an error of a kernel's or of the device's a context takes no more commands; any other refuses
+/// one call.
+[[nodiscard]] bool stays(Result result);
+/// Throws DeviceError where the result is none of success: the device is lost where it stays.
 void check(Result result, const std::string& device, const char* call);
 
 }  // namespace heddle::devices::cuda

@@ -36,12 +36,13 @@ class CudaDriver final : public DeviceDriver {
         size_t bytes = 0;
         driver().device_memory(&bytes, device);
         info_.memory_bytes = bytes;
-        session_->enter();
+        const Entered entered(*session_);
         check(driver().make_stream(&stream_, kStreamNonBlocking), info_.name, "cuStreamCreate");
     }
 
     ~CudaDriver() override {
-        if (driver().set_context(session_->context) != kSuccess) return;
+        const Entered entered(*session_, std::nothrow);
+        if (!entered.in()) return;
         driver().finish_stream(stream_);
         for (Event event : marks_) driver().free_event(event);
         for (Event event : idle_) driver().free_event(event);
@@ -58,19 +59,19 @@ class CudaDriver final : public DeviceDriver {
     [[nodiscard]] std::unique_ptr<DriverMemory> allocate(size_t bytes, void*) override {
         auto memory = std::make_unique<CudaMemory>();
         memory->session = session_;
-        session_->enter();
+        const Entered entered(*session_);
         check(driver().allocate(&memory->address, bytes), info_.name, "cuMemAlloc");
         return memory;
     }
 
     void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) override {
-        session_->enter();
+        const Entered entered(*session_);
         check(driver().copy_in(static_cast<CudaMemory&>(memory).address + offset, from, bytes, stream_),
               info_.name, "cuMemcpyHtoDAsync");
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
-        session_->enter();
+        const Entered entered(*session_);
         check(driver().copy_out(to, static_cast<CudaMemory&>(memory).address + offset, bytes, stream_),
               info_.name, "cuMemcpyDtoHAsync");
         check(driver().finish_stream(stream_), info_.name, "cuStreamSynchronize");
@@ -78,12 +79,12 @@ class CudaDriver final : public DeviceDriver {
 
     void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
                 const LaunchShape& shape) override {
-        session_->enter();
+        const Entered entered(*session_);
         static_cast<CudaProgram&>(program).launch(kernel, arguments, shape, stream_);
     }
 
     [[nodiscard]] Mark mark() override {
-        session_->enter();
+        const Entered entered(*session_);
         Event event = nullptr;
         if (idle_.empty()) {
             check(driver().make_event(&event, kEventBlocks | kEventNoTiming), info_.name, "cuEventCreate");
@@ -91,13 +92,16 @@ class CudaDriver final : public DeviceDriver {
             event = idle_.back();
             idle_.pop_back();
         }
+        if (const Result recorded = driver().record_event(event, stream_); recorded != kSuccess) {
+            idle_.push_back(event);
+            check(recorded, info_.name, "cuEventRecord");
+        }
         marks_.push_back(event);
-        check(driver().record_event(event, stream_), info_.name, "cuEventRecord");
         return first_mark_ + marks_.size() - 1;
     }
 
     void sleep_until_passed(Mark mark) override {
-        session_->enter();
+        const Entered entered(*session_);
         driver().wait_event(marks_[mark - first_mark_]);  // wait() tells what went wrong
     }
 
@@ -106,7 +110,7 @@ class CudaDriver final : public DeviceDriver {
         marks_.pop_front();
         ++first_mark_;
         idle_.push_back(event);
-        session_->enter();
+        const Entered entered(*session_);
         check(driver().wait_event(event), info_.name, "a kernel");
     }
 
@@ -136,13 +140,21 @@ std::string problem() {
     return compiler().problem;
 }
 
-std::vector<std::shared_ptr<DeviceDriver>> open() {
+std::vector<std::shared_ptr<DeviceDriver>> open(std::vector<DeviceInfo>& unusable) {
     int count = 0;
     driver().device_count(&count);
     std::vector<std::shared_ptr<DeviceDriver>> drivers;
     for (int i = 0; i < count; ++i) {
         DeviceNumber device = 0;
-        if (driver().device(&device, i) == kSuccess) drivers.push_back(std::make_shared<CudaDriver>(device));
+        if (driver().device(&device, i) != kSuccess) continue;
+        try {
+            drivers.push_back(std::make_shared<CudaDriver>(device));
+        } catch (const DeviceError& error) {
+            DeviceInfo& info = unusable.emplace_back();
+            info.name = name_of(device);
+            info.kind = "cuda";
+            info.reason = error.what();
+        }
     }
     return drivers;
 }

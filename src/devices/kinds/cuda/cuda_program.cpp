@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 
 namespace heddle::devices::cuda {
@@ -25,16 +26,23 @@ std::vector<std::string> words_of(const std::string& text) {
     return words;
 }
 
+/// 0 where there is none.
+size_t number_at(const std::string& text, size_t at) {
+    size_t number = 0;
+    std::from_chars(text.data() + at, text.data() + text.size(), number);
+    return number;
+}
+
 /// Of ".param .u64 .ptr .align 1 name", ".param .align 8 .b8 name[24]".
 size_t parameter_bytes(const std::string& text) {
     size_t bytes = 0;
     for (const std::string& word : words_of(text)) {
         if (word.size() >= 3 && word[0] == '.' && std::string("usfb").find(word[1]) != std::string::npos &&
             std::isdigit(static_cast<unsigned char>(word[2])) != 0)
-            bytes = std::stoul(word.substr(2)) / 8;
+            bytes = number_at(word, 2) / 8;
     }
     const size_t open = text.find('[');
-    return open == std::string::npos ? bytes : bytes * std::stoul(text.substr(open + 1));
+    return open == std::string::npos ? bytes : bytes * number_at(text, open + 1);
 }
 
 std::string text_of(Result (*size_of)(CompilerProgram, size_t*), Result (*get)(CompilerProgram, char*),
@@ -47,12 +55,36 @@ std::string text_of(Result (*size_of)(CompilerProgram, size_t*), Result (*get)(C
     return text;
 }
 
-/// Items of one block where the caller leaves that to the device: a block must not reach beyond the work.
-size_t block_of(size_t work) {
-    constexpr size_t kMost = 256;
-    size_t block = std::min(kMost, work);
+constexpr Extent kMostBlocks{0x7fffffff, 65535, 65535}, kMostInBlock{1024, 1024, 64};
+constexpr size_t kMostItemsInBlock = 1024;
+
+/// A block must not reach beyond the work.
+size_t largest_divisor(size_t work, size_t most) {
+    size_t block = std::min(most, work);
     while (work % block != 0) --block;
     return block;
+}
+
+/// As many as it takes for the grid to have no more than so many blocks, where that can be.
+size_t smallest_divisor(size_t work, size_t most_blocks, size_t most) {
+    for (size_t block = 1; block <= most; ++block)
+        if (work % block == 0 && work / block <= most_blocks) return block;
+    return 1;
+}
+
+/// Where the caller leaves it to the device.
+Extent own_block(const Extent& work) {
+    constexpr size_t kMost = 256;
+    Extent block{1, 1, 1};
+    block.z = smallest_divisor(work.z, kMostBlocks.z, kMostInBlock.z);
+    block.y = smallest_divisor(work.y, kMostBlocks.y, kMostItemsInBlock / block.z);
+    block.x = largest_divisor(work.x, std::min(kMost, kMostItemsInBlock / (block.y * block.z)));
+    return block;
+}
+
+bool fits(const Extent& extent, const Extent& most) {
+    return extent.x >= 1 && extent.y >= 1 && extent.z >= 1 && extent.x <= most.x && extent.y <= most.y &&
+           extent.z <= most.z;
 }
 
 }  // namespace
@@ -68,13 +100,48 @@ Session::~Session() {
     driver().release_context(device);
 }
 
-void Session::enter() const {
-    check(driver().set_context(context), name, "cuCtxSetCurrent");
+Entered::Entered(const Session& session) : Entered(session, std::nothrow) {
+    check(result_, session.name, "cuCtxPushCurrent");
+}
+
+Entered::Entered(const Session& session, std::nothrow_t) noexcept
+    : result_(driver().push_context(session.context)) {}
+
+Entered::~Entered() {
+    Context own = nullptr;
+    if (in()) driver().pop_context(&own);
 }
 
 CudaMemory::~CudaMemory() {
-    if (address == 0 || driver().set_context(session->context) != kSuccess) return;
-    driver().free(address);
+    if (address == 0) return;
+    const Entered entered(*session, std::nothrow);
+    if (entered.in()) driver().free(address);
+}
+
+LoadedModule::LoadedModule(std::shared_ptr<Session> session, const std::string& ptx)
+    : session_(std::move(session)) {
+    const Entered entered(*session_);
+    check(driver().load_module(&module_, ptx.c_str()), session_->name, "cuModuleLoadData");
+}
+
+LoadedModule::~LoadedModule() {
+    const Entered entered(*session_, std::nothrow);
+    if (entered.in()) driver().unload_module(module_);
+}
+
+Layout layout_of(const std::string& kernel, const LaunchShape& shape) {
+    const Extent& work = shape.work;
+    const Extent block = shape.group.x == 0 ? own_block(work) : shape.group;
+    const auto refuse = [&](const char* why) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("{} x {} x {} items of kernel \"{}\" {} groups of {} x {} x {}", work.x,
+                                work.y, work.z, kernel, why, block.x, block.y, block.z));
+    };
+    if (!fits(block, kMostInBlock) || block.count() > kMostItemsInBlock) refuse("cannot be in");
+    if (work.x % block.x != 0 || work.y % block.y != 0 || work.z % block.z != 0) refuse("are no whole");
+    const Extent grid{work.x / block.x, work.y / block.y, work.z / block.z};
+    if (!fits(grid, kMostBlocks)) refuse("are too many");
+    return {grid, block};
 }
 
 std::string with_prelude(const std::string& source) {
@@ -133,21 +200,16 @@ CudaProgram::CudaProgram(std::shared_ptr<Session> session, const ProgramSource& 
         throw BuildError(
             session_->name, log_,
             fmt::format("{} does not build the program ({}):\n{}", session_->name, compiled.problem, log_));
-    session_->enter();
-    check(driver().load_module(&module_, compiled.ptx.c_str()), session_->name, "cuModuleLoadData");
+    const Entered entered(*session_);
+    module_ = std::make_unique<LoadedModule>(session_, compiled.ptx);
     for (const auto& [name, parameters] : entries_of(compiled.ptx)) {
         Entry entry{.function = nullptr, .parameters = parameters};
-        check(driver().function(&entry.function, module_, name.c_str()), session_->name,
+        check(driver().function(&entry.function, module_->get(), name.c_str()), session_->name,
               "cuModuleGetFunction");
         entries_.emplace(name, entry);
     }
     size_t size = 0;
-    if (driver().global(&offset_, &size, module_, "heddle_offset") != kSuccess) offset_ = 0;
-}
-
-CudaProgram::~CudaProgram() {
-    if (module_ != nullptr && driver().set_context(session_->context) == kSuccess)
-        driver().unload_module(module_);
+    if (driver().global(&offset_, &size, module_->get(), "heddle_offset") != kSuccess) offset_ = 0;
 }
 
 std::vector<std::string> CudaProgram::kernels() const {
@@ -201,17 +263,12 @@ void CudaProgram::launch(const std::string& name, std::span<const DriverArgument
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("kernel \"{}\" has {} arguments, and {} were set", name,
                                 entry.parameters.size(), parameters.size()));
-    const Extent& work = shape.work;
-    const Extent block = shape.group.x == 0 ? Extent{block_of(work.x), 1, 1} : shape.group;
-    if (work.x % block.x != 0 || work.y % block.y != 0 || work.z % block.z != 0)
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("{} x {} x {} items of kernel \"{}\" are no whole groups of {} x {} x {}",
-                                work.x, work.y, work.z, name, block.x, block.y, block.z));
+    const auto [grid, block] = layout_of(name, shape);
     set_offset(shape.offset, stream);
     const auto narrow = [](size_t value) { return static_cast<unsigned>(value); };
-    check(driver().launch(entry.function, narrow(work.x / block.x), narrow(work.y / block.y),
-                          narrow(work.z / block.z), narrow(block.x), narrow(block.y), narrow(block.z),
-                          narrow(shared_bytes), stream, parameters.data(), nullptr),
+    check(driver().launch(entry.function, narrow(grid.x), narrow(grid.y), narrow(grid.z), narrow(block.x),
+                          narrow(block.y), narrow(block.z), narrow(shared_bytes), stream, parameters.data(),
+                          nullptr),
           session_->name, fmt::format("cuLaunchKernel of \"{}\"", name).c_str());
 }
 

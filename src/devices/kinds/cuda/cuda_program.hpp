@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,23 @@ struct Session {
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
-    /// CUDA's calls are for the context that the calling thread has set last. Throws DeviceError.
-    void enter() const;
+};
+
+/// CUDA's calls of this thread are for a device's context while this lives; then for the one of before, which
+/// may be the program's own.
+class Entered {
+  public:
+    /// Throws DeviceError.
+    explicit Entered(const Session& session);
+    /// Where nothing may be thrown: look whether it is in.
+    Entered(const Session& session, std::nothrow_t) noexcept;
+    ~Entered();
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+    [[nodiscard]] bool in() const noexcept { return result_ == kSuccess; }
+
+  private:
+    Result result_;
 };
 
 struct CudaMemory final : DriverMemory {
@@ -47,14 +63,33 @@ struct Compiled {
 /// The kernels in PTX, and the bytes of each of their parameters.
 [[nodiscard]] std::map<std::string, std::vector<size_t>> entries_of(const std::string& ptx);
 
+/// How the items of a kernel are laid out: so many blocks, of so many items each.
+struct Layout {
+    Extent grid, block;
+};
+/// As CUDA can have it. Throws Error kInvalidArgument for what is no whole groups, or too much.
+[[nodiscard]] Layout layout_of(const std::string& kernel, const LaunchShape& shape);
+
+/// A module in a device's context.
+class LoadedModule {
+  public:
+    /// Throws DeviceError.
+    LoadedModule(std::shared_ptr<Session> session, const std::string& ptx);
+    ~LoadedModule();
+    LoadedModule(const LoadedModule&) = delete;
+    LoadedModule& operator=(const LoadedModule&) = delete;
+    [[nodiscard]] Module get() const noexcept { return module_; }
+
+  private:
+    std::shared_ptr<Session> session_;
+    Module module_ = nullptr;
+};
+
 /// One thread at a time, but for the names and the log.
 class CudaProgram final : public DriverProgram {
   public:
     /// Throws BuildError with the compiler's log, DeviceError.
     CudaProgram(std::shared_ptr<Session> session, const ProgramSource& source);
-    ~CudaProgram() override;
-    CudaProgram(const CudaProgram&) = delete;
-    CudaProgram& operator=(const CudaProgram&) = delete;
 
     [[nodiscard]] std::vector<std::string> kernels() const override;
     [[nodiscard]] const std::string& log() const override { return log_; }
@@ -71,7 +106,7 @@ class CudaProgram final : public DriverProgram {
     void set_offset(const Extent& offset, Stream stream);
 
     std::shared_ptr<Session> session_;
-    Module module_ = nullptr;
+    std::unique_ptr<LoadedModule> module_;
     std::string log_;
     std::map<std::string, Entry, std::less<>> entries_;
     Address offset_ = 0;  // of heddle_offset on the device; 0 where no kernel uses it

@@ -119,7 +119,10 @@ class OpenClDriver final : public DeviceDriver {
         marks_.push_back(std::move(last_));
         // So that the device begins while its worker prepares others.
         constexpr size_t kUnflushed = 8;
-        if (++unflushed_ == kUnflushed || marks_.size() == 1) flush();
+        if (++unflushed_ == kUnflushed || marks_.size() == 1) {
+            clFlush(queue_.get());  // wait() tells what went wrong
+            unflushed_ = 0;
+        }
         return first_mark_ + marks_.size() - 1;
     }
 
@@ -156,11 +159,6 @@ class OpenClDriver final : public DeviceDriver {
     }
 
   private:
-    void flush() {
-        check(clFlush(queue_.get()), info_.name, "clFlush");
-        unflushed_ = 0;
-    }
-
     static cl_int status(cl_event event) {
         cl_int now = CL_QUEUED;
         clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof now, &now, nullptr);
@@ -219,16 +217,24 @@ std::string problem() {
            "maker";
 }
 
-std::vector<std::shared_ptr<DeviceDriver>> open() {
+std::vector<std::shared_ptr<DeviceDriver>> open(std::vector<DeviceInfo>& unusable) {
     std::vector<std::shared_ptr<DeviceDriver>> drivers;
     for (cl_platform_id platform : platforms()) {
         cl_uint count = 0;
         if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
         std::vector<cl_device_id> devices(count);
         clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices.data(), nullptr);
-        for (cl_device_id device : devices)
-            if (device_value<cl_bool>(device, CL_DEVICE_AVAILABLE) == CL_TRUE)
+        for (cl_device_id device : devices) {
+            if (device_value<cl_bool>(device, CL_DEVICE_AVAILABLE) != CL_TRUE) continue;
+            try {
                 drivers.push_back(std::make_shared<OpenClDriver>(platform, device));
+            } catch (const DeviceError& error) {
+                DeviceInfo& info = unusable.emplace_back();
+                info.name = device_text(device, CL_DEVICE_NAME);
+                info.kind = "opencl";
+                info.reason = error.what();
+            }
+        }
     }
     return drivers;
 }
