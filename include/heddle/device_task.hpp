@@ -68,6 +68,8 @@ class HEDDLE_API Kernel {
     Kernel& bytes(unsigned index, const void* value, size_t size);
     Kernel& work(size_t x, size_t y = 1, size_t z = 1);
     Kernel& offset(size_t x, size_t y = 0, size_t z = 0);
+    /// Items that share local memory; by default, and with x = 0, the device's choice. Throws Error
+    /// kInvalidArgument for no items in another dimension.
     Kernel& group(size_t x, size_t y = 1, size_t z = 1);
 
   private:
@@ -143,7 +145,8 @@ class HEDDLE_API DeviceTask {
     [[nodiscard]] double estimate_us(const Device& device) const;
     /// To bring what it reads to the device, as things lie now.
     [[nodiscard]] double transfer_us(const Device& device) const;
-    /// To bring what it reads of what `predecessor` writes from one device to another.
+    /// To bring what it reads of what `predecessor` writes from one device to another, by what was known of
+    /// that when it was submitted.
     [[nodiscard]] double exchange_us(const DeviceTask& predecessor, const Device& from,
                                      const Device& to) const;
     /// Those that have not ended; each may appear several times.

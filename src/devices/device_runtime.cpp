@@ -57,7 +57,7 @@ void build_on(DeviceDriver& driver, const ProgramSource& source, std::shared_ptr
         if (built != nullptr) log = built->log();
     } catch (const BuildError& error) {
         log = error.log();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
         log = error.what();
     }
 }
@@ -80,9 +80,11 @@ Program::Program(DeviceRuntime& runtime, const ProgramSource& source)
         build_on(*devices[0]->driver, source, state_->built[0], state_->logs[0]);
     }
     std::string message = "no device has built the program:", first_device, first_log;
+    bool built = false;
     std::vector<std::vector<std::string>> kernels_on(devices.size());
     for (size_t i = 0; i < devices.size(); ++i) {
         if (state_->built[i] != nullptr) {
+            built = true;
             kernels_on[i] = state_->built[i]->kernels();
             for (const std::string& name : kernels_on[i]) state_->kernels[name];
             continue;
@@ -93,10 +95,10 @@ Program::Program(DeviceRuntime& runtime, const ProgramSource& source)
             fmt::format("\n{}: {}", name,
                         state_->logs[i].empty() ? "the program has no source for its kind" : state_->logs[i]);
     }
-    if (state_->kernels.empty()) throw BuildError(first_device, first_log, message);
+    if (!built) throw BuildError(first_device, first_log, message);
     for (auto& [name, lacking] : state_->kernels)
         for (unsigned i = 0; i < devices.size(); ++i)
-            if (state_->built[i] != nullptr &&
+            if (state_->built[i] != nullptr && !state_->built[i]->may_have(name) &&
                 std::find(kernels_on[i].begin(), kernels_on[i].end(), name) == kernels_on[i].end())
                 lacking.push_back(i);
 }

@@ -15,21 +15,32 @@ std::mutex& graph_mutex() {
     return mutex;
 }
 
+std::vector<unsigned> ProgramState::lacking(const std::string& kernel) const {
+    if (const auto found = kernels.find(kernel); found != kernels.end()) return found->second;
+    std::vector<unsigned> devices;
+    for (unsigned i = 0; i < built.size(); ++i)
+        if (built[i] != nullptr && !built[i]->may_have(kernel)) devices.push_back(i);
+    return devices;
+}
+
 TaskState::TaskState(std::shared_ptr<Program> of_program, Score scored, std::string named)
     : program(std::move(of_program)), score(scored), name(std::move(named)) {
     if (program == nullptr) throw Error(ErrorCode::kInvalidArgument, "a device task needs a program");
 }
 
 Kernel& TaskState::add_kernel(const std::string& kernel_name) {
-    const auto& known = of(*program).kernels;
-    const auto found = known.find(kernel_name);
-    if (found == known.end()) {
+    const ProgramState& built = of(*program);
+    const std::vector<unsigned> lacking = built.lacking(kernel_name);
+    const auto count =
+        std::count_if(built.built.begin(), built.built.end(), [](const auto& one) { return one != nullptr; });
+    if (lacking.size() == static_cast<size_t>(count)) {
         std::vector<std::string> names;
-        for (const auto& one : known) names.push_back(one.first);
-        throw Error(ErrorCode::kInvalidArgument, fmt::format("the program has no kernel \"{}\": it has {}",
-                                                             kernel_name, fmt::join(names, ", ")));
+        for (const auto& known : built.kernels) names.push_back(known.first);
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the program has no kernel \"{}\": it has {}", kernel_name,
+                                names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
     }
-    lacking_on_.insert(lacking_on_.end(), found->second.begin(), found->second.end());
+    lacking_on_.insert(lacking_on_.end(), lacking.begin(), lacking.end());
     return kernels.emplace_back(kernel_name);
 }
 
@@ -48,7 +59,7 @@ std::string TaskState::refusal(const DeviceState& device) const {
         return built.logs[device.index].empty() ? "the program has no source for it"
                                                 : "the program was not built: " + built.logs[device.index];
     for (const Kernel& kernel : kernels) {
-        const std::vector<unsigned>& lacking = built.kernels.at(kernel.name());
+        const std::vector<unsigned> lacking = built.lacking(kernel.name());
         if (std::find(lacking.begin(), lacking.end(), device.index) != lacking.end())
             return fmt::format("its program has no kernel \"{}\"", kernel.name());
     }
@@ -114,15 +125,15 @@ double TaskState::transfer_us(const DeviceState& device) const {
 
 size_t TaskState::bytes_read_of(const TaskState& writer) const {
     size_t bytes = 0;
+    const std::lock_guard guard(kernels_mutex_);
     visit_accesses([&](const Access& read) {
         if (read.mode == AccessMode::kOut) return;
-        writer.visit_accesses([&](const Access& written) {
-            if (written.mode == AccessMode::kIn || written.buffer != read.buffer) return;
-            const size_t first = std::max(read.range.offset, written.range.offset);
-            const size_t end =
-                std::min(read.range.offset + read.range.size, written.range.offset + written.range.size);
+        for (const auto& [buffer, written] : writer.writes_) {
+            if (buffer != read.buffer.get()) continue;
+            const size_t first = std::max(read.range.offset, written.offset);
+            const size_t end = std::min(read.range.offset + read.range.size, written.offset + written.size);
             if (first < end) bytes += end - first;
-        });
+        }
     });
     return bytes;
 }
@@ -137,6 +148,7 @@ void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs
 
 void TaskState::enter_graph() {
     visit_accesses([this](const Access& access) {
+        if (access.mode != AccessMode::kIn) writes_.emplace_back(access.buffer.get(), access.range);
         RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
         const bool reads = access.mode != AccessMode::kOut;
         const bool writes = access.mode != AccessMode::kIn;
@@ -215,6 +227,7 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
             const ByteRange range = buffer.checked(access->range);
             const bool fetch =
                 access->mode != AccessMode::kOut && !covers(written, access->buffer.get(), range);
+            has_begun_ |= fetch;
             arguments.push_back({&buffer.acquire(device.driver, range, fetch), nullptr, buffer.size()});
         } else if (const auto* const bytes = std::get_if<std::vector<std::byte>>(&argument)) {
             arguments.push_back({nullptr, bytes->data(), bytes->size()});
@@ -228,6 +241,7 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
     if (kernel.shape_.work.count() == 0)
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("kernel \"{}\" has no work: call Kernel::work()", kernel.name()));
+    has_begun_ = true;
     device.driver->launch(built, kernel.name(), arguments, kernel.shape_);
     ++launched_;
     if (kernels.size() == 1) return;
@@ -239,6 +253,7 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
 
 void TaskState::launch(DeviceState& on) {
     launched_ = 0;
+    has_begun_ = false;
     if (configure) configure(on.device, *handle);
     std::vector<Access> written;
     for (const Kernel& kernel : kernels) launch_kernel(on, *of(*program).built[on.index], kernel, written);
@@ -320,6 +335,9 @@ Kernel& Kernel::offset(size_t x, size_t y, size_t z) {
 }
 
 Kernel& Kernel::group(size_t x, size_t y, size_t z) {
+    if (x != 0 && (y == 0 || z == 0))
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("a group of {} x {} x {} items of kernel \"{}\" has none", x, y, z, name_));
     shape_.group = {x, y, z};
     return *this;
 }

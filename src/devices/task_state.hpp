@@ -27,6 +27,8 @@ struct ProgramState {
     std::vector<std::string> logs;  // by device
     /// By name: the devices that have built the program without it.
     std::map<std::string, std::vector<unsigned>> kernels;
+    /// The same for any name.
+    [[nodiscard]] std::vector<unsigned> lacking(const std::string& kernel) const;
     /// Of its text.
     Signature hash = 0;
 };
@@ -91,8 +93,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
 
     /// Runs the kernels; the device then has them on its way. Throws what callbacks, drivers and buffers do.
     void launch(DeviceState& device);
-    /// Some of its kernels are on their way, or were.
-    [[nodiscard]] bool has_launched() const { return launched_ > 0; }
+    /// Copies or kernels of it are on their way, or were.
+    [[nodiscard]] bool has_begun() const { return has_begun_; }
     /// What the kernels that were launched wrote is valid on the device alone.
     void publish(DeviceState& device);
     /// None of its kernels has changed what it needs to run once more.
@@ -139,7 +141,10 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     std::vector<unsigned> lacking_on_;
     /// Between schedulers that look at what it accesses and who forgets it.
     mutable std::mutex kernels_mutex_;
-    size_t launched_ = 0;  // the worker's
+    /// What its kernels write, as far as it was set when it was submitted: followers ask while it runs.
+    std::vector<std::pair<const Buffer*, ByteRange>> writes_;
+    size_t launched_ = 0;     // the worker's
+    bool has_begun_ = false;  // the worker's
     Signature signature_ = 0;
 };
 

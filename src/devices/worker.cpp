@@ -109,9 +109,10 @@ bool RuntimeState::begin_some(DeviceState& device) {
     return true;
 }
 
-/// Where some of its kernels are on their way, the task fails when those have ended.
+/// Where copies or kernels of it are on their way, the task fails when those have ended: its caller may free
+/// their memory then.
 bool RuntimeState::fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why) {
-    if (!flight.task->has_launched() || lost_by(why)) return false;
+    if (!flight.task->has_begun() || lost_by(why)) return false;
     try {
         flight.mark = device.driver->mark();
         flight.failure = std::move(why);

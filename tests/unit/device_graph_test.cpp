@@ -249,6 +249,32 @@ TEST_F(SlowScheduler, IsToldAfterThatOfWhatWasWithdrawnBefore) {
     EXPECT_EQ(second_->status(), TaskStatus::kCancelled);
 }
 
+/// The caller may free the memory that is still copied otherwise.
+TEST_F(DeviceGraph, ATaskThatFailsEndsAfterTheCopiesThatItBegan) {
+    start({{.name = "far", .us_per_byte = 1}, {.name = "near"}});
+    auto fails = std::make_shared<DeviceTask>(program_);
+    fails->add_kernel("copy").arg(0, in(buffer())).work(100);
+    fails->kernel("copy").arg(2, 1);
+    fails->only_on(runtime_->devices()[0]);
+    runtime_->submit(fails);
+    EXPECT_THAT(failure([&] { fails->wait(); }), HasSubstr("argument 1 of kernel \"copy\" is not set"));
+    const TaskPointer next = task(inout(buffer()));
+    next->only_on(runtime_->devices()[1]);
+    runtime_->submit(next);
+    EXPECT_THAT(failure([&] { runtime_->finish(); }), HasSubstr("is not set"));
+    EXPECT_DOUBLE_EQ(next->times().started_us, 400);
+}
+
+TEST_F(DeviceGraph, WhatATaskReadsOfAnotherIsKnownWhenThatHasEnded) {
+    start({{.name = "far", .us_per_byte = 1}, {.name = "farther", .us_per_byte = 2}});
+    const auto data = buffer();
+    const TaskPointer writes = task(inout(data, {0, 300})), reads = task(in(data, {100, 300}));
+    const auto devices = runtime_->devices();
+    runtime_->submit(writes);
+    runtime_->finish();
+    EXPECT_DOUBLE_EQ(reads->exchange_us(*writes, devices[0], devices[1]), 200 + 400);
+}
+
 TEST_F(DeviceGraph, ManyAreCancelledWhileTheyBegin) {
     for (const char* scheduler : {"fcfs", "heft", "pams"}) {
         start(two_simulated(), make_scheduler(scheduler));

@@ -147,6 +147,8 @@ TEST(Devices, WhatIsWrongIsNamed) {
                 HasSubstr("bytes 60 to 110 are not in buffer \"picture\", which has 100"));
     EXPECT_THAT(failure([&] { runtime.submit(std::make_shared<DeviceTask>(program)); }),
                 HasSubstr("has no kernel"));
+    EXPECT_THAT(failure([&] { task.add_kernel("add").group(16, 0); }),
+                HasSubstr("a group of 16 x 0 x 1 items of kernel \"add\" has none"));
     EXPECT_THAT(failure([&] { Program bad(runtime, {.opencl = "kernel void x() {}"}); }),
                 HasSubstr("the program has no source for its kind"));
     EXPECT_THAT(failure([&] { DeviceRuntime none({.kinds = {"abacus"}}); }),

@@ -129,6 +129,27 @@ TEST(DeviceVariants, OneWorkerIsEnoughForManyThatWait) {
     for (Vector<int>& one : data) EXPECT_THAT(one.get(), Each(10));
 }
 
+/// Nothing compiles there, so nobody tells the names of kernels.
+TEST(DeviceVariants, TheCpuIsEnoughForAnySource) {
+    TaskDevices devices(1, simulated({}));
+    for (const ProgramSource& source :
+         {ProgramSource{.cuda = "extern \"C\" __global__ void add(int* data, int by) {}"},
+          ProgramSource{.opencl =
+                            "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void\nadd(int by) {}"},
+          ProgramSource{.opencl = "#define EACH(name) kernel void name(global int* data)\nEACH(add) {}"}}) {
+        const auto program = std::make_shared<Program>(devices.runtime(), source);
+        Runtime runtime;
+        Vector<int> data(runtime, 100);
+        Sequence sequence(runtime);
+        devices.insert(sequence, {program, "add", {100}}, add, inout(data), value(1));
+        sequence.wait();
+        EXPECT_THAT(data.get(), Each(1));
+        DeviceTask task(program);
+        EXPECT_THAT(failure([&] { task.add_kernel("ad"); }), HasSubstr("has no kernel \"ad\": it has none"));
+    }
+    EXPECT_THAT(failure([&] { Program nothing(devices.runtime(), {}); }), HasSubstr("no device has built"));
+}
+
 /// The device has one kernel of the program, the CPU both.
 TEST(DeviceVariants, AKernelThatADeviceLacksDoesNotRunThere) {
     TaskDevices devices(1, simulated({{.name = "device"}}));

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <chrono>
 #include <deque>
-#include <regex>
 
 #include "heddle/error.hpp"
 
@@ -15,10 +15,25 @@ thread_local std::shared_ptr<HostTurn> next_turn;
 
 struct HostMemory final : DriverMemory {};
 
-/// Its kernels are those of the sources, whatever compiles there.
+bool has_word(const std::string& text, const std::string& word) {
+    const auto in_word = [&](size_t at) {
+        return at < text.size() &&
+               (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+    };
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+        if (!(at > 0 && in_word(at - 1)) && !in_word(at + word.size())) return true;
+    return false;
+}
+
+/// Its kernels are those of the sources, whatever compiles there: no compiler is needed for a task's own
+/// function, and none tells their names.
 struct HostProgram final : DriverProgram {
     std::vector<std::string> names;
+    std::string opencl, cuda;
     [[nodiscard]] std::vector<std::string> kernels() const override { return names; }
+    [[nodiscard]] bool may_have(const std::string& kernel) const override {
+        return has_word(opencl, kernel) || has_word(cuda, kernel);
+    }
     [[nodiscard]] const std::string& log() const override {
         static const std::string none;
         return none;
@@ -39,12 +54,11 @@ class HostDriver final : public DeviceDriver {
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
     [[nodiscard]] std::shared_ptr<DriverProgram> build(const ProgramSource& source) override {
+        if (source.opencl.empty() && source.cuda.empty() && source.host.empty()) return nullptr;
         auto program = std::make_shared<HostProgram>();
         for (const auto& [name, function] : source.host) program->names.push_back(name);
-        static const std::regex kernel(R"re((?:^|\W)(?:__)?kernel\s+void\s+(\w+)\s*\()re");
-        for (std::sregex_iterator at(source.opencl.begin(), source.opencl.end(), kernel), end; at != end;
-             ++at)
-            program->names.push_back((*at)[1].str());
+        program->opencl = source.opencl;
+        program->cuda = source.cuda;
         return program;
     }
 
@@ -60,12 +74,15 @@ class HostDriver final : public DeviceDriver {
             throw Error(
                 ErrorCode::kInvalidArgument,
                 fmt::format("kernel \"{}\" has no function for the CPU: insert it by TaskDevices", kernel));
-        turns_.push_back(std::exchange(next_turn, nullptr));
+        last_ = std::exchange(next_turn, nullptr);
     }
 
-    [[nodiscard]] Mark mark() override { return first_mark_ + turns_.size() - 1; }
+    [[nodiscard]] Mark mark() override {
+        turns_.push_back(std::exchange(last_, nullptr));
+        return first_mark_ + turns_.size() - 1;
+    }
     void wait(Mark) override {
-        turns_.front()->wait();
+        if (turns_.front() != nullptr) turns_.front()->wait();
         turns_.pop_front();
         ++first_mark_;
     }
@@ -80,7 +97,9 @@ class HostDriver final : public DeviceDriver {
 
   private:
     DeviceInfo info_;
-    std::deque<std::shared_ptr<HostTurn>> turns_;  // the worker's
+    // The worker's.
+    std::shared_ptr<HostTurn> last_;
+    std::deque<std::shared_ptr<HostTurn>> turns_;  // of the marks not waited for; null where nothing ran
     Mark first_mark_ = 1;
 };
 
