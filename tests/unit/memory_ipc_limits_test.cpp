@@ -150,10 +150,9 @@ class MemoryIpcEndsTest : public MemoryIpcLimitsTest {
         reader.say(ipc::packet_of(2, ipc::AttachCache{cache_}));
         reader.say(ipc::packet_of(3, op::GetConst{{data_, {0, 4}}, cache_, Tag{1}}));
         for (int i = 0; i < 3; ++i) ASSERT_TRUE(reader.hears());
-        for (uint64_t number = 4; number < 104; ++number)
+        // More than there is room for: the server stops to listen.
+        for (uint64_t number = 4; number < 404; ++number)
             reader.say(ipc::packet_of(number, ipc::AskStatistics{cache_}));
-        for (uint64_t number = 104; number < 124; ++number)
-            reader.say(ipc::packet_of(number, ipc::AskStatus{}));
         reader.say(ipc::packet_of(0, ipc::Goodbye{}));
     }
     void expect_left_in_order() {
