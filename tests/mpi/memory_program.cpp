@@ -6,6 +6,7 @@
 //   uninitialised, funneled, finalised, other_ranks   have to be refused
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,7 @@ namespace {
 using namespace heddle::memory;  // NOLINT: it is all about these
 
 int failures = 0;
+std::atomic<int> made_communicators{0};  // and not freed
 
 void expect(bool holds, const std::string& what) {
     if (holds) return;
@@ -173,13 +175,30 @@ void run_on_communicators() {
     // Two servers of one half of the processes each, at once.
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     on_communicator(half);
+    const int made = made_communicators;
+    expect(made > 0, "communicators are counted");
     on_communicator(turned);
+    expect(made_communicators == made, "what stays of a group's servers is made once");
     expect_error([] { (void)Server({.communicator = MPI_Comm_c2f(MPI_COMM_NULL)}); }, "is none");
     MPI_Comm_free(&half);
     MPI_Comm_free(&turned);
 }
 
 }  // namespace
+
+/// By MPI's profiling interface: also what libraries make.
+int MPI_Comm_dup(MPI_Comm communicator, MPI_Comm* copy) {
+    ++made_communicators;
+    return PMPI_Comm_dup(communicator, copy);
+}
+int MPI_Comm_split_type(MPI_Comm communicator, int type, int key, MPI_Info info, MPI_Comm* part) {
+    ++made_communicators;
+    return PMPI_Comm_split_type(communicator, type, key, info, part);
+}
+int MPI_Comm_free(MPI_Comm* communicator) {
+    --made_communicators;
+    return PMPI_Comm_free(communicator);
+}
 
 int main(int argc, char** argv) {
     if (argc != 2) return 2;

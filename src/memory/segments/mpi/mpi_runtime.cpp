@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <mutex>
+#include <vector>
 
 namespace heddle::memory {
 namespace {
@@ -17,7 +18,10 @@ struct Communicators {
     std::optional<std::string> problems_of_windows[2];
 };
 
-/// Never ended: MPI_Finalize does that.
+/// Of each group of processes that has had a server by a communicator of the program's. Never ended:
+/// MPI_Finalize does that.
+std::vector<Communicators*> of_groups;
+/// The one of these that is used, or null.
 Communicators* of_program = nullptr;
 
 Communicators& communicators() {
@@ -156,7 +160,12 @@ void use_communicator(std::optional<int> communicator) {
         throw Error(ErrorCode::kInvalidArgument,
                     "the communicator of a server is none, or one between two groups: the ranks are the "
                     "processes of one group");
-    of_program = new Communicators(like);
+    for (Communicators* const known : of_groups) {
+        int alike = MPI_UNEQUAL;
+        check_mpi(MPI_Comm_compare(like, known->servers.get(), &alike), "MPI_Comm_compare");
+        if (alike == MPI_CONGRUENT) of_program = known;
+    }
+    if (of_program == nullptr) of_program = of_groups.emplace_back(new Communicators(like));
 }
 
 std::optional<std::string>& known_problem_of_windows(int kind) {

@@ -45,8 +45,8 @@ class Communicator {
 };
 
 /// From now on the ranks are the processes of this communicator, by its Fortran handle; without one all of
-/// the program. Called by all of them, while none has a server. What it takes of MPI stays until MPI ends.
-/// Throws kInvalidArgument for one that is none.
+/// the program. Called by all of them, while none has a server. What it takes of MPI, once for each group of
+/// processes, stays until MPI ends. Throws kInvalidArgument for one that is none.
 void use_communicator(std::optional<int> communicator);
 /// All ranks; what changes the segments of all ranks uses it, one change after the other.
 [[nodiscard]] const Communicator& communicator_of_changes();
