@@ -419,13 +419,17 @@ void Arbiter::must(Outcome outcome, Outcome expected, const char* what) {
 void Arbiter::publish() {
     HEDDLE_STEPS(clients_.size() + ended_.size());
     for (const auto& client : clients_) {
-        const bool parked = client->sits_out && client->granted.empty();
-        client->grant_changed |= parked != client->parked;
+        // Whose turn begins goes on when the others have left.
+        const bool waits = client->sits_out || (client->parked && turn_ != ClientId{0});
+        const bool parked = waits && client->granted.empty();
+        const bool has_turn = turn_ != ClientId{0} && !client->sits_out;
+        client->grant_changed |= parked != client->parked || has_turn != client->has_turn;
         client->parked = parked;
+        client->has_turn = has_turn;
         if (!client->grant_changed && !client->noticed_changed) continue;
         if (client->grant_changed) client->epoch += 2;
         actions_.emplace_back(Publish{client->id, client->granted, client->epoch, contended_, client->demand,
-                                      client->grant_changed, !client->leaving.empty(), parked});
+                                      client->grant_changed, !client->leaving.empty(), parked, has_turn});
         client->grant_changed = client->noticed_changed = false;
     }
     for (const NameLender& ended : ended_) {

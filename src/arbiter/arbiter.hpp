@@ -78,10 +78,11 @@ struct Publish {
     CpuSet cpus;
     uint32_t epoch;
     bool contended;
-    int noticed;          ///< the demand that was taken into account
-    bool wake;            ///< cpus or contended changed: the client should look
-    bool leaving;         ///< it has CPUs to leave
-    bool parked = false;  ///< no thread of it is to run until the next grant
+    int noticed;            ///< the demand that was taken into account
+    bool wake;              ///< cpus or contended changed: the client should look
+    bool leaving;           ///< it has CPUs to leave
+    bool parked = false;    ///< no thread of it is to run until the next grant
+    bool has_turn = false;  ///< clients take turns, and this one need not share its CPUs
     friend bool operator==(const Publish&, const Publish&) = default;
 };
 /// The client did not leave in time: keep its threads on `cpus` by force, and report by fenced().
@@ -201,6 +202,9 @@ class Arbiter {
     /// So many threads of the client wait for each other by spinning, and need a CPU each at the same time; 0
     /// or 1: any number of CPUs serves it.
     void needs_together(ClientId client, int threads, Time now);
+    /// So many threads of the client belong to parallel regions that run and often meet: with fewer CPUs they
+    /// get on, but sleep at each meeting. 0 or 1: none.
+    void meets_often(ClientId client, int threads, Time now);
     void set_limits(ClientId client, int min, int max, int weight, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
@@ -269,7 +273,7 @@ class Arbiter {
     void note_demand(Client& client, int demand, Time now);
     void rebalance(Time now);
     void compute_targets();
-    [[nodiscard]] int gang(const Client& client) const;
+    [[nodiscard]] bool turns_fill_the_machine() const;
     void take_turns(Time now);
     void enforce_maxima(Time now);
     [[nodiscard]] int lack() const;

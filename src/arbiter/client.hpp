@@ -32,8 +32,10 @@ struct Arbiter::Client {
     bool hands_over = false;
     int room = 0;           ///< CPUs that it may still be named the successor for; of name_successors() alone
     int together = 0;       ///< threads that only get on while all of them run
+    int meeting = 0;        ///< threads that get on better while all of them run
     bool sits_out = false;  ///< somebody else's turn: it gets no CPU, and none of its threads runs
     bool parked = false;    ///< as last published
+    bool has_turn = false;  ///< as last published
     static constexpr long kNoTurns = -1;
     long turns = kNoTurns;  ///< that it has had, by its weight, and those of before it came (turns.cpp)
     uint64_t had_turn = 0;  ///< the number of its last one; 0: none yet

@@ -20,7 +20,8 @@ void show_grant(heddle_grant_page& page, const Publish& publish) {
     page.leaving.store(publish.leaving ? 1 : 0, std::memory_order_release);
     const uint32_t contended = publish.contended ? uint32_t{HEDDLE_CONTENDED} : 0;
     const uint32_t parked = publish.parked ? uint32_t{HEDDLE_PARKED} : 0;
-    page.contended.store(contended | parked);
+    const uint32_t turn = publish.has_turn ? uint32_t{HEDDLE_TURN} : 0;
+    page.contended.store(contended | parked | turn);
     page.epoch.store(publish.epoch, std::memory_order_release);
 }
 

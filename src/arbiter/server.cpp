@@ -402,9 +402,11 @@ void Server::read_page(Connection& connection, bool urgent) {
     const uint32_t demand = connection.client_page()->demand.load();
     const uint64_t since = connection.client_page()->since_ns.load(std::memory_order_relaxed);
     const Time now = clock_.now();
-    const uint32_t together = connection.client_page()->together.load(std::memory_order_relaxed);
-    arbiter_.needs_together(connection.client,
-                            static_cast<int>(std::min(together, uint32_t{HEDDLE_MAX_CPUS})), now);
+    const auto threads = [](const heddle_atomic_u32& word) {
+        return static_cast<int>(std::min(word.load(std::memory_order_relaxed), uint32_t{HEDDLE_MAX_CPUS}));
+    };
+    arbiter_.needs_together(connection.client, threads(connection.client_page()->together), now);
+    arbiter_.meets_often(connection.client, threads(connection.client_page()->meeting), now);
     const Time lasting{Nanoseconds(static_cast<int64_t>(std::min(since, nanoseconds_of(now))))};
     arbiter_.observe(connection.client, static_cast<int>(std::min(demand, uint32_t{HEDDLE_MAX_CPUS})),
                      lasting, urgent, now);

@@ -2,7 +2,11 @@
 //
 // The threads of a gang wait for each other by spinning; on fewer CPUs than threads it burns its time waiting
 // for threads that do not run. So while the policy would give a gang fewer CPUs than it has threads, the
-// clients take turns. In its turn a client gets all CPUs that it can use; the rest goes to the others in the
+// clients take turns. The threads of a parallel region that often meet are a gang, too, since such a region
+// cannot shrink; but they get on with fewer CPUs, sleeping at each meeting in up to twice the time. So they
+// count only where no CPU would be idle in anybody's turn.
+//
+// In its turn a client gets all CPUs that it can use; the rest goes to the others in the
 // order in which they are next, as far as it serves them: a gang that the rest cannot hold, and whoever is
 // left without a CPU, sits the turn out, and none of its threads runs meanwhile.
 //
@@ -34,14 +38,29 @@ void Arbiter::needs_together(ClientId id, int threads, Time now) {
     rebalance(now);
 }
 
-int Arbiter::gang(const Client& client) const {
-    return client.together < 2 ? 0 : std::min(client.together, wanted(client));
+void Arbiter::meets_often(ClientId id, int threads, Time now) {
+    Client* client = find(id);
+    threads = std::clamp(threads, 0, CpuSet::kMaxCpus);
+    if (client == nullptr || client->meeting == threads) return;
+    client->meeting = threads;
+    rebalance(now);
+}
+
+bool Arbiter::turns_fill_the_machine() const {
+    HEDDLE_STEPS(clients_.size());
+    const int all = cpus_.count();
+    return std::ranges::all_of(clients_, [&](const auto& c) { return wanted(*c) == 0 || wanted(*c) >= all; });
 }
 
 void Arbiter::take_turns(Time now) {
     HEDDLE_STEPS(clients_.size());
+    const bool filled = turns_fill_the_machine();
+    const auto gang = [&](const Client& c) {
+        const int threads = filled ? std::max(c.together, c.meeting) : c.together;
+        return threads < 2 ? 0 : std::min(threads, wanted(c));
+    };
     const bool squeezed =
-        std::ranges::any_of(clients_, [this](const auto& c) { return gang(*c) > std::max(c->target, 1); });
+        std::ranges::any_of(clients_, [&](const auto& c) { return gang(*c) > std::max(c->target, 1); });
     if (!squeezed) {
         turn_ = ClientId{0};
         for (const auto& c : clients_) c->sits_out = false;

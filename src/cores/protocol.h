@@ -52,7 +52,7 @@ typedef _Atomic uint64_t heddle_atomic_u64;
 
 enum {
     HEDDLE_PROTOCOL_MAGIC = 0x4c444448, /* "HDDL" */
-    HEDDLE_PROTOCOL_VERSION = 8,
+    HEDDLE_PROTOCOL_VERSION = 9,
     HEDDLE_MAX_CPUS = 1024,
     HEDDLE_MASK_WORDS = HEDDLE_MAX_CPUS / 64,
     HEDDLE_NAME_BYTES = 64,
@@ -249,6 +249,7 @@ typedef struct {
 enum heddle_contention {
     HEDDLE_CONTENDED = 1, /* some client wants more than it has: waiting should not burn a core */
     HEDDLE_PARKED = 2,    /* others have their turn: no thread of the client is to run until the next grant */
+    HEDDLE_TURN = 4,      /* it is the client's turn: while it lasts nobody else runs on its CPUs */
 };
 
 typedef struct {
@@ -273,7 +274,8 @@ typedef struct {
     heddle_atomic_u32 demand;   /* CPUs that the client could use now */
     heddle_atomic_u32 together; /* threads that spin for each other, and need a CPU each at once */
     heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
-    heddle_atomic_u32 reserved_1[12];
+    heddle_atomic_u32 meeting;  /* threads of parallel regions that run and whose threads often meet */
+    heddle_atomic_u32 reserved_1[11];
     heddle_atomic_u32 sleepers; /* its threads that sleep until a CPU is handed to them */
     heddle_atomic_u32 watched;  /* 1: some of its threads may be waiting for a CPU, asleep or not */
     heddle_atomic_u32 reserved_2[14];

@@ -29,7 +29,8 @@ enum { kBindTries = 20, kBindAgainNs = 1000000 };
 static _Atomic unsigned granted_cpus;
 static _Atomic bool is_bound;
 static cpu_set_t bound;
-/* Others may have changed the masks: an arbiter that was killed, or the next one that ended its fences. */
+/* The masks may be others: an arbiter that was killed, or the next one that ended its fences, changed them,
+ * or threads were spread. */
 static bool may_be_unbound;
 static pid_t helper;
 
@@ -42,8 +43,9 @@ static int sample_every_ms;
 
 /* Regions that wait for an answer: how long at most, how many, and when the next may, since waits in vain
  * are to cost no more than a kVainShare-th of the time. */
-enum { kAnswerNs = 200000, kVainShare = 32 };
+enum { kAnswerNs = 500000, kTurnNs = 2000000, kVainShare = 32 };
 static _Atomic unsigned awaiting;
+static _Atomic bool has_turn; /* CPUs come when those have left them whose turn ends */
 static _Atomic uint64_t may_wait_at_ns;
 
 unsigned follow_cpus(void) {
@@ -61,18 +63,29 @@ unsigned follow_cpus_soon(unsigned wanted) {
     if (cpus >= wanted || start < atomic_load_explicit(&may_wait_at_ns, memory_order_relaxed)) return cpus;
     atomic_fetch_add(&awaiting, 1);
     uint64_t now = start;
-    while ((cpus = atomic_load(&granted_cpus)) < wanted && now - start < kAnswerNs) {
-        const struct timespec rest = {.tv_nsec = (long)(kAnswerNs - (now - start))};
+    while ((cpus = atomic_load(&granted_cpus)) < wanted) {
+        const uint64_t end = start + (atomic_load(&has_turn) ? kTurnNs : kAnswerNs);
+        if (now >= end) break;
+        const struct timespec rest = {.tv_nsec = (long)(end - now)};
         real(SYS_futex, &granted_cpus, FUTEX_WAIT_PRIVATE, cpus, &rest, NULL, 0);
         now = link_now_ns();
     }
     atomic_fetch_sub(&awaiting, 1);
-    if (cpus < wanted) atomic_store(&may_wait_at_ns, now + (now - start) * kVainShare);
+    if (cpus >= wanted) return cpus;
+    /* The answer may be that it is others' turn first. */
+    if (park_here()) return atomic_load(&granted_cpus);
+    atomic_store(&may_wait_at_ns, now + (now - start) * kVainShare);
     return cpus;
 }
 
 static bool has_all(const struct link_grant* grant) {
     return CPU_EQUAL(&grant->cpus, link_allowed());
+}
+
+/* In its turn a program waits as it would alone, and so do regions that often meet and have a CPU a thread.
+ */
+static bool is_to_be_polite(const struct link_grant* grant) {
+    return !has_all(grant) || (grant->contended && !grant->turn && !link_meets_often());
 }
 
 /* One thread more than CPUs, so that it shows whether there is work for another CPU. */
@@ -104,17 +117,20 @@ static void obey(const struct link_grant* grant) {
     if (grant->count > 0) {
         if ((may_be_unbound || !CPU_EQUAL(&bound, &grant->cpus)) && link_mode() != HEDDLE_MODE_THREADS)
             bind_to(&grant->cpus);
+        if (grant->turn && link_mode() != HEDDLE_MODE_THREADS && park_spread(&grant->cpus))
+            may_be_unbound = true;
         HEDDLE_FAILPOINT(follow_has_bound);
         bound = grant->cpus;
         atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && !has_all(grant));
     }
+    atomic_store(&has_turn, grant->turn);
     atomic_store(&granted_cpus, grant->count);
     if (atomic_load(&awaiting) > 0)
         syscall(SYS_futex, &granted_cpus, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     park_end();
     if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
     limit_tbb(grant);
-    libgomp_wait_politely(grant->contended || !has_all(grant));
+    libgomp_wait_politely(is_to_be_polite(grant));
 }
 
 /* What the program announced is what it could use at most; threads also wait where nobody sees it begin. A
@@ -141,6 +157,7 @@ static void sample(const struct link_grant* grant) {
         link_observe(announced, demand_observed(lasting, wanted, grant->count));
         limit_tbb(grant);
     }
+    libgomp_wait_politely(is_to_be_polite(grant));
     const int cost_ms = (int)((link_now_ns() - start) * kSampleShare / 1000000);
     sample_every_ms = cost_ms > kSampleEveryMs ? cost_ms : kSampleEveryMs;
 }

@@ -302,6 +302,14 @@ HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams,
     (fn, data, teams, thread_limit, flags);
 }
 
+#define MEETING(name)                                   \
+    HEDDLE_EXPORT void name(void) {                     \
+        region_meets();                                 \
+        REAL(CALLER().library, name, void (*)(void))(); \
+    }
+MEETING(GOMP_barrier)
+MEETING(GOMP_loop_end)
+
 /* OpenBLAS sizes each region by this call and asks for that number explicitly, so it follows its grant only
  * through it. Other programs size arrays by it once and index them by thread for ever: they get the true
  * answer. */

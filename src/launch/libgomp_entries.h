@@ -1,4 +1,5 @@
-/* Every entry of libgomp (GCC 4 to 14) that opens or closes a parallel region on the host. */
+/* Every entry of libgomp (GCC 4 to 14) that opens or closes a parallel region on the host, and those in which
+ * the threads of one meet most. */
 #ifndef HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
 #define HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
 
@@ -21,7 +22,9 @@
     ENTRY(GOMP_parallel_loop_dynamic_start)              \
     ENTRY(GOMP_parallel_loop_guided_start)               \
     ENTRY(GOMP_parallel_loop_runtime_start)              \
-    ENTRY(GOMP_teams_reg)
+    ENTRY(GOMP_teams_reg)                                \
+    ENTRY(GOMP_barrier)                                  \
+    ENTRY(GOMP_loop_end)
 
 enum libgomp_entry {
 #define ENTRY(name) kEntry_##name,

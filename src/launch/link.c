@@ -41,7 +41,8 @@ static struct {
      * one word, the announced one above; the page shows the one that holds. */
     _Atomic int announced;
     _Atomic uint64_t observed;
-    _Atomic int own; /* the program's own threads among those announced */
+    _Atomic int own;     /* the program's own threads among those announced */
+    _Atomic int meeting; /* threads of regions that often meet */
     enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
@@ -221,6 +222,7 @@ void link_forget_in_child(void) {
     atomic_store(&pages->page, NULL);
     atomic_store(&self.announced, 1);
     atomic_store(&self.own, 1);
+    atomic_store(&self.meeting, 0);
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
@@ -278,6 +280,7 @@ bool link_read_grant(struct link_grant* grant) {
         const uint32_t contention = atomic_load_explicit(&page->contended, memory_order_relaxed);
         grant->contended = (contention & HEDDLE_CONTENDED) != 0;
         grant->parked = (contention & HEDDLE_PARKED) != 0;
+        grant->turn = (contention & HEDDLE_TURN) != 0;
         grant->leaving = atomic_load_explicit(&page->leaving, memory_order_relaxed) != 0;
         CPU_ZERO(&grant->cpus);
         for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; cpu += 64) {
@@ -293,7 +296,8 @@ bool link_read_grant(struct link_grant* grant) {
 
 bool link_contended(void) {
     const heddle_grant_page* page = atomic_load_explicit(&pages->grant, memory_order_acquire);
-    return page != NULL && atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
+    return page != NULL &&
+           (atomic_load_explicit(&page->contended, memory_order_relaxed) & HEDDLE_CONTENDED) != 0;
 }
 
 void link_send_left(uint32_t epoch) {
@@ -321,15 +325,20 @@ static uint32_t demand_to_show(int announced) {
     return announced > 0 ? (uint32_t)announced : 0;
 }
 
+static uint32_t gang_to_show(const _Atomic int* threads, uint32_t demand) {
+    const int gang = atomic_load_explicit(threads, memory_order_relaxed);
+    if (self.mode != HEDDLE_MODE_AUTO || gang < 2) return 0;
+    return (uint32_t)gang < demand ? (uint32_t)gang : demand;
+}
+
 static bool show_demand(int announced, bool soon) {
     const heddle_grant_page* grant = atomic_load_explicit(&pages->grant, memory_order_acquire);
     heddle_client_page* page = atomic_load_explicit(&pages->page, memory_order_acquire);
     if (grant == NULL || page == NULL) return false;
     const uint32_t shown = demand_to_show(announced);
     atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
-    const int own = atomic_load_explicit(&self.own, memory_order_relaxed);
-    const uint32_t together = self.mode != HEDDLE_MODE_AUTO || own < 2 ? 0 : (uint32_t)own;
-    atomic_store_explicit(&page->together, together < shown ? together : shown, memory_order_relaxed);
+    atomic_store_explicit(&page->together, gang_to_show(&self.own, shown), memory_order_relaxed);
+    atomic_store_explicit(&page->meeting, gang_to_show(&self.meeting, shown), memory_order_relaxed);
     HEDDLE_FAILPOINT(link_shows_demand);
     /* seq_cst with the arbiter's stores of `count` and `contended`: either it sees our demand or we see that
      * CPUs are gone or somebody waits. */
@@ -348,6 +357,16 @@ bool link_change_demand(int change, bool soon) {
 
 void link_change_own(int change) {
     atomic_fetch_add_explicit(&self.own, change, memory_order_relaxed);
+}
+
+void link_change_meeting(int change) {
+    atomic_fetch_add_explicit(&self.meeting, change, memory_order_relaxed);
+    link_change_demand(0, false);
+    send_demand();
+}
+
+bool link_meets_often(void) {
+    return atomic_load_explicit(&self.meeting, memory_order_relaxed) > 1;
 }
 
 int link_announced(void) {

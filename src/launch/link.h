@@ -34,6 +34,7 @@ struct link_grant {
     bool contended;
     bool leaving; /* the arbiter waits for link_send_left */
     bool parked;  /* it is others' turn: no thread is to run */
+    bool turn;    /* it is ours: nobody else runs on our CPUs */
     cpu_set_t cpus;
 };
 /* Copies the grant under its sequence lock. False where it cannot be had whole: the arbiter died or was
@@ -61,6 +62,9 @@ int link_announced(void);
 /* Counts the program's own threads, those of no runtime that follows its grant, as they begin and end and
  * wait. Where there are several, they may wait for each other by spinning, and are announced as a gang. */
 void link_change_own(int change);
+/* Counts the threads of regions that run and often meet. The arbiter is told at once. */
+void link_change_meeting(int change);
+bool link_meets_often(void);
 /* The helper thread saw that while `announced` was announced it was rather `demand`. Holds until something
  * else is announced. */
 void link_observe(int announced, unsigned demand);

@@ -12,13 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "affinity.h"
 #include "real.h"
 #include "threads.h"
 
-enum { kLooks = 50, kBetweenLooksNs = 100000 };
+enum { kLooks = 50, kBetweenLooksNs = 100000, kMostRemembered = 256 };
 
 /* Odd: parked. The helper thread writes, the handlers read and sleep on it. */
 static _Atomic uint32_t turn;
+/* The threads that ran when the program was parked. */
+static pid_t stopped[kMostRemembered];
+static unsigned stopped_count;
 /* Our own wrapper would take the sleep for one of the program's. Resolved before the handler is installed. */
 static long (*system_call)(long, ...);
 
@@ -48,24 +52,53 @@ static bool prepare(void) {
     return sigaction(SIGURG, &ours, NULL) == 0;
 }
 
+struct look {
+    bool first;
+    bool any;
+};
+
 static void interrupt(pid_t thread, void* data) {
-    bool* any = data;
+    struct look* look = data;
     if (!threads_is_runnable(thread)) return;
-    *any = true;
+    look->any = true;
     system_call(SYS_tgkill, getpid(), thread, SIGURG);
+    if (look->first && stopped_count++ < kMostRemembered) stopped[stopped_count - 1] = thread;
+}
+
+bool park_here(void) {
+    if (atomic_load(&turn) % 2 == 0) return false;
+    sleep_until_end(SIGURG);
+    return true;
 }
 
 bool park_threads(pid_t helper) {
     if (!prepare()) return false;
-    if (atomic_load(&turn) % 2 == 0) atomic_fetch_add(&turn, 1);
-    for (int look = 0; look < kLooks; ++look) {
-        bool any = false;
-        threads_visit(helper, interrupt, &any);
-        if (!any) return true;
+    const bool begins = atomic_load(&turn) % 2 == 0;
+    if (begins) atomic_fetch_add(&turn, 1);
+    if (begins) stopped_count = 0;
+    for (int looks = 0; looks < kLooks; ++looks) {
+        struct look look = {.first = begins && looks == 0};
+        threads_visit(helper, interrupt, &look);
+        if (!look.any) return true;
         const struct timespec pause = {.tv_nsec = kBetweenLooksNs};
         system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
     }
     return false;
+}
+
+bool park_spread(const cpu_set_t* cpus) {
+    if (atomic_load(&turn) % 2 == 0 || stopped_count < 2 || stopped_count > kMostRemembered ||
+        stopped_count > (unsigned)CPU_COUNT(cpus))
+        return false;
+    size_t cpu = 0;
+    for (unsigned i = 0; i < stopped_count; ++i, ++cpu) {
+        while (!CPU_ISSET(cpu, cpus)) ++cpu;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (system_call(SYS_tgkill, getpid(), stopped[i], 0) == 0) affinity_set(stopped[i], &one);
+    }
+    return true;
 }
 
 void park_end(void) {

@@ -13,13 +13,19 @@
 #ifndef HEDDLE_LAUNCH_PARK_H
 #define HEDDLE_LAUNCH_PARK_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 /* Parks every thread that runs now but `helper`; to be called again from time to time, because others wake
  * up. False where a thread still runs after some milliseconds. */
 bool park_threads(pid_t helper);
+/* Gives each thread that ran when the program was parked a CPU of its own, where there are enough: the system
+ * may leave two on one for a whole turn. False where it did nothing. */
+bool park_spread(const cpu_set_t* cpus);
 void park_end(void);
+/* Any thread: sleeps while the program is parked. True where it was. */
+bool park_here(void);
 void park_forget_in_child(void);
 
 #endif

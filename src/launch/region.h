@@ -15,6 +15,9 @@ unsigned region_begin(unsigned wanted, bool may_change);
 /* The same for a region that is nested or serial: it changes nothing. */
 void region_begin_unnoticed(void);
 void region_end(void);
+/* All threads of a region wait for each other, in the one that calls this. Regions that do this often and
+ * last are announced as gangs: on fewer CPUs than threads they would sleep each time. */
+void region_meets(void);
 
 void region_forget_in_child(void);
 

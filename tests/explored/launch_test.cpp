@@ -77,6 +77,7 @@ void launcher_reads_the_grant_whole(Explorer& explorer) {
 void parked_threads_go_on(Explorer& explorer) {
     park_end();
     for (int i = 0; i < 2; ++i) explorer.thread([] { park_handler(); });
+    explorer.thread([] { (void)park_here(); });
     explorer.thread([] {
         for (int turn = 0; turn < 2; ++turn) {
             (void)park_threads(0);

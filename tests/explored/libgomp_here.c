@@ -82,6 +82,7 @@ unsigned region_begin(unsigned wanted, bool may_change) {
 }
 void region_begin_unnoticed(void) {}
 void region_end(void) {}
+void region_meets(void) {}
 unsigned follow_cpus(void) {
     return 2;
 }

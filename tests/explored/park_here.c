@@ -11,6 +11,11 @@ bool threads_is_runnable(pid_t thread) {
     (void)thread;
     return false;
 }
+bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
+    (void)thread;
+    (void)cpus;
+    return true;
+}
 
 void park_handler(void);
 void park_prepare(void);

@@ -262,6 +262,7 @@ void needs_everything_together(const Attacker& a) {
     WireClient client = contender(a);
     for (const uint32_t together : {0xffffffffU, 0x80000000U, kCpus, 2U}) {
         client.page()->together = together;
+        client.page()->meeting = ~together;
         client.send(kDemand);
         const uint64_t end = monotonic_ns() + 150'000'000;
         while (monotonic_ns() < end) {

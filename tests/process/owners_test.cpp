@@ -109,7 +109,7 @@ TEST(Owners, OfVersion3AreToldThatTheirVersionIsTheReason) {
     EXPECT_EQ(answer.refused.code, uint32_t{HEDDLE_REFUSED_VERSION});
     EXPECT_STREQ(
         answer.refused.text,
-        "the arbiter speaks protocol 8, this program 3: install the same version of heddle for both");
+        "the arbiter speaks protocol 9, this program 3: install the same version of heddle for both");
 }
 
 /// What a command prints, with the daemon as its arbiter.

@@ -9,8 +9,11 @@
 #include <sstream>
 #include <thread>
 
+#include "cores/observer.hpp"
 #include "launch/libgomp_entries.h"
+#include "support/child.hpp"
 #include "support/managed.hpp"
+#include "support/wait_until.hpp"
 
 namespace heddle {
 namespace {
@@ -20,6 +23,7 @@ using test::kPrograms;
 using test::Managed;
 using testing::HasSubstr;
 using testing::Not;
+using namespace std::chrono_literals;
 
 class RunOpenMp : public testing::Test {
   protected:
@@ -116,6 +120,32 @@ std::vector<Wait> waits_of(const std::string& output) {
     std::string word;
     for (Wait wait; lines >> word >> wait.burnt_percent >> word >> wait.switches;) waits.push_back(wait);
     return waits;
+}
+
+TEST_F(RunOpenMp, LongRegionsThatOftenMeetTakeTurns) {
+    const std::vector<std::string> words{
+        test::kHeddle,         "run",  "--",       HEDDLE_BUILD_DIR "/bench/barriers",
+        "--iterations-per-us", "1000", "--rounds", "1000000000"};
+    const std::vector<std::string> variables{"HEDDLE_ARBITER=" + managed_.socket()};
+    const auto granted = [&] {
+        std::vector<int> counts;
+        for (const auto& client : Observer(managed_.socket()).status().clients)
+            counts.push_back(client.granted.count());
+        return counts;
+    };
+    const test::Child first(words, variables);
+    const int all = static_cast<int>(Observer(managed_.socket()).status().cpus.size());
+    ASSERT_TRUE(test::becomes_true([&] { return granted() == std::vector{all}; }));
+    std::this_thread::sleep_for(300ms);  // its region runs, and was seen to meet often
+    const test::Child second(words, variables);
+    int turns = 0;
+    bool of_the_first = false;
+    EXPECT_TRUE(test::becomes_true([&] {
+        const std::vector<int> now = granted();
+        const bool next = now == (of_the_first ? std::vector{0, all} : std::vector{all, 0});
+        if (next) of_the_first = !of_the_first;
+        return (turns += next) == 20;
+    })) << turns;
 }
 
 TEST_F(RunOpenMp, RunningRegionWaitsPolitelyWhileCoresAreShort) {

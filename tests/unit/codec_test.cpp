@@ -41,14 +41,14 @@ TEST(Codec, ANameThatFillsItsFieldEndsThere) {
 }
 
 TEST(Codec, OtherVersionsAreToldWhatToDo) {
-    for (const auto version : std::array<uint16_t, 4>{6, 7, 9, 0xffff}) {
+    for (const auto version : std::array<uint16_t, 4>{7, 8, 10, 0xffff}) {
         auto hello = message_of<heddle_hello>(HEDDLE_HELLO);
         hello.header.version = version;
         const Request request = decode_request(std::as_bytes(std::span(&hello, 1)));
         const auto* bad = std::get_if<BadRequest>(&request);
         ASSERT_NE(bad, nullptr);
         EXPECT_EQ(bad->code, uint32_t{HEDDLE_REFUSED_VERSION});
-        EXPECT_EQ(bad->reason, "the arbiter speaks protocol 8, this program " + std::to_string(version) +
+        EXPECT_EQ(bad->reason, "the arbiter speaks protocol 9, this program " + std::to_string(version) +
                                    ": install the same version of heddle for both");
     }
 }

@@ -51,6 +51,35 @@ TEST_F(ArbiterTest, GangsTakeTurnsWithAllTheirThreads) {
     EXPECT_FALSE(published_[a].parked || published_[b].parked);
 }
 
+TEST_F(ArbiterTest, RegionsThatMeetOftenTakeTurnsWhereEachFillsTheMachine) {
+    start("core:2 pu:1");
+    const ClientId runs = join(2);
+    arbiter_->meets_often(runs, 2, now_);
+    settle();
+    EXPECT_FALSE(published_[runs].has_turn) << "it is alone";
+    const ClientId comes = join(1);
+    settle();
+    EXPECT_EQ(held(runs), 1) << "a CPU would be idle in the other's turn";
+    EXPECT_EQ(held(comes), 1);
+    show(comes, 2, true);
+    settle();
+    ASSERT_EQ(held(runs) + held(comes), 2);
+    ASSERT_NE(held(runs), 1);
+    const ClientId first = held(runs) == 2 ? runs : comes;
+    const ClientId second = first == runs ? comes : runs;
+    EXPECT_TRUE(published_[first].has_turn && !published_[first].parked);
+    EXPECT_TRUE(published_[second].parked && !published_[second].has_turn);
+    pass(21ms, now_, *arbiter_, [&] { settle(); });
+    EXPECT_EQ(held(second), 2);
+    EXPECT_TRUE(published_[first].parked && published_[second].has_turn);
+    arbiter_->meets_often(runs, 0, now_);
+    settle();
+    for (const ClientId id : {runs, comes}) {
+        EXPECT_EQ(held(id), 1);
+        EXPECT_FALSE(published_[id].parked || published_[id].has_turn);
+    }
+}
+
 TEST_F(ArbiterTest, TurnsGoByWeightAndFillTheMachine) {
     start("core:4 pu:1");
     const ClientId heavy = join(4, {}, 3);
