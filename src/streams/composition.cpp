@@ -51,11 +51,20 @@ Net of(NetParts parts) {
     return Net(std::make_shared<const NetParts>(std::move(parts)));
 }
 
+/// Without its parentheses where they say nothing: a pipeline may be composed of as many parts as one likes.
+std::string_view operand_of(const NetParts& parts, bool of_serial) {
+    std::string_view text = parts.topology;
+    if (of_serial && parts.is_serial) text = text.substr(1, text.size() - 2);
+    return text;
+}
+
 Net composed(const Net& first, const char* combinator, const Net& second) {
     NetParts parts;
     add(parts, first.parts());
     add(parts, second.parts());
-    parts.topology = fmt::format("({} {} {})", first.parts().topology, combinator, second.parts().topology);
+    parts.is_serial = std::string_view(combinator) == "..";
+    parts.topology = fmt::format("({} {} {})", operand_of(first.parts(), parts.is_serial), combinator,
+                                 operand_of(second.parts(), parts.is_serial));
     return of(std::move(parts));
 }
 
@@ -64,6 +73,7 @@ Net with(const Net& net, const std::string& behind) {
     check_words("pattern", fmt::format("net {} connect [] {};", kWhole, behind));
     NetParts parts = net.parts();
     parts.topology = fmt::format("({} {})", parts.topology, behind);
+    parts.is_serial = false;
     return of(std::move(parts));
 }
 

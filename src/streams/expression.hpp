@@ -43,6 +43,7 @@ struct Expression {
     Label tag;      ///< of kTag
     std::unique_ptr<Expression> a, b, c;
     Place place;
+    int height = 1;  ///< of the tree, which the parser bounds: who goes through it needs as much stack
 
     [[nodiscard]] bool is_truth() const;
 };

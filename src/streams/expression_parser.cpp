@@ -54,12 +54,19 @@ void ExpressionParser::want(const Expression& e, bool truth) const {
 
 ExpressionParser::Pointer ExpressionParser::make(Operator op, Place place, Pointer a, Pointer b, Pointer c) {
     auto e = std::make_unique<Expression>();
+    for (const Pointer* part : {&a, &b, &c})
+        if (*part) e->height = std::max(e->height, (*part)->height + 1);
+    if (e->height > kMostNested) fail_as_nested(place);
     e->op = op;
     e->place = place;
     e->a = std::move(a);
     e->b = std::move(b);
     e->c = std::move(c);
     return e;
+}
+
+void ExpressionParser::fail_as_nested(Place place) const {
+    source_.fail(place, "this expression is nested too deeply, or too long");
 }
 
 bool ExpressionParser::begins_operand(const Token& token) const {
@@ -70,7 +77,7 @@ bool ExpressionParser::begins_operand(const Token& token) const {
 }
 
 ExpressionParser::Pointer ExpressionParser::conditional() {
-    if (++depth_ > kMostNested) source_.fail(lexer_.now().place, "this expression is nested too deeply");
+    if (++depth_ > kMostNested) fail_as_nested(lexer_.now().place);
     Pointer condition = binary(0);
     if (lexer_.now().is("?")) {
         const Place place = lexer_.take().place;
@@ -106,7 +113,7 @@ ExpressionParser::Pointer ExpressionParser::binary(size_t level) {
 }
 
 ExpressionParser::Pointer ExpressionParser::unary() {
-    if (++depth_ > kMostNested) source_.fail(lexer_.now().place, "this expression is nested too deeply");
+    if (++depth_ > kMostNested) fail_as_nested(lexer_.now().place);
     Pointer e;
     const Token token = lexer_.now();
     if (token.is("-") || token.is("!") || token.is("abs")) {

@@ -27,6 +27,7 @@ class ExpressionParser {
     Pointer make(Operator op, Place place, Pointer a, Pointer b = nullptr, Pointer c = nullptr);
     [[nodiscard]] bool begins_operand(const Token& token) const;
     void want(const Expression& e, bool truth) const;
+    [[noreturn]] void fail_as_nested(Place place) const;
 
     static constexpr int kMostNested = 200;
     const Source& source_;

@@ -201,6 +201,12 @@ class Parser : PatternParser {
         made.ordered = symbol == "||";
         made.parts.push_back(std::move(first));
         while (skip(symbol)) made.parts.push_back(operand());
+        return measured(std::move(made));
+    }
+    /// With its height, which is that of the recursions through it.
+    Topology measured(Topology made) const {
+        for (const Topology& part : made.parts) made.height = std::max(made.height, part.height + 1);
+        if (made.height > kMostNested) fail(made.place, "this is nested too deeply");
         return made;
     }
 
@@ -234,11 +240,11 @@ class Parser : PatternParser {
             }
         }
     }
-    static Topology around(Topology inner, TopologyKind kind, const Token& symbol) {
+    Topology around(Topology inner, TopologyKind kind, const Token& symbol) const {
         Topology made(kind, symbol.place);
         made.ordered = symbol.is("**") || symbol.is("!!") || symbol.is("!!@");
         made.parts.push_back(std::move(inner));
-        return made;
+        return measured(std::move(made));
     }
 
     Topology primary(const Scope& scope) {

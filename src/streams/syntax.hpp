@@ -105,6 +105,7 @@ struct Topology {
     std::vector<GuardedAction> actions;  ///< kFilter; none: the identity
     Label tag;                           ///< kSplit
     int node = 0;                        ///< kPlaced
+    int height = 1;                      ///< with its parts, which the parser bounds; not through nets
 };
 
 struct Program {

@@ -69,6 +69,21 @@ TEST(StreamsCompositionTest, ANetIsTheProgramThatItsCombinatorsSay) {
         HasSubstr("connect (((g \\ {<a>} if <a < 0>) | [|{<a>}, {<b>}|]) !! <a>);"));
 }
 
+/// A pipeline may have any number of parts, however they were put together.
+TEST(StreamsCompositionTest, APipelineMayBeLong) {
+    constexpr int kParts = 500;
+    const Net more = filter("{<a>} -> {<a = a + 1>}");
+    Net left = more, right = more;
+    for (int i = 1; i < kParts; ++i) left = left >> more;
+    for (int i = 1; i < kParts; ++i) right = more >> right;
+    EXPECT_EQ(left.text(), right.text());
+    EXPECT_THAT(outcome(left >> right, {0, 5}), ElementsAre(2 * kParts, 2 * kParts + 5));
+    EXPECT_THAT(
+        (star(more >> more, {when<A>("a > 3")}) >> more).text(),
+        HasSubstr(
+            "connect ((([{<a>} -> {<a = a + 1>}] .. [{<a>} -> {<a = a + 1>}]) * {<a>} if <a > 3>) .. ["));
+}
+
 TEST(StreamsCompositionTest, FunctionsTakeAndGiveValuesInManyWays) {
     const Net all =
         box<In<A>, Out<Text, Only>>(

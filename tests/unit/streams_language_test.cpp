@@ -48,6 +48,33 @@ TEST(StreamsExpressionTest, WhatIsNoIntIsTold) {
     EXPECT_THAT([] { (void)value_of(std::string(500, '(')); }, ThrowsMessage<Error>(HasSubstr("too deeply")));
 }
 
+std::string repeated(const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+}
+
+/// Also where they nest to the left, without parentheses.
+TEST(StreamsExpressionTest, LongOnesAreTold) {
+    for (const char* more : {" + 1", " - (2 min 1)", " max 3"})
+        EXPECT_THAT([&] { (void)value_of("a" + repeated(more, 200'000)); },
+                    ThrowsMessage<Error>(HasSubstr("too deeply, or too long")))
+            << more;
+    EXPECT_EQ(value_of("a" + repeated(" + 1", 150)), 157);
+}
+
+TEST(StreamsParserTest, CombinatorsBehindEachOtherAreNestedAsInParentheses) {
+    const auto parsed = [](const std::string& behind, int times) {
+        return parse(Source("test", "net n connect []" + repeated(behind, times) + ";"));
+    };
+    for (const char* behind : {" ! <t>", " * {a}", " \\ {a}", " @ 1"}) {
+        EXPECT_THAT([&] { (void)parsed(behind, 100'000); }, ThrowsMessage<Error>(HasSubstr("too deeply")))
+            << behind;
+        EXPECT_NO_THROW((void)parsed(behind, 150)) << behind;
+    }
+    EXPECT_NO_THROW((void)parsed(" .. [] ! <t>", 1000));  // beside each other
+}
+
 TEST(StreamsParserTest, PlacesPointIntoTheFileThatWasWritten) {
     const Source source("whole", "# 7 \"part.snet\" 1\nnet n connect\n  [{x} -> {<y = z>}];\n");
     EXPECT_THAT([&] { (void)parse(source); },
