@@ -55,8 +55,6 @@ struct NetworkState {
             if (closed || plant.stopped()) queue.wake_all();
         };
     }
-    ~NetworkState() { delete spare.load(); }
-
     streams::NetworkOptions network_options() {
         streams::NetworkOptions made;
         made.workers = options.workers;
@@ -89,7 +87,11 @@ struct NetworkState {
     Leaving leaving;
     streams::OutputQueue queue;
     std::atomic<bool> closed{false};
-    std::atomic<streams::Flow*> spare{nullptr};
+    /// Of who pushes beside the seat; null: there is none, or it is used.
+    struct Spare {
+        ~Spare() { delete flow.load(); }
+        std::atomic<streams::Flow*> flow{nullptr};
+    } spare;
     streams::Plant plant;  // gone first: it waits for what may still come to the others
     streams::Inlet& inlet;
 };
@@ -139,7 +141,7 @@ void Network::push(Record record) {
 
 /// Where somebody else sits: a flow for each that push at once, kept for who comes next.
 void detail::NetworkState::push_beside(streams::Record&& record) {
-    std::unique_ptr<streams::Flow> flow(spare.exchange(nullptr, std::memory_order_acquire));
+    std::unique_ptr<streams::Flow> flow(spare.flow.exchange(nullptr, std::memory_order_acquire));
     if (!flow) flow = std::make_unique<streams::Flow>();
     plant.pressure.begin();
     flow->budget = streams::Flow::kBudget;
@@ -152,7 +154,7 @@ void detail::NetworkState::push_beside(streams::Record&& record) {
     }
     flow->let_go();
     plant.pressure.end();
-    flow.reset(spare.exchange(flow.release(), std::memory_order_acq_rel));
+    flow.reset(spare.flow.exchange(flow.release(), std::memory_order_acq_rel));
 }
 
 void Network::close() {
