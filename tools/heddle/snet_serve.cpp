@@ -159,15 +159,16 @@ class Client {
         options.demand = cpus;
         options.allowed = allowed_;
         options.in_children = false;
-        auto link = std::make_unique<ArbiterClient>(
+        // What its thread says before it is here waits for the mutex.
+        std::unique_ptr<ArbiterClient> link;
+        const std::lock_guard guard(mutex_);
+        link = std::make_unique<ArbiterClient>(
             options, ArbiterLink::Callbacks{[this](const CpuSet& gained) { tell(gained, true); },
                                             [this](const CpuSet& lost) { tell(lost, false); }});
         if (!link->managed()) {
             fmt::print(stderr, "heddle snet: no arbiter hands out CPUs: {}\n", link->problem());
             return false;
         }
-        // What it found is not told to the callbacks; what is asked back meanwhile waits for the mutex.
-        const std::lock_guard guard(mutex_);
         link_ = std::move(link);
         say(session_.granted(link_->held()).say);
         return true;
