@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/full_fence.hpp"
+
 namespace heddle::memory {
 namespace {
 
@@ -47,7 +49,7 @@ void CopyListings::unlist(Pin pin) {
     turn.store(turn.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     // Who does not see it has been seen by who looks for pins now; and what is listed here next is written
     // after it.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
 }
 
 uint32_t CopyListings::reach_of(const PinPage& page) {

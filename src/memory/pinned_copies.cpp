@@ -1,6 +1,7 @@
 #include "memory/pinned_copies.hpp"
 
 #include "base/failpoint.h"
+#include "base/full_fence.hpp"
 
 namespace heddle::memory {
 
@@ -27,7 +28,7 @@ std::optional<PinnedCopies::Pinned> PinnedCopies::get(const GlobalRange& global)
         if (!slot) return {};
         page_.pins[*slot].store(pin_of(which, turn), std::memory_order_release);
         HEDDLE_FAILPOINT(memory_is_pinning);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
+        full_fence();
         if (one.turn.load(std::memory_order_relaxed) != turn) {
             page_.pins[*slot].store(kNoPin, std::memory_order_release);
             return {};
