@@ -41,8 +41,8 @@ Seats::Seat& Seats::enter() {
 }
 
 void Seats::leave(Seat& seat) noexcept {
-    if (seat.bound_to_ >= 0) pthread_setaffinity_np(seat.thread_, sizeof(seat.before_), &seat.before_);
     Lock lock(mutex_);
+    if (seat.bound_to_ >= 0) pthread_setaffinity_np(seat.thread_, sizeof(seat.before_), &seat.before_);
     vacate(seat);
     seats_.erase(seat.place_);
     settle();
