@@ -1,15 +1,14 @@
 // heddle memory serve: a server of the directory/cache for clients in other processes.
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/descriptor_limit.hpp"
 #include "byte_size.hpp"
 #include "command.hpp"
 #include "heddle/memory.hpp"
@@ -18,20 +17,13 @@
 namespace heddle::tool {
 namespace {
 
+/// A client takes two, and four for each of its caches.
 constexpr rlim_t kMostDescriptors = 1 << 18;
 
 struct ServeOptions {
     std::string socket;
     std::vector<std::string> segments, caches;
 };
-
-/// A client takes two descriptors, and four for each of its caches: as many as the system allows.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, kMostDescriptors));
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 void serve(const ServeOptions& options) {
     std::vector<WantedSegment> segments;
@@ -44,7 +36,7 @@ void serve(const ServeOptions& options) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
-    raise_descriptor_limit();
+    raise_descriptor_limit(kMostDescriptors);
     memory::Server server;
     memory::Client own(server);
     if (server.rank() == 0)

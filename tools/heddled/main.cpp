@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,6 +16,7 @@
 #include <limits>
 
 #include "arbiter/server.hpp"
+#include "base/descriptor_limit.hpp"
 #include "base/failpoint.h"
 #include "base/settings.hpp"
 #include "cores/arbiter_path.h"
@@ -27,6 +27,9 @@
 namespace {
 
 using namespace heddle;
+
+/// A client takes up to three.
+constexpr rlim_t kMostDescriptors = 4096;
 
 struct Options {
     std::string socket;
@@ -102,14 +105,6 @@ Descriptor lock_socket(const std::string& path) {
     return lock;
 }
 
-/// A client takes up to three descriptors: as many as the system allows.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 4096));
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// The socket that systemd opened for us (sd_listen_fds(3)), or -1.
 int activated_socket() {
     const char* pid = std::getenv("LISTEN_PID");
@@ -178,7 +173,7 @@ uint32_t number_of(const std::string& path) {
 
 void serve(const Options& options) {
     const std::string path = socket_path(options);
-    raise_descriptor_limit();
+    raise_descriptor_limit(kMostDescriptors);
     const int activated = activated_socket();
     Descriptor lock;
     if (activated < 0) lock = lock_socket(path);
