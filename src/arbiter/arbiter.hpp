@@ -72,6 +72,13 @@ struct Registration {
     CpuSet owned;      ///< what it claims as its own; means nothing under a policy without owners
 };
 
+/// Threads of a client that need a CPU each at the same time; 0 or 1: any number of CPUs serves it.
+struct Gangs {
+    int spinning = 0;  ///< wait for each other by spinning: with fewer CPUs they hardly get on
+    int meeting = 0;   ///< of parallel regions that run and often meet: with fewer they sleep each time
+    friend bool operator==(const Gangs&, const Gangs&) = default;
+};
+
 /// The grant of a client is new: show it.
 struct Publish {
     ClientId client;
@@ -199,12 +206,7 @@ class Arbiter {
     void obeyed(ClientId client, uint32_t epoch, Time now);
     /// The demand that the client shows since `since`; `urgent` where it asked to be looked at.
     void observe(ClientId client, int demand, Time since, bool urgent, Time now);
-    /// So many threads of the client wait for each other by spinning, and need a CPU each at the same time; 0
-    /// or 1: any number of CPUs serves it.
-    void needs_together(ClientId client, int threads, Time now);
-    /// So many threads of the client belong to parallel regions that run and often meet: with fewer CPUs they
-    /// get on, but sleep at each meeting. 0 or 1: none.
-    void meets_often(ClientId client, int threads, Time now);
+    void needs_together(ClientId client, const Gangs& gangs, Time now);
     void set_limits(ClientId client, int min, int max, int weight, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);

@@ -30,9 +30,8 @@ struct Arbiter::Client {
     /// them over. The first that such a one is back without, or dies with, is its own.
     CpuSet claims;
     bool hands_over = false;
-    int room = 0;           ///< CPUs that it may still be named the successor for; of name_successors() alone
-    int together = 0;       ///< threads that only get on while all of them run
-    int meeting = 0;        ///< threads that get on better while all of them run
+    int room = 0;  ///< CPUs that it may still be named the successor for; of name_successors() alone
+    Gangs gangs;
     bool sits_out = false;  ///< somebody else's turn: it gets no CPU, and none of its threads runs
     bool parked = false;    ///< as last published
     bool has_turn = false;  ///< as last published

@@ -405,8 +405,9 @@ void Server::read_page(Connection& connection, bool urgent) {
     const auto threads = [](const heddle_atomic_u32& word) {
         return static_cast<int>(std::min(word.load(std::memory_order_relaxed), uint32_t{HEDDLE_MAX_CPUS}));
     };
-    arbiter_.needs_together(connection.client, threads(connection.client_page()->together), now);
-    arbiter_.meets_often(connection.client, threads(connection.client_page()->meeting), now);
+    arbiter_.needs_together(
+        connection.client,
+        {threads(connection.client_page()->together), threads(connection.client_page()->meeting)}, now);
     const Time lasting{Nanoseconds(static_cast<int64_t>(std::min(since, nanoseconds_of(now))))};
     arbiter_.observe(connection.client, static_cast<int>(std::min(demand, uint32_t{HEDDLE_MAX_CPUS})),
                      lasting, urgent, now);

@@ -6,9 +6,9 @@
 // cannot shrink; but they get on with fewer CPUs, sleeping at each meeting in up to twice the time. So they
 // count only where no CPU would be idle in anybody's turn.
 //
-// In its turn a client gets all CPUs that it can use; the rest goes to the others in the
-// order in which they are next, as far as it serves them: a gang that the rest cannot hold, and whoever is
-// left without a CPU, sits the turn out, and none of its threads runs meanwhile.
+// In its turn a client gets all CPUs that it can use; the rest goes to the others in the order in which they
+// are next, as far as it serves them: a gang that the rest cannot hold, and whoever is left without a CPU,
+// sits the turn out, and none of its threads runs meanwhile.
 //
 // The next turn is that of the client that has had the fewest by its weight. A turn counts less the heavier
 // the client is, but at least a kMostAhead-th of what it counts for the lightest one. A client comes in as if
@@ -30,19 +30,12 @@ constexpr long kTurn = 1'000'000;
 
 }  // namespace
 
-void Arbiter::needs_together(ClientId id, int threads, Time now) {
+void Arbiter::needs_together(ClientId id, const Gangs& gangs, Time now) {
     Client* client = find(id);
-    threads = std::clamp(threads, 0, CpuSet::kMaxCpus);
-    if (client == nullptr || client->together == threads) return;
-    client->together = threads;
-    rebalance(now);
-}
-
-void Arbiter::meets_often(ClientId id, int threads, Time now) {
-    Client* client = find(id);
-    threads = std::clamp(threads, 0, CpuSet::kMaxCpus);
-    if (client == nullptr || client->meeting == threads) return;
-    client->meeting = threads;
+    const Gangs known{std::clamp(gangs.spinning, 0, CpuSet::kMaxCpus),
+                      std::clamp(gangs.meeting, 0, CpuSet::kMaxCpus)};
+    if (client == nullptr || client->gangs == known) return;
+    client->gangs = known;
     rebalance(now);
 }
 
@@ -56,7 +49,7 @@ void Arbiter::take_turns(Time now) {
     HEDDLE_STEPS(clients_.size());
     const bool filled = turns_fill_the_machine();
     const auto gang = [&](const Client& c) {
-        const int threads = filled ? std::max(c.together, c.meeting) : c.together;
+        const int threads = filled ? std::max(c.gangs.spinning, c.gangs.meeting) : c.gangs.spinning;
         return threads < 2 ? 0 : std::min(threads, wanted(c));
     };
     const bool squeezed =

@@ -296,8 +296,7 @@ bool link_read_grant(struct link_grant* grant) {
 
 bool link_contended(void) {
     const heddle_grant_page* page = atomic_load_explicit(&pages->grant, memory_order_acquire);
-    return page != NULL &&
-           (atomic_load_explicit(&page->contended, memory_order_relaxed) & HEDDLE_CONTENDED) != 0;
+    return page != NULL && atomic_load_explicit(&page->contended, memory_order_relaxed) != 0;
 }
 
 void link_send_left(uint32_t epoch) {

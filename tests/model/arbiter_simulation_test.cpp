@@ -96,8 +96,9 @@ class Simulation {
         } else if (what < 82) {
             arbiter_.set_limits(id, below(4), below(2) * 4, 1 + below(1000), now_);
         } else if (what < 85) {
-            arbiter_.needs_together(id, below(3) == 0 ? below(cpus() + 2) : 0, now_);
-            arbiter_.meets_often(id, below(3) == 0 ? below(cpus() + 2) : 0, now_);
+            const int spinning = below(3) == 0 ? below(cpus() + 2) : 0;
+            const int meeting = below(3) == 0 ? below(cpus() + 2) : 0;
+            arbiter_.needs_together(id, {spinning, meeting}, now_);
         } else {
             tick();
         }
@@ -288,10 +289,7 @@ class Simulation {
     }
 
     void calm_down() {
-        for (const auto& [id, client] : clients_) {
-            arbiter_.needs_together(id, 0, now_);
-            arbiter_.meets_often(id, 0, now_);
-        }
+        for (const auto& [id, client] : clients_) arbiter_.needs_together(id, {}, now_);
         arbiter_.set_cpus(machine_.cpus(), now_);
         for (int round = 0; round < 1000; ++round) {
             for (auto& [id, client] : clients_) {

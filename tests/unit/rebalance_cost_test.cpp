@@ -169,9 +169,10 @@ class Load {
         places_[id] = place;
         decide("hands over", [&] { arbiter_.hands_over(id, now_); });
         if (crowd_.kind == Crowd::Kind::kGangs && below(4) == 0)
-            decide("gang", [&] { arbiter_.needs_together(id, 1 + below(crowd_.cpus), now_); });
-        if (crowd_.kind == Crowd::Kind::kGangs && below(4) == 0)
-            decide("meets", [&] { arbiter_.meets_often(id, 1 + below(crowd_.cpus), now_); });
+            decide("gang", [&] {
+                const int spinning = 1 + below(crowd_.cpus);
+                arbiter_.needs_together(id, {spinning, 1 + below(crowd_.cpus)}, now_);
+            });
         settle();
     }
 

@@ -27,8 +27,8 @@ TEST_F(ArbiterTest, GangsTakeTurnsWithAllTheirThreads) {
     start("core:2 pu:1");
     const ClientId a = join(2);
     const ClientId b = join(2);
-    arbiter_->needs_together(a, 2, now_);
-    arbiter_->needs_together(b, 2, now_);
+    arbiter_->needs_together(a, {.spinning = 2}, now_);
+    arbiter_->needs_together(b, {.spinning = 2}, now_);
     settle();
     int turns = 0;
     ClientId last;
@@ -43,8 +43,8 @@ TEST_F(ArbiterTest, GangsTakeTurnsWithAllTheirThreads) {
         last = runs;
     });
     EXPECT_NEAR(turns, 50, 3);
-    arbiter_->needs_together(a, 0, now_);
-    arbiter_->needs_together(b, 0, now_);
+    arbiter_->needs_together(a, {}, now_);
+    arbiter_->needs_together(b, {}, now_);
     settle();
     EXPECT_EQ(held(a), 1);
     EXPECT_EQ(held(b), 1);
@@ -54,7 +54,7 @@ TEST_F(ArbiterTest, GangsTakeTurnsWithAllTheirThreads) {
 TEST_F(ArbiterTest, RegionsThatMeetOftenTakeTurnsWhereEachFillsTheMachine) {
     start("core:2 pu:1");
     const ClientId runs = join(2);
-    arbiter_->meets_often(runs, 2, now_);
+    arbiter_->needs_together(runs, {.meeting = 2}, now_);
     settle();
     EXPECT_FALSE(published_[runs].has_turn) << "it is alone";
     const ClientId comes = join(1);
@@ -72,7 +72,7 @@ TEST_F(ArbiterTest, RegionsThatMeetOftenTakeTurnsWhereEachFillsTheMachine) {
     pass(21ms, now_, *arbiter_, [&] { settle(); });
     EXPECT_EQ(held(second), 2);
     EXPECT_TRUE(published_[first].parked && published_[second].has_turn);
-    arbiter_->meets_often(runs, 0, now_);
+    arbiter_->needs_together(runs, {}, now_);
     settle();
     for (const ClientId id : {runs, comes}) {
         EXPECT_EQ(held(id), 1);
@@ -85,7 +85,7 @@ TEST_F(ArbiterTest, TurnsGoByWeightAndFillTheMachine) {
     const ClientId heavy = join(4, {}, 3);
     const ClientId gang = join(3);
     const ClientId small = join(1);
-    arbiter_->needs_together(gang, 3, now_);
+    arbiter_->needs_together(gang, {.spinning = 3}, now_);
     settle();
     std::map<ClientId, int> sum;
     int looks = 0;
@@ -105,7 +105,7 @@ TEST_F(ArbiterTest, AGangThatFitsIsLeftAlone) {
     start("core:4 pu:1");
     const ClientId gang = join(2);
     const ClientId other = join(2);
-    arbiter_->needs_together(gang, 2, now_);
+    arbiter_->needs_together(gang, {.spinning = 2}, now_);
     settle();
     EXPECT_EQ(held(gang), 2);
     EXPECT_EQ(held(other), 2);
@@ -119,7 +119,7 @@ class LongestWait : public ArbiterTest {
     /// A program that needs two CPUs at once, on a machine of two: it runs only in its own turn.
     ClientId join_gang(int weight) {
         const ClientId gang = join(2, {}, weight);
-        arbiter_->needs_together(gang, 2, now_);
+        arbiter_->needs_together(gang, {.spinning = 2}, now_);
         settle();
         return gang;
     }
