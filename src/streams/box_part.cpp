@@ -276,7 +276,7 @@ void BoxPart::call_and_settle(Record& record, Flow& flow) {
     try {
         flow.run_passed();
     } catch (...) {
-        plant_.fail_what_was_under_way(path_);
+        plant_.fail({}, path_);  // what was under way
     }
 }
 
@@ -326,17 +326,12 @@ WorkCounts BoxPart::work() const {
 void BoxPart::call(Record& record, Flow& flow) {
     if (plant_.drops(record)) return;
     Call call(*this, record, flow);
-    std::string why;
     try {
         plant_.log == nullptr ? call_function(call) : call_traced(call);
-        return;
-    } catch (const std::exception& error) {
-        why = error.what();
     } catch (...) {
-        why = "the box threw something that is no std::exception";
+        call.put_back();
+        plant_.fail(record, path_);
     }
-    call.put_back();
-    plant_.fail(record, path_, why);
 }
 
 }  // namespace heddle::streams

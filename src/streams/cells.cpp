@@ -19,6 +19,10 @@ std::string left_in(const Cells& cells, const CellOf& cell_of) {
 
 }  // namespace
 
+void refuse_another_replica(size_t count) {
+    throw Error(ErrorCode::kLimit, fmt::format("there are {} replicas already", count));
+}
+
 std::vector<LabelSet> sets_of(const std::vector<Pattern>& patterns) {
     std::vector<LabelSet> sets;
     for (const Pattern& pattern : patterns) sets.emplace_back(pattern.variant);
@@ -34,15 +38,15 @@ bool matches_any(const std::vector<Pattern>& patterns, const std::vector<LabelSe
 
 bool Cell::take(const std::vector<Pattern>& patterns, const std::vector<LabelSet>& sets,
                 const Record& record) {
-    bool kept = false;
-    for (size_t i = 0; i < slots_.size(); ++i) {
-        if (slots_[i] || !matches(patterns[i], sets[i], record)) continue;
+    std::vector<size_t> matching;  // all guards first: where one throws, nothing was kept
+    for (size_t i = 0; i < slots_.size(); ++i)
+        if (!slots_[i] && matches(patterns[i], sets[i], record)) matching.push_back(i);
+    for (const size_t i : matching) {
         slots_[i] = record;
         slots_[i]->turn = {};  // it waits for others: its turn is over
         ++filled_;
-        kept = true;
     }
-    return kept;
+    return !matching.empty();
 }
 
 Record Cell::merged(const std::vector<LabelSet>& sets, TurnReference turn) {
@@ -74,11 +78,12 @@ ZipperPart::ZipperPart(Plant& plant, const Topology& star, const Topology& cell,
 
 void ZipperPart::take(Record&& record, Flow& flow) {
     try {
-        if (matches_any(star_.patterns, leaving_, record) || through_cells(record))
-            flow.pass(exit_, std::move(record));
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+        if (!matches_any(star_.patterns, leaving_, record) && !through_cells(record)) return;
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
     }
+    flow.pass(exit_, std::move(record));
 }
 
 Renewable::Has ZipperPart::has() {
@@ -139,27 +144,37 @@ void JoinPart::take(Record&& record, Flow& flow) {
         plant_.fail(record, path_, no_way(record, {wanted}));
         return;
     }
-    const int value = record.tag(split_.tag);
     try {
-        const std::lock_guard guard(mutex_);
-        if (!fired_.contains(value)) {
-            if (cells_.size() >= plant_.options.most_stages && !cells_.contains(value))
-                throw Error(ErrorCode::kLimit, fmt::format("there are {} replicas already", cells_.size()));
-            const auto cell = cells_.try_emplace(value, sets_.size()).first;
-            if (cell->second.take(cell_.patterns, sets_, record)) {
-                if (!cell->second.full()) return;
-                record = cell->second.merged(sets_, std::move(record.turn));
-                cells_.erase(cell);
-                fired_.add(value);
-            } else if (cell->second.filled() == 0) {
-                cells_.erase(cell);
-            }
-        }
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+        if (!through_cell(record.tag(split_.tag), record)) return;
+    } catch (...) {
+        plant_.fail(record, path_);
         return;
     }
     flow.pass(exit_, std::move(record));
+}
+
+bool JoinPart::through_cell(int value, Record& record) {
+    const std::lock_guard guard(mutex_);
+    if (fired_.contains(value)) return true;
+    const auto known = cells_.find(value);
+    if (known == cells_.end()) {
+        if (cells_.size() >= plant_.options.most_stages) refuse_another_replica(cells_.size());
+        Cell cell(sets_.size());
+        if (!cell.take(cell_.patterns, sets_, record)) return true;
+        if (!cell.full()) {
+            cells_.emplace(value, std::move(cell));
+            return false;
+        }
+        record = cell.merged(sets_, std::move(record.turn));
+    } else {
+        Cell& cell = known->second;
+        if (!cell.take(cell_.patterns, sets_, record)) return true;
+        if (!cell.full()) return false;
+        record = cell.merged(sets_, std::move(record.turn));
+        cells_.erase(known);
+    }
+    fired_.add(value);
+    return true;
 }
 
 void ValueRanges::add(int value) {

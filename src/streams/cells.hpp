@@ -29,7 +29,8 @@ class ValueRanges {
 class Cell {
   public:
     explicit Cell(size_t slots) : slots_(slots) {}
-    /// Copied into each empty slot whose pattern it matches; false: into none. Throws what a guard throws.
+    /// Copied into each empty slot whose pattern it matches; false: into none. Throws what a guard throws,
+    /// and has kept nothing then.
     bool take(const std::vector<Pattern>& patterns, const std::vector<LabelSet>& sets, const Record& record);
     [[nodiscard]] bool full() const { return filled_ == slots_.size(); }
     [[nodiscard]] size_t filled() const { return filled_; }
@@ -70,6 +71,9 @@ class JoinPart final : public Inlet {
     void take(Record&& record, Flow& flow) override;
 
   private:
+    /// False: it lies in a cell; else it is what leaves.
+    bool through_cell(int value, Record& record);
+
     Plant& plant_;
     const Topology &split_, &cell_;
     Inlet& exit_;
@@ -79,6 +83,9 @@ class JoinPart final : public Inlet {
     std::unordered_map<int, Cell> cells_;
     ValueRanges fired_;
 };
+
+/// Throws kLimit, with the number of those that there are.
+[[noreturn]] void refuse_another_replica(size_t count);
 
 [[nodiscard]] std::vector<LabelSet> sets_of(const std::vector<Pattern>& patterns);
 [[nodiscard]] bool matches_any(const std::vector<Pattern>& patterns, const std::vector<LabelSet>& sets,

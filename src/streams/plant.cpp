@@ -319,13 +319,13 @@ void Plant::fail(const Record& record, const Path& path, const std::string& why)
     }
 }
 
-void Plant::fail_what_was_under_way(const Path& path) {
+void Plant::fail(const Record& record, const Path& path) {
     try {
         throw;
     } catch (const std::exception& error) {
-        fail({}, path, error.what());
+        fail(record, path, error.what());
     } catch (...) {
-        fail({}, path, "something was thrown that is no std::exception");
+        fail(record, path, "something was thrown that is no std::exception");
     }
 }
 

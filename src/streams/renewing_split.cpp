@@ -77,47 +77,46 @@ void RenewingSplit::take(Record&& record, Flow& flow) {
         return;
     }
     Replica* replica = nullptr;
-    size_t count = 0;
-    {
+    try {
         const std::lock_guard guard(mutex_);
-        replica = enter_replica_for(record.tag(part_.tag));
-        count = replicas_.size();
+        replica = &enter_replica_for(record.tag(part_.tag));
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
     }
-    if (replica != nullptr)
-        replica->pass(std::move(record), flow);
-    else
-        plant_.fail(record, path_, fmt::format("there are {} replicas already", count));
+    replica->pass(std::move(record), flow);
 }
 
-RenewingSplit::Replica* RenewingSplit::enter_replica_for(int value) {
+RenewingSplit::Replica& RenewingSplit::enter_replica_for(int value) {
     if (const auto known = replicas_.find(value); known != replicas_.end()) {
         known->second->enter(value);
-        return known->second;
+        return *known->second;
     }
     renew_those_left();
     if (fired_values_.contains(value)) {
         if (fired_ == nullptr) {
-            fired_ = make_replica();
+            fired_ = &make_replica();
             fired_->renew(true);
         }
         fired_->enter(value);
-        return fired_;
+        return *fired_;
     }
     if (free_.empty()) {
-        if (replicas_.size() >= plant_.options.most_stages) return nullptr;
-        free_.push_back(make_replica());
+        if (all_.size() >= plant_.options.most_stages) refuse_another_replica(replicas_.size());
+        free_.push_back(&make_replica());
     }
     Replica* const replica = free_.back();
-    free_.pop_back();
     replicas_.emplace(value, replica);
+    free_.pop_back();
     replica->enter(value);
-    return replica;
+    return *replica;
 }
 
-RenewingSplit::Replica* RenewingSplit::make_replica() {
+RenewingSplit::Replica& RenewingSplit::make_replica() {
+    // Where its parts cannot be made it stays, for those that are there already lead to it.
     Replica& made = *all_.emplace_back(std::make_unique<Replica>(*this));
     made.build(plant_.path(&path_, fmt::format("replica {}", all_.size())));
-    return &made;
+    return made;
 }
 
 void RenewingSplit::renew_those_left() {

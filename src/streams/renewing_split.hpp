@@ -23,9 +23,10 @@ class RenewingSplit final : public TopologyPart {
 
   private:
     class Replica;
-    /// Under the mutex; one more record is in it. Null: there may be no more.
-    Replica* enter_replica_for(int value);
-    Replica* make_replica();
+    /// Under the mutex; one more record is in it. Throws kLimit where there may be no more, and what its
+    /// parts throw while they are made.
+    Replica& enter_replica_for(int value);
+    Replica& make_replica();
     /// Under the mutex: those that nobody is in any more.
     void renew_those_left();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 namespace heddle::streams {
+
 FilterPart::FilterPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
     : TopologyPart(plant, part, exit, path),
       pattern_(part.patterns.empty() ? LabelSet() : LabelSet(part.patterns[0].variant)) {}
@@ -18,15 +19,26 @@ void FilterPart::take(Record&& record, Flow& flow) {
         plant_.fail(record, path_, no_way(record, {pattern_}));
         return;
     }
+    // All of them or none: where one cannot be made, the record is a dead letter as it came.
+    std::vector<Record> outputs;
     try {
-        for (const GuardedAction& action : part_.actions) {
-            if (action.guard && evaluate(*action.guard, tags_of(record)) == 0) continue;
-            for (const OutputRecord& output : action.outputs) flow.pass(exit_, made(output, record));
-            break;
-        }
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+        outputs = outputs_of(record);
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
     }
+    for (Record& output : outputs) flow.pass(exit_, std::move(output));
+}
+
+std::vector<Record> FilterPart::outputs_of(const Record& record) const {
+    std::vector<Record> outputs;
+    for (const GuardedAction& action : part_.actions) {
+        if (action.guard && evaluate(*action.guard, tags_of(record)) == 0) continue;
+        outputs.reserve(action.outputs.size());
+        for (const OutputRecord& output : action.outputs) outputs.push_back(made(output, record));
+        break;
+    }
+    return outputs;
 }
 
 Record FilterPart::made(const OutputRecord& output, const Record& from) const {
@@ -86,8 +98,8 @@ void SyncPart::take(Record&& record, Flow& flow) {
             cell_ = Cell(part_.patterns.size());  // the rest of the others
             done_ = true;
         }
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+    } catch (...) {
+        plant_.fail(record, path_);
         return;
     }
     flow.pass(exit_, std::move(record));
@@ -109,16 +121,17 @@ StarPart::StarPart(Plant& plant, const Topology& part, Inlet& exit, const Path& 
 
 void StarPart::take(Record&& record, Flow& flow) {
     if (plant_.drops(record)) return;
+    Inlet* to = &exit_;
     try {
-        if (matches_any(part_.patterns, leaving_, record)) {
-            flow.pass(exit_, std::move(record));
-            return;
+        if (!matches_any(part_.patterns, leaving_, record)) {
+            std::call_once(made_, [this] { make_replica(); });
+            to = &next();
         }
-        std::call_once(made_, [this] { make_replica(); });
-        flow.pass(next(), std::move(record));
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
     }
+    flow.pass(*to, std::move(record));
 }
 
 void StarPart::make_replica() {
@@ -149,26 +162,29 @@ FeedbackPart::FeedbackPart(Plant& plant, const Topology& part, Inlet& exit, cons
     : TopologyPart(plant, part, exit, path), back_(sets_of(part.patterns)) {}
 
 void FeedbackPart::take(Record&& record, Flow& flow) {
+    bool goes_back = false;
     try {
-        if (!matches_any(part_.patterns, back_, record)) {
-            flow.pass(exit_, std::move(record));
-            return;
-        }
-        if (plant_.drops(record)) return;
-        if (record.turns_back++ >= plant_.options.most_turns)
-            throw Error(ErrorCode::kLimit,
-                        fmt::format("this record, or what it comes of, has gone back {} times, and none may "
-                                    "more often: do its values never let it leave?",
-                                    plant_.options.most_turns));
-        if (flow.under_way() >= plant_.options.most_waiting)
-            throw Error(ErrorCode::kLimit,
-                        fmt::format("{} records are under way at once behind one, and there may be no more: "
-                                    "do more go back each time than leave?",
-                                    flow.under_way()));
-        flow.pass(*inner_, std::move(record));
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+        goes_back = matches_any(part_.patterns, back_, record);
+        if (goes_back && plant_.drops(record)) return;
+        if (goes_back) count_turn(record, flow);
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
     }
+    flow.pass(goes_back ? *inner_ : exit_, std::move(record));
+}
+
+void FeedbackPart::count_turn(Record& record, const Flow& flow) const {
+    if (record.turns_back++ >= plant_.options.most_turns)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("this record, or what it comes of, has gone back {} times, and none may "
+                                "more often: do its values never let it leave?",
+                                plant_.options.most_turns));
+    if (flow.under_way() >= plant_.options.most_waiting)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("{} records are under way at once behind one, and there may be no more: "
+                                "do more go back each time than leave?",
+                                flow.under_way()));
 }
 
 void SplitPart::take(Record&& record, Flow& flow) {
@@ -178,27 +194,31 @@ void SplitPart::take(Record&& record, Flow& flow) {
         plant_.fail(record, path_, no_way(record, {wanted}));
         return;
     }
-    if (Inlet* const replica = replica_for(record.tag(part_.tag)))
-        flow.pass(*replica, std::move(record));
-    else
-        plant_.fail(record, path_, fmt::format("there are {} replicas already", replicas_.size()));
+    Inlet* replica = nullptr;
+    try {
+        replica = &replica_for(record.tag(part_.tag));
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
+    }
+    flow.pass(*replica, std::move(record));
 }
 
-Inlet* SplitPart::replica_for(int value) {
+Inlet& SplitPart::replica_for(int value) {
     const std::lock_guard guard(mutex_);
-    if (const auto known = replicas_.find(value); known != replicas_.end()) return known->second;
+    if (const auto known = replicas_.find(value); known != replicas_.end()) return *known->second;
     if (replicas_.size() < (shares_ ? kMostOwn : plant_.options.most_stages)) {
         Inlet& made = plant_.build(part_.parts[0], exit_, plant_.path(&path_, fmt::format("{}", value)));
         replicas_.emplace(value, &made);
-        return &made;
+        return made;
     }
-    if (!shares_) return nullptr;
+    if (!shares_) refuse_another_replica(replicas_.size());
     shared_.resize(kShared);
     const size_t place = static_cast<uint32_t>(value) % kShared;
     if (shared_[place] == nullptr)
         shared_[place] =
             &plant_.build(part_.parts[0], exit_, plant_.path(&path_, fmt::format("shared {}", place)));
-    return shared_[place];
+    return *shared_[place];
 }
 
 void NetEntry::take(Record&& record, Flow& flow) {
@@ -234,10 +254,11 @@ void LazyNet::take(Record&& record, Flow& flow) {
                                         net_.name, path_.depth));
             body_ = &plant_.build(net_, exit_, path_);
         });
-        flow.pass(*body_, std::move(record));
-    } catch (const Error& error) {
-        plant_.fail(record, path_, error.what());
+    } catch (...) {
+        plant_.fail(record, path_);
+        return;
     }
+    flow.pass(*body_, std::move(record));
 }
 
 void OrderedEntry::take(Record&& record, Flow& flow) {
@@ -328,7 +349,7 @@ void OrderedExit::release() {
             try {
                 flow.run(exit_, std::move(record));
             } catch (...) {
-                plant_.fail_what_was_under_way(path_);
+                plant_.fail({}, path_);
             }
         }
     }

@@ -24,7 +24,10 @@ class FilterPart final : public TopologyPart {
     void take(Record&& record, Flow& flow) override;
 
   private:
-    Record made(const OutputRecord& output, const Record& from) const;
+    /// Throws kBadInput for a value that is no int, and a field that the record has not.
+    [[nodiscard]] std::vector<Record> outputs_of(const Record& record) const;
+    [[nodiscard]] Record made(const OutputRecord& output, const Record& from) const;
+
     const LabelSet pattern_;
 };
 
@@ -91,6 +94,9 @@ class FeedbackPart final : public TopologyPart {
     void goes_back_to(Inlet& inner) { inner_ = &inner; }
 
   private:
+    /// Throws kLimit for one too many.
+    void count_turn(Record& record, const Flow& flow) const;
+
     std::vector<LabelSet> back_;
     Inlet* inner_ = nullptr;
 };
@@ -105,8 +111,8 @@ class SplitPart final : public TopologyPart {
 
   private:
     static constexpr size_t kMostOwn = 1024, kShared = 256;
-    /// Null: there may be no more.
-    Inlet* replica_for(int value);
+    /// Throws kLimit where there may be no more, and what its parts throw while they are made.
+    Inlet& replica_for(int value);
 
     const bool shares_;
     std::mutex mutex_;

@@ -7,6 +7,9 @@
 namespace heddle::streams {
 namespace {
 
+/// Of a part: choices one after the other, that each need labels of their own, have their product.
+constexpr size_t kMostMaps = 4096;
+
 std::vector<LabelSet> sets_of(const Type& type) {
     std::vector<LabelSet> sets;
     for (const Variant& variant : type) sets.emplace_back(variant);
@@ -180,7 +183,15 @@ TypeMaps Typing::maps_of(const Topology& part) {
             return sync_maps(part);
         case TopologyKind::kSerial: {
             TypeMaps maps = of(part.parts[0]);
-            for (size_t i = 1; i < part.parts.size(); ++i) maps = serial(maps, of(part.parts[i]));
+            for (size_t i = 1; i < part.parts.size(); ++i) {
+                maps = serial(maps, of(part.parts[i]));
+                if (maps.size() > kMostMaps)
+                    part.parts[i].place.source->fail(
+                        part.parts[i].place,
+                        fmt::format("what comes up to here takes more than {} types of records: say with the "
+                                    "signature of a net around it which of them are meant",
+                                    kMostMaps));
+            }
             return maps;
         }
         case TopologyKind::kChoice: {

@@ -19,13 +19,19 @@ bool ends_name(char c) {
 
 }  // namespace
 
-void XmlReader::fail(std::string_view message) const {
+void XmlReader::fail(std::string_view message) {
     throw Error(ErrorCode::kBadInput, std::string(message));
+}
+
+void XmlReader::fail_here(std::string_view message) const {
+    if (at_ == text_.size()) throw XmlCutOff(ErrorCode::kBadInput, std::string(message));
+    fail(message);
 }
 
 size_t XmlReader::find(std::string_view what) const {
     const size_t found = text_.find(what, at_);
-    if (found == std::string_view::npos) fail(fmt::format("\"{}\" is missing", what));
+    if (found == std::string_view::npos)
+        throw XmlCutOff(ErrorCode::kBadInput, fmt::format("\"{}\" is missing", what));
     return found;
 }
 
@@ -36,7 +42,7 @@ void XmlReader::skip_blanks() {
 std::string_view XmlReader::read_name() {
     const size_t begin = at_;
     while (at_ < text_.size() && !ends_name(text_[at_])) ++at_;
-    if (at_ == begin) fail("a name is missing");
+    if (at_ == begin) fail_here("a name is missing");
     return text_.substr(begin, at_ - begin);
 }
 
@@ -49,6 +55,7 @@ XmlReader::Event XmlReader::next() {
     while (at_ < text_.size()) {
         if (text_[at_] != '<') {
             const size_t end = std::min(text_.find('<', at_), text_.size());
+            if (end == text_.size() && goes_on_) break;
             append_resolved(content_, text_.substr(at_, end - at_));
             at_ = end;
             continue;
@@ -68,7 +75,7 @@ XmlReader::Event XmlReader::next() {
             at_ += 2;
             name_ = read_name();
             skip_blanks();
-            if (at_ == text_.size() || text_[at_] != '>') fail(fmt::format("</{} has no '>'", name_));
+            if (at_ == text_.size() || text_[at_] != '>') fail_here(fmt::format("</{} has no '>'", name_));
             ++at_;
             return Event::kClose;
         } else {
@@ -76,6 +83,7 @@ XmlReader::Event XmlReader::next() {
             return Event::kOpen;
         }
     }
+    if (goes_on_) throw XmlCutOff(ErrorCode::kBadInput, "the text ends here");
     return content_.empty() ? Event::kEnd : Event::kText;
 }
 
@@ -86,24 +94,31 @@ void XmlReader::read_element() {
     read_attributes();
     close_follows_ = text_[at_] == '/';
     if (close_follows_) ++at_;
-    if (at_ == text_.size() || text_[at_] != '>') fail(fmt::format("<{} has no '>'", name_));
+    if (at_ == text_.size() || text_[at_] != '>') fail_here(fmt::format("<{} has no '>'", name_));
     ++at_;
 }
 
 void XmlReader::read_attributes() {
     while (true) {
         skip_blanks();
-        if (at_ == text_.size()) fail(fmt::format("<{} has no '>'", name_));
+        if (at_ == text_.size()) fail_here(fmt::format("<{} has no '>'", name_));
         if (text_[at_] == '>' || text_[at_] == '/') return;
         const std::string_view key = read_name();
         skip_blanks();
-        if (at_ == text_.size() || text_[at_] != '=') fail(fmt::format("the attribute {} has no value", key));
+        if (at_ == text_.size() || text_[at_] != '=')
+            fail_here(fmt::format("the attribute {} has no value", key));
         ++at_;
         skip_blanks();
         const char quote = at_ < text_.size() ? text_[at_] : ' ';
-        if (quote != '"' && quote != '\'') fail(fmt::format("the value of {} is not in quotes", key));
+        if (quote != '"' && quote != '\'') fail_here(fmt::format("the value of {} is not in quotes", key));
         ++at_;
-        const size_t end = find(std::string_view(&quote, 1));
+        const char ends[] = {quote, '<'};
+        const size_t end = text_.find_first_of(std::string_view(ends, 2), at_);
+        if (end == std::string_view::npos || text_[end] == '<') {
+            at_ = std::min(end, text_.size());
+            fail_here(fmt::format(
+                "the value of {} does not end: {} is missing, or a '<' is not written as &lt;", key, quote));
+        }
         if (attribute_count_ == attributes_.size()) attributes_.emplace_back();
         auto& [name, value] = attributes_[attribute_count_++];
         name = key;

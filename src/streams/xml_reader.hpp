@@ -11,16 +11,24 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/error.hpp"
+
 namespace heddle::streams {
+
+/// The text ends in the midst of something: more of it would tell.
+struct XmlCutOff : Error {
+    using Error::Error;
+};
 
 class XmlReader {
   public:
     enum class Event { kOpen, kClose, kText, kEnd };
 
-    explicit XmlReader(std::string_view text) : text_(text) {}
+    /// `goes_on`: there is more of the text elsewhere, so that its end is no event but an XmlCutOff.
+    explicit XmlReader(std::string_view text, bool goes_on = false) : text_(text), goes_on_(goes_on) {}
 
     /// An element without content is a kOpen and a kClose. Throws kBadInput, with offset() behind what is
-    /// wrong.
+    /// wrong, and XmlCutOff.
     Event next();
     /// Of kOpen and kClose.
     [[nodiscard]] std::string_view name() const { return name_; }
@@ -36,10 +44,13 @@ class XmlReader {
     void skip_blanks();
     std::string_view read_name();
     size_t find(std::string_view what) const;
-    [[noreturn]] void fail(std::string_view message) const;
+    [[noreturn]] static void fail(std::string_view message);
+    /// XmlCutOff where nothing follows.
+    [[noreturn]] void fail_here(std::string_view message) const;
     void append_resolved(std::string& to, std::string_view raw) const;
 
     std::string_view text_;
+    const bool goes_on_;
     size_t at_ = 0;
     std::string_view name_;
     std::string content_;

@@ -51,6 +51,46 @@ Field field_of(std::string_view mode, std::string_view interface, std::string te
         read_c4snet_binary(std::string_view(text).substr(begin, std::max(begin, end) - begin)));
 }
 
+/// Nothing: it is the one that ends the stream.
+std::optional<Record> read_record(XmlReader& reader) {
+    using Event = XmlReader::Event;
+    if (reader.next() != Event::kOpen || reader.name() != "record")
+        refuse(fmt::format("<{}> is no record", reader.name()));
+    const std::string type(reader.attribute("type")), mode(reader.attribute("mode"));
+    const std::string language(reader.attribute("interface"));
+    if (type == "terminate") return {};
+    if (type != "data")
+        refuse(fmt::format("records of type \"{}\" are none to send: \"data\" or \"terminate\"", type));
+    Record record;
+    for (Event event = reader.next(); event != Event::kClose; event = reader.next()) {
+        if (event == Event::kText) {
+            if (!is_blank(reader.content())) refuse("text outside of a field or tag");
+            continue;
+        }
+        const std::string what(reader.name()), own(reader.attribute("interface"));
+        const std::string_view label = reader.attribute("label");
+        const LabelKind kind = what == "field" ? LabelKind::kField
+                               : what == "tag" ? LabelKind::kTag
+                                               : LabelKind::kBindingTag;
+        if (kind == LabelKind::kBindingTag && what != "btag")
+            refuse(fmt::format("<{}> is no part of a record", what));
+        if (label.empty()) refuse(fmt::format("this {} has no label", what));
+        if (!is_label_name(label))
+            refuse(fmt::format("\"{}\" is no label: those are letters, digits and '_'", label));
+        const Label named(kind, label);
+        if (record.has(named)) refuse(fmt::format("the label {} comes twice", named.text()));
+        std::string text;
+        for (event = reader.next(); event == Event::kText; event = reader.next()) text += reader.content();
+        if (event != Event::kClose || reader.name() != what) refuse(fmt::format("</{}> is missing", what));
+        if (kind == LabelKind::kField)
+            record.set(named, field_of(mode, own.empty() ? language : own, std::move(text)));
+        else
+            record.set(named, tag_of(text));
+    }
+    if (reader.name() != "record") refuse("</record> is missing");
+    return record;
+}
+
 /// Of a field that has a binary form; else nothing.
 std::optional<std::string> binary_of(const Field& field) {
     if (field->interface() != kC4SNet) return {};
@@ -66,6 +106,16 @@ std::optional<std::string> binary_of(const Field& field) {
 
 }  // namespace
 
+size_t XmlRecordReader::find(std::string_view what, size_t from, const char* missing) {
+    size_t found = 0;
+    while ((found = input_->rest().find(what, from)) == std::string_view::npos) {
+        const size_t size = input_->rest().size();
+        from = std::max(from, size - std::min(size, what.size() - 1));
+        if (!input_->fill()) input_->fail(0, missing);
+    }
+    return found;
+}
+
 bool XmlRecordReader::find_element() {
     while (true) {
         const std::string_view rest = input_->rest();
@@ -78,82 +128,38 @@ bool XmlRecordReader::find_element() {
         if (element.empty()) return false;
         const bool comment = element.starts_with("<!--");
         if (!comment && !element.starts_with("<?")) return true;
-        const std::string_view close = comment ? "-->" : "?>";
-        size_t end = 0;
-        for (size_t from = 0; (end = input_->rest().find(close, from)) == std::string_view::npos;) {
-            from = input_->rest().size() - std::min<size_t>(input_->rest().size(), 2);
-            if (!input_->fill()) input_->fail(0, fmt::format("\"{}\" is missing", close));
-        }
-        input_->pass(end + close.size());
+        input_->pass(comment ? find("-->", 4, "\"-->\" is missing") + 3
+                             : find("?>", 2, "\"?>\" is missing") + 2);
     }
 }
 
-size_t XmlRecordReader::end_of_record() {
-    constexpr std::string_view kClose = "</record>";
-    const auto find = [&](std::string_view what) {
-        size_t found = 0;
-        for (size_t from = 0; (found = input_->rest().find(what, from)) == std::string_view::npos;) {
-            from = input_->rest().size() - std::min(input_->rest().size(), what.size());
-            if (!input_->fill()) input_->fail(0, "this record has no end: </record> is missing");
-        }
-        return found;
-    };
-    const size_t open = find(">");
-    return open > 0 && input_->rest()[open - 1] == '/' ? open + 1 : find(kClose) + kClose.size();
+bool XmlRecordReader::read_on() {
+    constexpr std::string_view kClose = "</record";
+    while (true) {
+        const size_t size = input_->rest().size(), from = size - std::min(size, kClose.size() - 1);
+        if (!input_->fill()) return false;
+        const std::string_view fresh = input_->rest().substr(from);
+        if (fresh.find(kClose) != std::string_view::npos || fresh.find("/>") != std::string_view::npos)
+            return true;
+    }
 }
 
 std::optional<Record> XmlRecordReader::next() {
     if (!find_element()) return {};
-    const size_t size = end_of_record();
-    std::optional<Record> record = parse(input_->rest().substr(0, size));
-    input_->pass(size);
-    if (!record) input_->end();
-    return record;
-}
-
-std::optional<Record> XmlRecordReader::parse(std::string_view element) const {
-    XmlReader reader(element);
-    Record record;
-    try {
-        if (reader.next() != XmlReader::Event::kOpen || reader.name() != "record")
-            refuse(fmt::format("<{}> is no record", reader.name()));
-        const std::string type(reader.attribute("type")), mode(reader.attribute("mode"));
-        const std::string language(reader.attribute("interface"));
-        if (type == "terminate") return {};
-        if (type != "data")
-            refuse(fmt::format("records of type \"{}\" are none to send: \"data\" or \"terminate\"", type));
-        for (auto event = reader.next(); event != XmlReader::Event::kClose; event = reader.next()) {
-            if (event == XmlReader::Event::kEnd) refuse("</record> is missing");
-            if (event == XmlReader::Event::kText) {
-                if (!is_blank(reader.content())) refuse("text outside of a field or tag");
-                continue;
-            }
-            const std::string what(reader.name()), own(reader.attribute("interface"));
-            const std::string_view label = reader.attribute("label");
-            const LabelKind kind = what == "field" ? LabelKind::kField
-                                   : what == "tag" ? LabelKind::kTag
-                                                   : LabelKind::kBindingTag;
-            if (kind == LabelKind::kBindingTag && what != "btag")
-                refuse(fmt::format("<{}> is no part of a record", what));
-            if (label.empty()) refuse(fmt::format("this {} has no label", what));
-            if (!is_label_name(label))
-                refuse(fmt::format("\"{}\" is no label: those are letters, digits and '_'", label));
-            const Label named(kind, label);
-            if (record.has(named)) refuse(fmt::format("the label {} comes twice", named.text()));
-            std::string text;
-            for (event = reader.next(); event == XmlReader::Event::kText; event = reader.next())
-                text += reader.content();
-            if (event != XmlReader::Event::kClose || reader.name() != what)
-                refuse(fmt::format("</{}> is missing", what));
-            if (kind == LabelKind::kField)
-                record.set(named, field_of(mode, own.empty() ? language : own, std::move(text)));
-            else
-                record.set(named, tag_of(text));
+    for (bool ended = false;;) {
+        XmlReader reader(input_->rest(), /*goes_on=*/true);
+        try {
+            std::optional<Record> record = read_record(reader);
+            input_->pass(reader.offset());
+            if (!record) input_->end();
+            return record;
+        } catch (const XmlCutOff&) {
+            if (ended) input_->fail(0, "this record has no end: </record> is missing");
+        } catch (const Error& error) {
+            input_->fail(reader.offset(), error.what());
         }
-    } catch (const Error& error) {
-        input_->fail(reader.offset(), error.what());
+        ended = !read_on();
     }
-    return record;
 }
 
 void XmlRecordWriter::append(std::string& text, const Record& record) {

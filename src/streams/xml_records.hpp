@@ -16,9 +16,10 @@ class XmlRecordReader final : public RecordReader {
   private:
     /// Past blanks, comments and processing instructions. False: nothing follows them.
     bool find_element();
-    /// The size of the element that rest() begins with.
-    [[nodiscard]] size_t end_of_record();
-    [[nodiscard]] std::optional<Record> parse(std::string_view element) const;
+    /// Where `what` is in rest(), at `from` or behind it. Reads on; throws `missing` at the end.
+    [[nodiscard]] size_t find(std::string_view what, size_t from, const char* missing);
+    /// Until what was cut off may have come whole. False: no more comes.
+    bool read_on();
 
     std::unique_ptr<InputText> input_;
 };

@@ -1,4 +1,5 @@
 // The language: expressions, places, types, what is wrong with programs, data of C boxes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -114,6 +115,15 @@ TEST(StreamsTypingTest, FindsOutWhatIsNeededFromTheStart) {
     EXPECT_EQ(type_of("net n connect [] .. ([{a} -> {b = a}] | [{c} -> {d = c}]);"), "{a}->{b} {c}->{d} ");
     EXPECT_EQ(type_of("net n connect [{a} -> {a}] ! <t>;"), "{a, <t>}->{a, <t>} ");
     EXPECT_EQ(type_of("net n ({a} -> ...) connect [{a} -> {b = a}];"), "{a}->{b} ");
+}
+
+/// Each choice doubles the types.
+TEST(StreamsTypingTest, ATypeThatGrowsWithoutBoundIsTold) {
+    std::string net = "net n connect []";
+    for (int i = 0; i < 40; ++i)
+        net += fmt::format(" .. ([{{a{0}}} -> {{c{0} = a{0}}}] | [{{b{0}}} -> {{c{0} = b{0}}}])", i);
+    EXPECT_THAT([&] { (void)type_of(net + ";"); },
+                ThrowsMessage<Error>(HasSubstr("takes more than 4096 types of records")));
 }
 
 /// "line:column message" of each, where the program is one net n on line 1.

@@ -234,6 +234,60 @@ TEST(StreamsNetworkTest, WithDeadLettersTheOthersGoOn) {
     EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("{<b=1>} cannot go on here: {<a>} is wanted")));
 }
 
+/// A record that cannot go on leaves nothing behind: neither those that it has made already, nor itself in a
+/// cell.
+TEST(StreamsNetworkTest, ARecordThatFailsHasDoneNothing) {
+    struct Case {
+        const char* net;
+        std::vector<int> out;
+    };
+    for (const Case& one :
+         {Case{"net n connect [{<a>, <b>} -> {<a>}; {<a = a / b>}];", {6, 3}},
+          Case{"net n connect [| {<a>, <b>}, {<b>} if <6 / b > 0> |];", {6}},
+          Case{"net n connect [| {<a>, <b>}, {<b>} if <6 / b > 0> |] ! <k>;", {6}},
+          Case{"net n connect [| {<a>, <b>}, {<b>} if <6 / b > 0> |] * {<b>} if <b == 2>;", {6}}}) {
+        RunningNet run(one.net, 2, 8, {}, true);
+        run.network().push(with({{kA, 7}, {kB, 0}, {kK, 1}}));
+        run.network().settle();
+        EXPECT_THAT(run.values(kA), IsEmpty()) << one.net;
+        EXPECT_THAT(run.letters(), ElementsAre(HasSubstr("divided by zero"))) << one.net;
+        EXPECT_THAT(run.network().remarks(), IsEmpty()) << one.net;
+        run.network().push(with({{kA, 6}, {kB, 2}, {kK, 1}}));
+        run.network().settle();
+        EXPECT_EQ(run.values(kA), one.out) << one.net;
+    }
+}
+
+/// A replica that cannot be made is its record's failure, and nobody else's; the next one may succeed.
+TEST(StreamsNetworkTest, AReplicaThatCannotBeMadeIsTold) {
+    for (const std::string net :
+         {"inner ! <k>", "(inner .. [| {<a>}, {<b>} |]) ! <k>", "inner * {<a>, <k>} if <k == 1>"}) {
+        const auto program = parse(Source(
+            "test", "net n { net inner connect [{<a>, <k>} -> {<a>, <k = 1>}]; } connect " + net + ";"));
+        for (const auto& definition : program->main().nets) definition->metadata.emplace("observer", "x");
+        std::vector<std::string> letters;
+        int left = 0, made = 0;
+        NetworkOptions options;
+        options.workers = 2;
+        options.boxes = [](const BoxDefinition&) { return BoxFunction(); };
+        options.output = [&](const Record&) { ++left; };
+        options.dead_letter = [&](const Record& record, const std::string& why) {
+            letters.push_back(record.text() + why);
+        };
+        options.observers = [&](const std::string&, const Metadata&) -> Observe {
+            if (made++ < 2) throw std::runtime_error("the disk is full");
+            return [](const Record&, bool) {};
+        };
+        Network network(*program, std::move(options));
+        for (int i = 0; i < 4; ++i) network.push(with({{kA, i}, {kK, 5}}));
+        network.settle();
+        EXPECT_THAT(letters, ElementsAre(testing::AllOf(HasSubstr("<a=0>"), HasSubstr("the disk is full")),
+                                         testing::AllOf(HasSubstr("<a=1>"), HasSubstr("the disk is full"))))
+            << net;
+        EXPECT_EQ(left, net.find("[|") == std::string::npos ? 2 : 1) << net;
+    }
+}
+
 /// A letter that cannot be written ends the run, whether a task writes it or the one who pushes.
 TEST(StreamsNetworkTest, WithoutRoomForDeadLettersItStops) {
     const auto program = parse(Source("test", "box odd ((<a>) -> (<a>)); net n connect odd;"));

@@ -72,6 +72,16 @@ TEST(StreamsXmlTest, ReadsRecordsAndWritesThemAgain) {
     }
 }
 
+TEST(StreamsXmlTest, ARecordEndsWhereItsTagSaysSo) {
+    const std::vector<Record> records = records_of(
+        "<record type=\"data\" mode='textual' note='a > b, \"/>' ><field label='a' interface='X'>it's "
+        "<![CDATA[</record>]]><!-- </record> --><?x </record>?></field ></record >"
+        "<record type='data'><tag label='t'>1</tag></record\n><record type='terminate' note='>'/>");
+    ASSERT_EQ(records.size(), 2);
+    EXPECT_EQ(records[0].field(field("a"))->text(), "it's </record>");
+    EXPECT_EQ(records[1].tag(Label(LabelKind::kTag, "t")), 1);
+}
+
 TEST(StreamsXmlTest, TellsTheLineOfWhatIsNoRecord) {
     const std::pair<const char*, const char*> bad[] = {
         {"\n\nx", "in:3: this is no record"},
@@ -91,6 +101,11 @@ TEST(StreamsXmlTest, TellsTheLineOfWhatIsNoRecord) {
          "label=\"f\">1</field></record>",
          "is no name"},
         {"<recor", "this record has no end"},
+        {"<record type=\"data\"><tag label=\"t\">1</tag></records>", "</record> is missing"},
+        {"<record type=\"data\">\n<field label=\"f\">it's < 2</field></record>", "in:2: a name is missing"},
+        {"<record type=\"data></record>", "the value of type does not end"},
+        {"<record type=\"data", "this record has no end"},
+        {"<other>1</other>", "<other> is no record"},
         {"<!-- ", "\"-->\" is missing"},
         {"<record type=data></record>", "not in quotes"},
     };

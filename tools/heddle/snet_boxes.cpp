@@ -72,12 +72,14 @@ class Signature {
 
     void call(void* function, BoxCall& box) {
         const auto arguments = box.arguments();
+        // The box's own from when it is called: before that another argument may be none.
+        std::vector<std::unique_ptr<c4snet_data_t, FreeData>> fields;
         std::vector<void*> pointers(arguments.size() + 1);
         std::vector<int> ints(arguments.size() + 1);
         std::vector<void*> at(arguments.size() + 1);
         for (size_t i = 0; i < arguments.size(); ++i) {
             if (const auto* field = std::get_if<streams::Field>(&arguments[i])) {
-                pointers[i + 1] = streams::data_of(*field);
+                pointers[i + 1] = fields.emplace_back(streams::data_of(*field)).get();
                 at[i + 1] = &pointers[i + 1];
             } else {
                 ints[i + 1] = std::get<int>(arguments[i]);
@@ -88,11 +90,15 @@ class Signature {
             pointers[0] = handle;
             at[0] = &pointers[0];
             void* result = nullptr;
+            for (auto& field : fields) (void)field.release();
             ffi_call(&interface_, FFI_FN(function), &result, at.data());
         });
     }
 
   private:
+    struct FreeData {
+        void operator()(c4snet_data_t* data) const { C4SNetFree(data); }
+    };
     ffi_cif interface_{};
     std::vector<ffi_type*> types_;
 };
