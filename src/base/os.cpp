@@ -237,6 +237,11 @@ int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask) {
     return found < 0 ? found : may;
 }
 
+Os& Os::system() {
+    static Os system;
+    return system;
+}
+
 std::optional<std::string> Os::read(const std::string& path) const {
     return SystemFiles{}.read(path);
 }

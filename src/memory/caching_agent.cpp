@@ -375,6 +375,10 @@ LocalRange CachingAgent::hold_memory(ClientId client, const std::byte* memory, u
     return held_.add({client, {}, nullptr, const_cast<std::byte*>(memory), {0, size}, false, {}, nullptr});
 }
 
+void CachingAgent::drop_memory(const LocalRange& memory) noexcept {
+    if (held_.has(memory)) held_.remove(memory);
+}
+
 void CachingAgent::drop_client(ClientId client, Actions& actions, bool died) {
     for (const uint64_t id : access_ids()) {
         const auto found = accesses_.find(id);

@@ -108,6 +108,8 @@ class CachingAgent {
     [[nodiscard]] LocalRange hold_pinned(ClientId client, CacheId id, Pin pin);
     /// Memory of a client, from which it can put.
     [[nodiscard]] LocalRange hold_memory(ClientId client, const std::byte* memory, uint64_t size);
+    /// Where a put of it was not begun; nothing where one has released it.
+    void drop_memory(const LocalRange& memory) noexcept;
     /// Whether the client is one of those who are to read what is put there. Throws kUnknown, kOutside.
     void register_reader(ClientId client, const GlobalRange& global, bool reads);
     /// In how many pieces lies what the client has read, where that is counted, or has registered for.

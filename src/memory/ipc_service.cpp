@@ -64,9 +64,10 @@ bool is_served(const std::string& path) {
 
 }  // namespace
 
-IpcService::IpcService(ServerState& server, std::string path)
+IpcService::IpcService(ServerState& server, std::string path, Os& os)
     : server_(server),
       path_(path.empty() ? ipc::usual_path() : std::move(path)),
+      os_(os),
       epoll_(os_.epoll_create()),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       reserve_(os_.epoll_create()),
@@ -150,6 +151,7 @@ void IpcService::run() {
 void IpcService::accept_one() {
     const int accepted = os_.accept(listening_.get());
     if (accepted == -EMFILE || accepted == -ENFILE) return refuse_one();
+    if (accepted == -ENOMEM || accepted == -ENOBUFS) return stop_listening_for_now();
     Descriptor socket(accepted);
     if (!socket.valid()) return;
     auto peer = std::make_shared<Peer>();
@@ -187,8 +189,11 @@ void IpcService::refuse_one() {
         (void)os_.send(socket.get(), refusal.data(), refusal.size(), {});
     }
     reserve_ = Descriptor(os_.epoll_create());
-    if (reserve_.valid()) return;
-    // Whoever waits is not seen until there is one: the thread would do nothing else.
+    if (!reserve_.valid()) stop_listening_for_now();
+}
+
+void IpcService::stop_listening_for_now() {
+    listens_ = false;
     watch_listening(0);
     retry_soon();
 }
@@ -205,12 +210,12 @@ void IpcService::retry_soon() {
 void IpcService::retry() {
     uint64_t passed;
     (void)!::read(retry_.get(), &passed, sizeof passed);
+    if (!reserve_.valid()) reserve_ = Descriptor(os_.epoll_create());
     if (!reserve_.valid()) {
-        reserve_ = Descriptor(os_.epoll_create());
-        if (reserve_.valid())
-            watch_listening(EPOLLIN);
-        else
-            retry_soon();
+        retry_soon();
+    } else if (!listens_) {
+        listens_ = true;
+        watch_listening(EPOLLIN);
     }
     for (const auto& [id, peer] : peers_) flush(*peer);
 }
@@ -379,7 +384,7 @@ std::string IpcService::status() {
 }
 
 IpcServer::IpcServer(Server& server, const std::string& path)
-    : state_(std::make_unique<IpcService>(*server.state_, path)) {}
+    : state_(std::make_unique<IpcService>(*server.state_, path, Os::system())) {}
 IpcServer::~IpcServer() = default;
 const std::string& IpcServer::path() const noexcept {
     return state_->path();

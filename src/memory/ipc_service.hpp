@@ -22,8 +22,8 @@ namespace heddle::memory {
 
 class IpcService : private IpcSession::Host {
   public:
-    /// Throws as IpcServer.
-    IpcService(ServerState& server, std::string path);
+    /// Throws as IpcServer. `os` outlives it, and is called by its thread.
+    IpcService(ServerState& server, std::string path, Os& os);
     ~IpcService() override;
     IpcService(const IpcService&) = delete;
     IpcService& operator=(const IpcService&) = delete;
@@ -62,6 +62,8 @@ class IpcService : private IpcSession::Host {
     void wait_to_send(Peer& peer, Sent why);
     void watch(const Peer& peer, uint32_t events);
     void watch_listening(uint32_t events);
+    /// Who calls is not seen until retry(): the thread would do nothing else than try.
+    void stop_listening_for_now();
     /// What nothing tells of when it can be done is tried again a moment later.
     void retry_soon();
     void retry();
@@ -74,10 +76,11 @@ class IpcService : private IpcSession::Host {
 
     ServerState& server_;
     std::string path_;
-    Os os_;
+    Os& os_;
     Descriptor listening_, epoll_, stop_;
     Descriptor reserve_;  // to be given up for a moment, so that one can be told that there is none left
     Descriptor retry_;    // a timer
+    bool listens_ = true;
 
     std::mutex peers_mutex_;
     std::map<uint64_t, std::shared_ptr<Peer>> peers_;  // changed by the thread alone

@@ -40,10 +40,14 @@ LocalRange LocalRanges::add(const HeldRange& held) {
     return named(slot, slots_[slot].generation, held);
 }
 
+bool LocalRanges::has(const LocalRange& local) const noexcept {
+    const uint32_t slot = slot_of(local.id);
+    return slot < slots_.size() && slots_[slot].used && slots_[slot].generation == generation_of(local.id);
+}
+
 HeldRange& LocalRanges::find(const LocalRange& local, ClientId client) {
     const uint32_t slot = slot_of(local.id);
-    if (slot >= slots_.size() || !slots_[slot].used || slots_[slot].generation != generation_of(local.id) ||
-        slots_[slot].held.client != client)
+    if (!has(local) || slots_[slot].held.client != client)
         throw MemoryError(
             MemoryErrorCode::kUnknown,
             fmt::format("local range {:#x} is not held by this client: it was released, or is not "

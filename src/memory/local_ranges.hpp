@@ -34,6 +34,7 @@ class LocalRanges {
     /// The one that `local` names, all of which is within it. Throws kUnknown where it was released or is
     /// another client's, kOutside.
     [[nodiscard]] HeldRange& find(const LocalRange& local, ClientId client);
+    [[nodiscard]] bool has(const LocalRange& local) const noexcept;
     void remove(const LocalRange& local);
     /// Those that a client holds.
     [[nodiscard]] std::vector<LocalRange> all_of(ClientId client) const;

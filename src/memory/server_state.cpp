@@ -254,7 +254,12 @@ void ServerState::put_memory(ClientId client, std::span<const std::byte> content
     const Ticket ticket = ++last_ticket_;
     const op::Put fill{source, {data, {0, content.size()}}, {}, true};
     trace_step();
-    (void)node_.start(client, ticket, fill, step.actions());
+    try {
+        (void)node_.start(client, ticket, fill, step.actions());
+    } catch (...) {
+        node_.caching().drop_memory(source);
+        throw;
+    }
     if (trace_) trace_start(client, ticket, fill, false, step.actions());
     (void)wait_for(ticket, step.lists(), lock);
 }

@@ -34,11 +34,6 @@ Error cannot_start(const char* what, int failure) {
 
 }  // namespace
 
-Os& Reactor::of_system() {
-    static Os system;
-    return system;
-}
-
 void Reactor::Woken::add(Wait& wait, Outcome outcome) noexcept {
     wait.outcome = outcome;
     wait.next = nullptr;

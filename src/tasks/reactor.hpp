@@ -28,7 +28,7 @@ class Reactor {
     enum class Outcome { kReady, kTimeout, kClosed };
 
     /// Its thread keeps to these CPUs; none: it is not bound.
-    explicit Reactor(CpuSet cpus, Os& os = of_system()) : cpus_(std::move(cpus)), os_(os) {}
+    explicit Reactor(CpuSet cpus, Os& os = Os::system()) : cpus_(std::move(cpus)), os_(os) {}
     /// Nobody waits.
     ~Reactor() { stop(); }
     Reactor(const Reactor&) = delete;
@@ -44,8 +44,6 @@ class Reactor {
     [[nodiscard]] Outcome wait(int fd, uint32_t events, Time deadline);
 
   private:
-    static Os& of_system();
-
     /// One that waits, on its stack; in the heap where it has a time, in the list of its watch where it has a
     /// descriptor.
     struct Wait : Timer {

@@ -10,6 +10,7 @@
 
 #include "heddle/memory.hpp"
 #include "heddle/task.hpp"
+#include "memory/server_state.hpp"
 #include "support/memory_text.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
@@ -353,6 +354,15 @@ TEST(MemoryServerTest, BadInputIsToldClearly) {
                 ThrowsMessage<MemoryError>(HasSubstr("never fit")));
     client.delete_cache(cache);
     EXPECT_THAT([&] { client.delete_cache(cache); }, ThrowsMessage<MemoryError>(HasSubstr("has no cache")));
+}
+
+TEST(MemoryServerTest, WhatCannotBeFilledHoldsNothing) {
+    ServerState server(ServerOptions{});
+    const ClientId client = server.add_client();
+    const std::vector<std::byte> content(8);
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(server.put_memory(client, content, DataId{99}), MemoryError);
+    EXPECT_EQ(server.status().local_ranges, 0U);
+    server.drop_client(client);
 }
 
 TEST(MemoryServerTest, AFileThatIsCutShortFailsTheGetAndNothingElse) {
