@@ -208,7 +208,7 @@ std::vector<OperationResult> Client::execute_sync(const std::vector<Operation>& 
     const std::shared_ptr<OperationState[]> all(new OperationState[operations.size()]);
     std::vector<std::shared_ptr<OperationState>> states;
     states.reserve(operations.size());
-    for (size_t i = 0; i < operations.size(); ++i) states.emplace_back(all, &all[i]);
+    for (size_t i = 0; i < operations.size(); ++i) states.emplace_back(all, all.get() + i);
     connection_->execute_here(operations, states);
     std::vector<OperationResult> results;
     results.reserve(operations.size());

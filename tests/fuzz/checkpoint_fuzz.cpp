@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::span<const std::byte> input(reinterpret_cast<const std::byte*>(data), size);
     std::vector<std::byte> file(input.begin(), input.end());
     if (size >= 3 && data[0] == 'T') {
-        const size_t table = std::min<size_t>(data[1] | data[2] << 8, size - 3);
+        const size_t table = std::min(size_t{data[1]} | size_t{data[2]} << 8, size - 3);
         file = with_header(input.subspan(3, table), input.subspan(3 + table));
     }
     Descriptor there(::memfd_create("checkpoint", MFD_CLOEXEC));

@@ -15,6 +15,7 @@
 #include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
 #include "engines/starpu/starpu_engine.hpp"
+#include "engines/starpu/starpu_folder.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -148,6 +149,7 @@ void StarPu::start() {
     conf.not_launched_drivers = drivers.data();
     conf.n_not_launched_drivers = static_cast<unsigned>(count);
     const SignalsBlocked blocked;
+    const StarPuFolder alone;
     if (const int error = starpu_init(&conf); error != 0)
         throw Error(ErrorCode::kUnavailable,
                     std::string("StarPU does not start: starpu_init says ") + std::strerror(-error));
