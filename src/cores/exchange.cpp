@@ -235,7 +235,7 @@ void Exchange::Seat::put(const Action& action) {
     if (position.size() <= cpu) position.resize(cpu + 1);
     if (position[cpu] != 0) {
         // For one CPU enable and disable alternate: this one undoes the one that waits.
-        if (action.kind == Action::Kind::kDisable) unheard.insert(action.cpu);
+        unheard.insert(action.cpu);
         inbox[position[cpu] - 1].cpu = -1;
         position[cpu] = 0;
         ++cancelled;
@@ -277,6 +277,24 @@ void Exchange::carry_out_after_throw(Seat& seat) {
     std::rethrow_exception(failure);
 }
 
+void Exchange::tell_of_unheard(Seat& seat, std::vector<Action>& actions) const {
+    CpuSet unheard = std::exchange(seat.unheard, {});
+    if (unheard.empty()) return;
+    for (const Action& action : actions)
+        if (action.cpu >= 0) unheard.erase(action.cpu);
+    const auto tell = [&](Action::Kind first, Action::Kind then, const CpuSet& cpus) {
+        for (const int cpu : cpus) {
+            actions.emplace_back(first, seat.member, cpu);
+            actions.emplace_back(then, seat.member, cpu);
+        }
+    };
+    // Somebody waits for these to be returned, and the member may have seen them in usable().
+    const CpuSet to_return = unheard & ledger_.to_return(seat.member);
+    tell(Action::Kind::kEnable, Action::Kind::kDisable, to_return);
+    // And it may be waiting for these, which it has lent itself, or seen to be gone.
+    tell(Action::Kind::kDisable, Action::Kind::kEnable, (unheard & ledger_.usable(seat.member)) - to_return);
+}
+
 void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
     std::vector<Action> actions;
     CpuSet usable;
@@ -292,14 +310,7 @@ void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
             for (const Action& action : actions)
                 if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
             seat.cancelled = 0;
-            // Somebody waits for these to be returned, and the member may have seen them in usable().
-            const CpuSet unheard = std::exchange(seat.unheard, {});
-            if (!unheard.empty()) {
-                for (const int cpu : unheard& ledger_.to_return(seat.member)) {
-                    actions.emplace_back(Action::Kind::kEnable, seat.member, cpu);
-                    actions.emplace_back(Action::Kind::kDisable, seat.member, cpu);
-                }
-            }
+            tell_of_unheard(seat, actions);
             std::swap(retired, seat.retired);
             leaving = seat.leaving.load(std::memory_order_relaxed);
             if (!leaving) {

@@ -128,7 +128,7 @@ class Exchange {
         std::vector<Action> inbox;                              // a cpu of -1: cancelled
         std::vector<uint32_t> position;                         // by CPU: 1 + where in the inbox it is, or 0
         size_t cancelled = 0;
-        CpuSet unheard;  // were enabled and disabled again before that was told
+        CpuSet unheard;  // came and went, or went and came, before that was told
 
         void put(const Action& action);
     };
@@ -173,6 +173,8 @@ class Exchange {
     void carry_out(const Plan& plan);
     void carry_out_rest(Seat& seat);
     [[noreturn]] void carry_out_after_throw(Seat& seat);
+    /// Under the lock: of what undid itself in the inbox, what the member has to hear all the same.
+    void tell_of_unheard(Seat& seat, std::vector<Action>& actions) const;
     void deliver_rest(Seat& seat, std::exception_ptr& failure);
     [[nodiscard]] bool begin(const Charge& charge);
     void vacate(Seat& seat);

@@ -111,6 +111,26 @@ TEST_F(Components, WhatHasToBeReturnedIsToldAlsoToWhoNeverHeardOfIt) {
     EXPECT_EQ(a.check_cpu(0), Outcome::kSuccess);
 }
 
+/// It may be waiting for a CPU that it lent itself, and that came back before it was told that it had gone.
+TEST_F(Components, WhatWentAndCameBackIsTold) {
+    Component a(exchange_, "a", {0, 1});
+    Component b(exchange_, "b", {2});
+    Component c(exchange_, "c", CpuSet());
+    EXPECT_EQ(a.lend(), Outcome::kSuccess);
+    b.on_enable_cpu([&](int cpu) {
+        log_.push_back("b+" + std::to_string(cpu));
+        if (cpu == 0) return;
+        EXPECT_EQ(b.lend_cpu(0), Outcome::kSuccess);
+        EXPECT_EQ(c.borrow_cpu(0), Outcome::kSuccess);
+        EXPECT_EQ(b.acquire_cpu(0), Outcome::kNoted);
+        EXPECT_EQ(c.lend_cpu(0), Outcome::kSuccess);
+    });
+    b.on_disable_cpu([&](int cpu) { log_.push_back("b-" + std::to_string(cpu)); });
+    EXPECT_EQ(b.borrow_cpu(0), Outcome::kSuccess);
+    EXPECT_EQ(b.borrow_cpu(1), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("b+0", "b+1", "b-0", "b+0"));
+}
+
 TEST_F(Components, AComponentMayGoInsideItsOwnCallback) {
     Component a(exchange_, "a", {0, 1});
     auto b = std::make_unique<Component>(exchange_, "b", CpuSet{2});
