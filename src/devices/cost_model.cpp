@@ -4,12 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "base/new_file.hpp"
 #include "heddle/error.hpp"
@@ -19,6 +23,8 @@ namespace {
 
 constexpr const char* kFirstLine = "heddle device costs 1";
 constexpr const char* kLastLine = "end";
+
+std::atomic<int64_t> uses{0};  // in this process
 
 std::string device_key(const DeviceInfo& device) {
     std::string key = fmt::format("{}/{}/{}", device.platform, device.name, device.version);
@@ -74,6 +80,7 @@ void DeviceCosts::add(Signature signature, double us, bool drop_first) {
     if (!std::exchange(entry.ran, true) && drop_first) return;
     entry.times.add(us);
     entry.median = entry.times.median();
+    entry.used = ++uses;
 }
 
 std::string CostModel::default_path() {
@@ -119,7 +126,7 @@ CostModel::CostModel(std::string path) : path_(std::move(path)) {
                 fmt::format("line {} of {} is broken, and the file is ignored; delete it", number, path_);
             break;
         }
-        devices_[device].entries_[key] = {*parsed, parsed->median(), false};
+        devices_[device].entries_[key] = {*parsed, parsed->median(), false, -static_cast<int64_t>(number)};
     }
     if (problem_.empty() && last != kLastLine)
         problem_ = fmt::format("{} has no end, and is ignored; delete it", path_);
@@ -132,13 +139,18 @@ DeviceCosts& CostModel::of(const DeviceInfo& device) {
 
 void CostModel::save() const {
     if (path_.empty() || !problem_.empty()) return;
-    std::string text = fmt::format("{}\n", kFirstLine);
+    std::vector<std::pair<int64_t, std::string>> lines;
     for (const auto& [device, costs] : devices_) {
         const std::lock_guard guard(costs.mutex_);
         for (const auto& [signature, entry] : costs.entries_)
-            if (entry.times.median())
-                text += fmt::format("{}\t{:x}\t{}\n", device, signature, entry.times.text());
+            if (entry.median)
+                lines.emplace_back(entry.used,
+                                   fmt::format("{}\t{:x}\t{}\n", device, signature, entry.times.text()));
     }
+    std::ranges::sort(lines, std::greater());
+    if (lines.size() > kMost) lines.resize(kMost);
+    std::string text = fmt::format("{}\n", kFirstLine);
+    for (const auto& [used, line] : lines) text += line;
     text += fmt::format("{}\n", kLastLine);
     try {
         std::error_code failed;

@@ -48,6 +48,7 @@ class DeviceCosts {
         RunTimes times;
         std::optional<double> median;  // of them
         bool ran = false;              // in this process
+        int64_t used = 0;              // later is more; below 0: by an earlier process
     };
     mutable std::mutex mutex_;
     std::unordered_map<Signature, Entry> entries_;
@@ -63,8 +64,11 @@ class CostModel {
     /// "", or why the file is ignored.
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
     [[nodiscard]] DeviceCosts& of(const DeviceInfo& device);
-    /// Writes the file anew, whole or not at all; not one that is ignored.
+    /// Writes the file anew, whole or not at all; not one that is ignored. What was used last comes first,
+    /// and no more than kMost.
     void save() const;
+
+    static constexpr size_t kMost = 16'384;  ///< kernels with sizes and devices; 1 to 2 MB
 
   private:
     const std::string path_;

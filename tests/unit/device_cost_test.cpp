@@ -57,6 +57,31 @@ TEST_F(DeviceCostsFile, TheNextProcessKnowsWhatThisOneMeasured) {
     EXPECT_FALSE(model.of(newer).estimate_us(7).has_value());
 }
 
+TEST_F(DeviceCostsFile, WhatNobodyUsesAnyMoreIsForgottenFirst) {
+    constexpr auto kMost = static_cast<Signature>(CostModel::kMost);
+    {
+        CostModel model(path_);
+        for (Signature one = 0; one < kMost; ++one) model.of(gpu_).add(one, 10, false);
+        model.save();
+    }
+    {
+        CostModel model(path_);
+        model.of(gpu_).add(7, 20, false);
+        for (Signature one = kMost; one < kMost + 100; ++one) model.of(gpu_).add(one, 10, false);
+        model.save();
+    }
+    const std::string all = text();
+    EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), CostModel::kMost + 2);
+    CostModel model(path_);
+    EXPECT_TRUE(model.of(gpu_).estimate_us(7).has_value());
+    EXPECT_TRUE(model.of(gpu_).estimate_us(kMost + 99).has_value());
+    // Of the first process 7 was used again, and those that came last are left.
+    EXPECT_TRUE(model.of(gpu_).estimate_us(kMost - 1).has_value());
+    EXPECT_FALSE(model.of(gpu_).estimate_us(0).has_value());
+    EXPECT_FALSE(model.of(gpu_).estimate_us(100).has_value());
+    EXPECT_TRUE(model.of(gpu_).estimate_us(101).has_value());
+}
+
 TEST_F(DeviceCostsFile, RuntimesOfAProcessThatEndAtOnceLeaveAWholeFile) {
     for (int round = 0; round < 10; ++round) {
         {
