@@ -82,7 +82,12 @@ void DataHandle::wait() const {
     Insertion follower(*sequence, {[](void*, BodyAction) {}, 0, 1, true});
     follower.look_on();
     follower.commit(data, modes, nullptr);
-    state.runtime.wait(*sequence);
+    try {
+        state.runtime.wait(*sequence);
+    } catch (...) {
+        state.runtime.keep(sequence);  // where the wait was refused the follower is still to come
+        throw;
+    }
 }
 
 void DataHandle::release() {

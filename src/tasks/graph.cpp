@@ -160,6 +160,23 @@ bool Graph::admit(TaskMemory::Cache& cache, Task& task, Task*& next) noexcept {
     return take_turns(task);
 }
 
+std::vector<Task*> Graph::followers(const Task& task, size_t most) {
+    std::vector<Task*> found;
+    const auto look = [&](const Task& one) {
+        const Edge* edge = one.successors.load(std::memory_order_acquire);
+        for (; edge != nullptr && edge != Task::closed() && found.size() < most; edge = edge->next)
+            if (std::ranges::find(found, edge->to) == found.end()) found.push_back(edge->to);
+    };
+    const Edge* const first = task.successors.load(std::memory_order_acquire);
+    if (task.accesses == 0 || first == nullptr || first == Task::closed()) return found;
+    found.reserve(most);
+    // None of them can end, or have its edges changed by more than what is added to them here.
+    const std::lock_guard guard(lock_);
+    look(task);
+    for (size_t i = 0; i < found.size(); ++i) look(*found[i]);
+    return found;
+}
+
 Task* Graph::finish(Task& task) noexcept {
     Task* ready = nullptr;
     if (task.accesses == 0) return ready;

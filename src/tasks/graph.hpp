@@ -71,6 +71,10 @@ class Graph {
     /// says who may run.
     [[nodiscard]] static Task* finish(Task& task) noexcept;
 
+    /// Those that follow one that has not ended, near or far, as joins do: at most so many. They are there
+    /// until that one ends. Throws std::bad_alloc.
+    [[nodiscard]] std::vector<Task*> followers(const Task& task, size_t most);
+
     /// Tells of all that it finds from now on, to nobody with null. While no task is in it. False: it does so
     /// already.
     [[nodiscard]] bool watch(DagLog* log) noexcept;

@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "cores/short_lock.hpp"
 #include "heddle/error.hpp"
@@ -11,9 +12,11 @@
 namespace heddle {
 namespace {
 
-/// A walk looks at so many waits: where ten thousand tasks of one sequence wait, each for another, it is cut
-/// short, and a circle that is longer still is not found.
+/// A walk looks at so many waits: where ten thousand tasks wait, each for another, it is cut short, and a
+/// circle that is longer still is not found.
 constexpr int kMostLooks = 10'000;
+/// Of those that follow a task by data, so many are known.
+constexpr size_t kMostFollowers = 256;
 /// Of a circle, so many tasks are named.
 constexpr int kMostTold = 10;
 
@@ -21,17 +24,10 @@ constexpr int kMostTold = 10;
 constinit ShortLock all_waits;
 constinit uint64_t last_walk = 0;
 
-/// That of the task's future, while it runs; null: it has none.
-InnerWait::Knot* future_of(const TaskFrame& frame) noexcept {
-    Task& task = *frame.task;
-    if ((task.special & kToldOfCancel) == 0 || frame.over) return nullptr;
-    return task.access(task.accesses - 1)->data->future;
-}
-
-bool holds_up(const TaskFrame* frame, const InnerWait::Knot& knot) noexcept {
-    for (; frame != nullptr; frame = frame->below)
-        if (&frame->task->sequence->knot == &knot || future_of(*frame) == &knot) return true;
-    return false;
+/// That of a future whose task this is, and has not ended; null: there is none.
+InnerWait::Knot* future_of(Task& task) noexcept {
+    const bool may_have = (task.special & kToldOfCancel) != 0 && task.accesses > 0;
+    return may_have ? task.access(task.accesses - 1)->data->future : nullptr;
 }
 
 std::string name_of(const TaskFrame& frame) {
@@ -42,69 +38,83 @@ std::string name_of(const TaskFrame& frame) {
 
 }  // namespace
 
+/// From what cannot be before a task on to what cannot be before those who wait for that.
+struct InnerWait::Walk {
+    /// False: not now, as it was reached already.
+    void reach(Knot& knot, InnerWait* by, Knot* from) noexcept {
+        if (knot.walk == number) return;
+        knot.walk = number;
+        knot.by = by;
+        knot.from = from;
+        knot.next = std::exchange(open, &knot);
+    }
+    void reach(Task& task, InnerWait* by, Knot* from) noexcept {
+        if (task.sequence != nullptr) reach(task.sequence->knot, by, from);
+        if (Knot* const future = future_of(task)) reach(*future, by, from);
+    }
+    /// What cannot be before the tasks of these frames, which all run or wait.
+    void reach(const TaskFrame& frame, InnerWait* by, Knot* from) noexcept {
+        for (const TaskFrame* one = &frame; one != nullptr; one = one->below) {
+            if (one->over)
+                reach(one->task->sequence->knot, by, from);
+            else
+                reach(*one->task, by, from);
+            try {
+                for (Task* const follower : one->runtime->graph.followers(*one->task, kMostFollowers)) {
+                    reach(*follower, by, from);
+                    --left;
+                }
+            } catch (...) {
+                // Without memory a circle through data is not found.
+            }
+        }
+    }
+
+    const uint64_t number = ++last_walk;
+    int left = kMostLooks;
+    Knot* open = nullptr;
+};
+
 InnerWait::InnerWait(const TaskFrame& frame, const Target& target, Kind kind)
     : frame_(frame), target_(target), kind_(kind) {
     const std::lock_guard guard(all_waits);
-    while (Knot* const end = find_circle(frame)) {
-        if (kind == Kind::kMay) refuse(told(frame, *end));
-        if (!break_circle(frame, *end)) break;
+    while (closes_circle()) {
+        if (kind == Kind::kMay) refuse(told());
+        if (!break_circle()) break;
     }
-    size_t frames = 0;
-    for (const TaskFrame* one = &frame; one != nullptr && frames < kMostFrames; one = one->below, ++frames) {
-        hold_up(one->task->sequence->knot);
-        if (Knot* const future = future_of(*one); future != nullptr) hold_up(*future);
-    }
-}
-
-void InnerWait::hold_up(Knot& knot) noexcept {
-    Held*& first = knot.waits;
-    Held& held = held_[count_++];
-    held = {this, first, &first};
-    if (first != nullptr) first->link = &held.next;
-    first = &held;
+    link_ = &target.knot.waiters;
+    next_ = std::exchange(*link_, this);
+    if (next_ != nullptr) next_->link_ = &next_;
 }
 
 InnerWait::~InnerWait() {
     const std::lock_guard guard(all_waits);
-    for (size_t i = 0; i < count_; ++i) {
-        *held_[i].link = held_[i].next;
-        if (held_[i].next != nullptr) held_[i].next->link = held_[i].link;
-    }
+    *link_ = next_;
+    if (next_ != nullptr) next_->link_ = link_;
 }
 
-/// What waits for the task of `frame` already, out of all that the target waits for; null: nothing.
-InnerWait::Knot* InnerWait::find_circle(const TaskFrame& frame) const noexcept {
-    const uint64_t walk = ++last_walk;
-    int left = kMostLooks;
-    Knot* open = &target_.knot;
-    const auto reach = [&](Knot& knot, InnerWait* by, Knot* from) {
-        knot.walk = walk;
-        knot.by = by;
-        knot.from = from;
-    };
-    reach(*open, nullptr, nullptr);
-    open->next = nullptr;
-    while (open != nullptr) {
-        Knot& knot = *open;
-        open = knot.next;
-        if (knot.by != nullptr && holds_up(&frame, knot)) return &knot;
-        for (const Held* held = knot.waits; held != nullptr && left > 0; held = held->next, --left) {
-            Knot& next = held->wait->target_.knot;
-            if (next.walk == walk || held->wait->refused()) continue;
-            reach(next, held->wait, &knot);
-            next.next = std::exchange(open, &next);
-        }
+/// Whether what is waited for cannot be before the task that waits. From the target's knot back the walk
+/// tells by which waits.
+bool InnerWait::closes_circle() const noexcept {
+    Walk walk;
+    walk.reach(frame_, nullptr, nullptr);
+    while (walk.open != nullptr) {
+        Knot& knot = *std::exchange(walk.open, walk.open->next);
+        if (&knot == &target_.knot) return true;
+        for (InnerWait* wait = knot.waiters; wait != nullptr && walk.left > 0;
+             wait = wait->next_, --walk.left)
+            if (!wait->refused()) walk.reach(wait->frame_, wait, &knot);
     }
-    return nullptr;
+    return false;
 }
 
-/// `end` was found by the last walk. False: none of the waits that led there may be refused.
-bool InnerWait::break_circle(const TaskFrame& frame, Knot& end) noexcept {
-    for (const Knot* at = &end; at->by != nullptr; at = at->from) {
+/// Of the circle that the last walk has found. False: none of the waits in it may be refused.
+bool InnerWait::break_circle() const noexcept {
+    for (const Knot* at = &target_.knot; at->by != nullptr; at = at->from) {
         InnerWait& wait = *at->by;
         if (wait.kind_ == Kind::kMust) continue;
         try {
-            wait.circle_ = told(frame, end);
+            wait.circle_ = told();
         } catch (...) {
             // Without memory it is refused without saying who waits for whom.
         }
@@ -115,24 +125,23 @@ bool InnerWait::break_circle(const TaskFrame& frame, Knot& end) noexcept {
     return false;
 }
 
-/// Who waits for whom, from the last to the first that the walk has found: each of them came by a wait.
-std::string InnerWait::told(const TaskFrame& frame, const Knot& end) {
-    const std::string caller = name_of(frame);
-    std::string text = "waits for " + caller;
+/// Who waits for whom.
+std::string InnerWait::told() const {
+    const std::string caller = name_of(frame_);
+    std::string text = caller + " waits for ";
     int count = 0;
-    for (const Knot* at = &end; at->by != nullptr; at = at->from) {
-        if (++count <= kMostTold) text = "waits for " + name_of(at->by->frame_) + ", which " + text;
+    for (const Knot* at = &target_.knot; at->by != nullptr; at = at->from) {
+        if (++count <= kMostTold) text += name_of(at->by->frame_) + ", which waits for ";
     }
-    if (count > kMostTold)
-        text = "waits for " + std::to_string(count - kMostTold) + " more, the last of which " + text;
-    return caller + " " + text;
+    if (count > kMostTold) text += std::to_string(count - kMostTold) + " more, the last of which waits for ";
+    return text + (count == 0 ? "one that comes after it by the data that both name" : caller);
 }
 
 void InnerWait::refuse(const std::string& circle) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        "a task cannot wait for a sequence or a future that waits, by a task of it or through others, "
-        "for this task: neither would ever be done" +
+        "a task cannot wait for what waits, by a task of it, by its data or through others, for this "
+        "task: neither would ever be done" +
             (circle.empty() ? "" : " (" + circle + ")") +
             ". Order such tasks by data that they name, or give what is to be waited for a sequence of "
             "its own");

@@ -1,16 +1,18 @@
 // InnerWait: a task that waits for a sequence or a future; so that circles of such waits are found.
 //
-// A sequence cannot be done before its tasks, a future not be settled before its own, and a task that waits
-// not end before what it waits for. So the waits of tasks say what waits for what, and a wait that closes a
-// circle would never end: it is refused. Where it cannot be, since a Sequence is being destroyed, another
-// wait of the circle is. What tasks wait for by other means (conditions, data) is not seen.
+// A sequence cannot be done before its tasks, a future not be settled before its own; a task that waits does
+// not end before what it waits for, nor do those that follow it by data. So a wait says what cannot be before
+// what, and one that closes a circle would never end: it is refused. Where it cannot be, since a Sequence is
+// being destroyed, another wait of the circle is. A wait for data is one for a sequence (DataHandle::wait).
+// What tasks wait for by other means (conditions, descriptors, services) is not seen, nor what comes to
+// follow a task that waits already, until somebody else waits; nor the order that an engine with a graph of
+// its own finds.
 //
 // On the stack of who waits. All that there are hang together under one lock of the process, for tasks wait
 // across runtimes; who waits outside of tasks does not come here, nor who finds that nothing is to be waited
 // for.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <string>
 
@@ -47,20 +49,11 @@ class InnerWait {
     [[noreturn]] void refuse() const { refuse(circle_); }
 
   private:
-    /// Of the tasks that wait one on top of the other, so many are known.
-    static constexpr size_t kMostFrames = 8;
+    struct Walk;
 
-    /// In the list of what cannot be done before this.
-    struct Held {
-        InnerWait* wait;
-        Held* next;
-        Held** link;
-    };
-
-    void hold_up(Knot& knot) noexcept;
-    [[nodiscard]] Knot* find_circle(const TaskFrame& frame) const noexcept;
-    [[nodiscard]] static bool break_circle(const TaskFrame& frame, Knot& end) noexcept;
-    [[nodiscard]] static std::string told(const TaskFrame& frame, const Knot& end);
+    [[nodiscard]] bool closes_circle() const noexcept;
+    [[nodiscard]] bool break_circle() const noexcept;
+    [[nodiscard]] std::string told() const;
     [[noreturn]] static void refuse(const std::string& circle);
 
     const TaskFrame& frame_;
@@ -68,14 +61,16 @@ class InnerWait {
     const Kind kind_;
     std::string circle_;  // written before refused_
     std::atomic<bool> refused_{false};
-    std::array<Held, 2 * kMostFrames> held_;  // each task holds up its sequence, and its future
-    size_t count_ = 0;
+    // Among those who wait for the same.
+    InnerWait* next_ = nullptr;
+    InnerWait** link_ = nullptr;
 };
 
-/// Of a sequence or a future: the waits of its tasks, and what a walk has to remember. Under the lock.
+/// Of a sequence or a future: who waits for it, and what a walk has to remember. Under the lock.
 struct InnerWait::Knot {
-    Held* waits = nullptr;
-    // Of the walk with that number: by which wait, of a task that holds up what, it came here.
+    InnerWait* waiters = nullptr;
+    // Of the walk with that number: whose wait it cannot be before, and what that waits for; null: it cannot
+    // be before the task that the walk began with.
     uint64_t walk = 0;
     InnerWait* by = nullptr;
     Knot* from = nullptr;

@@ -93,6 +93,8 @@ struct RuntimeState final : EngineHost {
     void wait_out(SequenceState& sequence) noexcept;
     /// The Sequence goes: waits, and drops its errors. Where it goes in a task of its own nothing waits.
     void end(const std::shared_ptr<SequenceState>& sequence) noexcept;
+    /// Until it is done: nobody else has it any more.
+    void keep(const std::shared_ptr<SequenceState>& sequence) noexcept;
     void wait_all();
     /// For who waits for others and finds no memory for it. Any thread.
     static void let_others_run() noexcept;

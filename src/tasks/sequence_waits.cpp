@@ -114,13 +114,14 @@ void RuntimeState::let_others_run() noexcept {
     std::this_thread::yield();
 }
 
+void RuntimeState::keep(const std::shared_ptr<SequenceState>& sequence) noexcept {
+    const std::lock_guard guard(sequences_mutex_);
+    sequence->kept = sequence;
+    any_kept_ = true;
+}
+
 void RuntimeState::end(const std::shared_ptr<SequenceState>& sequence) noexcept {
-    if (waits_for_caller(*sequence)) {
-        const std::lock_guard guard(sequences_mutex_);
-        sequence->kept = sequence;
-        any_kept_ = true;
-        return;
-    }
+    if (waits_for_caller(*sequence)) return keep(sequence);
     wait_out(*sequence);
     (void)failures.take(*sequence);
 }

@@ -161,6 +161,90 @@ TEST_P(InnerWaits, ACircleThroughASequenceAndAFutureIsFound) {
     }
 }
 
+/// What follows a task by data cannot be before it, near or far: on the engines that stand on heddle's graph.
+class InnerWaitsAndData : public InnerWaits {};
+
+TEST_P(InnerWaitsAndData, AWaitForWhatComesAfterTheTaskIsRefused) {
+    Runtime runtime(options());
+    for (int round = 0; round < 30; ++round) {
+        Scalar<int> x(runtime), y(runtime);
+        Sequence first(runtime), other(runtime);
+        BlockCondition inserted;
+        std::atomic<int> refused{0};
+        Future<int> future;
+        first.insert(
+            [&](int& value) {
+                inserted.block();
+                wait_or_count([&] { round % 2 == 0 ? other.wait() : future.wait(); }, refused);
+                value = 5;
+            },
+            inout(x));
+        // Readers between writers, so that some are behind several.
+        for (int i = 0; i < round % 4; ++i) other.insert([](const int&) {}, in(x));
+        other.insert([](const int& from, int& to) { to = from + 1; }, in(x), out(y));
+        future = other.async([](const int& value) { return value + 1; }, in(y));
+        inserted.signal();
+        EXPECT_EQ(future.get(), 7);
+        first.wait();
+        other.wait();
+        EXPECT_EQ(refused, 1);
+    }
+}
+
+/// One task waits for another, which waits for what comes after the first: whichever waits last is refused.
+TEST_P(InnerWaitsAndData, ACircleThroughAnotherWaitAndDataIsFound) {
+    Runtime runtime(options());
+    for (int round = 0; round < 30; ++round) {
+        Scalar<int> x(runtime);
+        Sequence first(runtime), second(runtime), other(runtime);
+        BlockCondition known, inserted;
+        std::atomic<int> refused{0};
+        Future<void> future;
+        first.insert(
+            [&](int&) {
+                known.block();
+                wait_or_count([&] { future.wait(); }, refused);
+            },
+            inout(x));
+        future = second.async([&] {
+            inserted.block();
+            wait_or_count([&] { other.wait(); }, refused);
+        });
+        other.insert([](const int&) {}, in(x));
+        (round % 2 == 0 ? known : inserted).signal();
+        (round % 2 == 0 ? inserted : known).signal();
+        first.wait();
+        second.wait();
+        other.wait();
+        EXPECT_EQ(refused, 1);
+    }
+}
+
+TEST_P(InnerWaitsAndData, AWaitForWhatComesBeforeTheTaskIsNone) {
+    Runtime runtime(options());
+    Scalar<int> x(runtime);
+    for (int round = 0; round < 30; ++round) {
+        Sequence before(runtime), first(runtime), after(runtime);
+        BlockCondition inserted;
+        for (int i = 0; i < 4; ++i) before.insert([](const int&) {}, in(x));
+        Future<int> beside = before.async([] { return 3; });
+        first.insert(
+            [&](int& value) {
+                inserted.block();
+                before.wait();
+                value = beside.get();
+            },
+            inout(x));
+        after.insert([](int& value) { ++value; }, inout(x));
+        inserted.signal();
+        after.wait();
+    }
+    EXPECT_EQ(x.get(), 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(EnginesOnTheGraph, InnerWaitsAndData, testing::Values("native", "tbb"),
+                         test::engine_name);
+
 int fibonacci(Runtime& runtime, int n) {
     if (n < 2) return n;
     Sequence children(runtime);
@@ -267,6 +351,25 @@ TEST(InnerWaitsOfOneWorker, ARefusalSaysWhoWaitsForWhom) {
     sequence.wait();
     EXPECT_THAT(why, HasSubstr("(task first waits for task second, which waits for a task without a name, "
                                "which waits for task first)"));
+}
+
+TEST(InnerWaitsOfOneWorker, ARefusalSaysThatDataOrderThem) {
+    Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
+    Scalar<int> x(runtime);
+    Sequence writes(runtime), reads(runtime);
+    BlockCondition inserted;
+    writes.insert(
+        {.name = "writer"},
+        [&](int&) {
+            inserted.block();
+            reads.wait();
+        },
+        inout(x));
+    reads.insert([](const int&) {}, in(x));
+    inserted.signal();
+    EXPECT_THAT([&] { writes.wait(); },
+                testing::ThrowsMessage<Error>(
+                    HasSubstr("(task writer waits for one that comes after it by the data that both name)")));
 }
 
 /// Of the engine openmp: all of its threads but one are asleep in tasks, and the last is about to destroy a
