@@ -25,7 +25,7 @@ constexpr std::array kPlugIns{
     PlugIn{"tbb", "build heddle where libtbb-dev is installed, and install libtbb12"},
     PlugIn{"starpu", "apt-get install libstarpu-dev, and build heddle there"},
     PlugIn{"quark", "build QUARK (https://github.com/ecrc/quark), and heddle with QUARK_HOME"},
-    PlugIn{"parsec", "none is made yet (PaRSEC: https://github.com/ICLDisco/parsec)"},
+    PlugIn{"parsec", "build PaRSEC (https://github.com/ICLDisco/parsec), and heddle with PARSEC_HOME"},
 };
 
 /// Stays loaded for good: the libraries behind it have threads of their own.

@@ -38,7 +38,7 @@ class ARuntimeOnEachEngine : public OnEachEngine {
 };
 
 inline auto engines() {
-    return testing::Values("native", "openmp", "openmp-libomp", "tbb", "starpu", "quark");
+    return testing::Values("native", "openmp", "openmp-libomp", "tbb", "starpu", "quark", "parsec");
 }
 
 inline std::string engine_name(const testing::TestParamInfo<const char*>& engine) {

@@ -14,12 +14,6 @@
 namespace heddle {
 namespace {
 
-/// Where a task that the foreign graph knows has what it has there: its first access has no edge, as heddle's
-/// graph does not know it.
-Edge*& in_graph_of(Task& task) {
-    return task.access(0)->out.next;
-}
-
 template <class Entry>
 void push(std::atomic<Entry*>& list, Entry& entry) noexcept {
     Entry* first = list.load(std::memory_order_relaxed);
@@ -41,19 +35,16 @@ Entry* take_oldest_first(std::atomic<Entry*>& list) noexcept {
 
 }  // namespace
 
-GraphEngine::GraphEngine(const EngineOptions& options, MakeGraph make)
-    : host_(options.host), options_(options), make_(make) {
-    const EngineOptions behind{*this,           options.machine, options.provider,    options.cpus,
-                               options.workers, options.bind,    options.callers_work};
-    native_ = options.host.make_native(behind);
-}
+GraphEngine::GraphEngine(const EngineOptions& options, MakeGraph make) : NativeBehind(options), make_(make) {}
 
 GraphEngine::~GraphEngine() {
-    // The feeder before native_: it may still be on its way out of native's ready().
-    if (!feeder_.joinable()) return;
-    stop_.store(true);
-    bell_.notify();
-    feeder_.join();
+    // The feeder before native: it may still be on its way out of native's ready().
+    if (feeder_.joinable()) {
+        stop_.store(true);
+        bell_.notify();
+        feeder_.join();
+    }
+    stop_native();
 }
 
 /// With the first task that has data.
@@ -95,9 +86,8 @@ void GraphEngine::bind_feeder() const {
 }
 
 void GraphEngine::insert(Lane& lane, Task& task) {
-    if (task.accesses == 0) return native_->ready(lane, task);
+    if (task.accesses == 0) return ready(lane, task);
     std::call_once(started_, [this] { start(); });
-    task.special |= kOutside;
     push(inserted_, task);
     bell_.notify();
 }
@@ -118,16 +108,7 @@ void GraphEngine::feed(ForeignGraph& graph) noexcept {
 }
 
 void GraphEngine::may_run(Task& task, InGraph& in_graph) noexcept {
-    task.next = nullptr;
-    in_graph_of(task) = reinterpret_cast<Edge*>(&in_graph);
-    Lane& lane = lane_of_feeder();
-    try {
-        native_->ready(lane, task);
-    } catch (...) {
-        // No memory to keep it: it runs here and now.
-        for (Task* now = &task; now != nullptr;) now = run_here(lane, *now);
-        host_.flush(lane);
-    }
+    NativeBehind::may_run(lane_of_feeder(), task, in_graph);
 }
 
 Lane& GraphEngine::lane_of_feeder() noexcept {
@@ -141,30 +122,10 @@ Lane& GraphEngine::lane_of_feeder() noexcept {
     }
 }
 
-Task* GraphEngine::run(Lane*& lane, Task& task) noexcept {
-    InGraph* const in_graph = let_go(task);
-    Task* const continuation = host_.run(lane, task);
-    ended(in_graph);
-    return continuation;
-}
-
-Task* GraphEngine::run_here(Lane& lane, Task& task) noexcept {
-    InGraph* const in_graph = let_go(task);
-    Task* const continuation = host_.run_here(lane, task);
-    ended(in_graph);
-    return continuation;
-}
-
-InGraph* GraphEngine::let_go(Task& task) noexcept {
-    if ((task.special & kOutside) == 0) return nullptr;
-    task.special &= static_cast<uint8_t>(~kOutside);
-    return reinterpret_cast<InGraph*>(std::exchange(in_graph_of(task), nullptr));
-}
-
-void GraphEngine::ended(InGraph* in_graph) noexcept {
-    if (in_graph == nullptr) return;
-    push(ended_, *in_graph);
+Task* GraphEngine::ended(Lane&, InGraph& in_graph, Task* continuation) noexcept {
+    push(ended_, in_graph);
     bell_.notify();
+    return continuation;
 }
 
 }  // namespace heddle
