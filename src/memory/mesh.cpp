@@ -8,24 +8,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "base/full_fence.hpp"
+#include "base/packet_socket.hpp"
 #include "base/signals_blocked.hpp"
 
 namespace heddle::memory {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr auto kRetry = std::chrono::milliseconds(2);
-/// After a packet the next one is looked for so long before the thread sleeps, since waking up takes longer
-/// than most answers; but only where each rank has a CPU for that beside one that works and one that waits.
-constexpr auto kAwake = std::chrono::microseconds(50);
-constexpr unsigned kCpusOfARank = 3;
+/// After a packet the next one is looked for no longer than that.
+constexpr auto kOwnVigil = std::chrono::microseconds(100);
+constexpr auto kOthersVigil = std::chrono::microseconds(50);
 
-/// The first packet of whoever connects.
+/// The first packet of whoever connects. With it come the rings, as a descriptor.
 struct Hello {
     char magic[8] = {'h', 'e', 'd', 'm', 'e', 's', 'h', '\0'};
     uint32_t version = kVersion;
@@ -77,8 +79,13 @@ int milliseconds_until(Time deadline) {
 }  // namespace
 
 Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patience)
-    : self_(self), epoll_(::epoll_create1(EPOLL_CLOEXEC)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!epoll_.valid() || !stop_.valid()) fail("cannot watch sockets");
+    : self_(self),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      buffer_(kMaxPacket),
+      own_vigil_(kOwnVigil),
+      others_vigil_(kOthersVigil) {
+    if (!epoll_.valid() || !bell_.valid()) fail("cannot watch sockets");
     for (Rank rank = 0; rank < ranks; ++rank) peers_.push_back(std::make_unique<Peer>());
     const Time deadline = SteadyClock().now() + patience;
     const Descriptor listening = new_socket();
@@ -105,8 +112,8 @@ Mesh::~Mesh() {
 
 void Mesh::stop() {
     if (!thread_.joinable()) return;
-    const uint64_t one = 1;
-    (void)!::write(stop_.get(), &one, sizeof one);
+    stopping_.store(true, std::memory_order_relaxed);
+    wake_own();
     thread_.join();
 }
 
@@ -122,9 +129,11 @@ void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {
     Hello hello;
     hello.rank = self_;
     hello.ranks = ranks();
-    if (::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+    auto memory = std::make_unique<MemoryRegion>(sizeof(Rings), MemoryRegion::Sharing::kWritable);
+    if (Os().send(socket.get(), &hello, sizeof hello, {memory->descriptor()}) != sizeof hello)
         fail(fmt::format("cannot greet rank {}", rank));
     peers_[rank]->socket = std::move(socket);
+    have_rings(rank, std::move(memory));
 }
 
 void Mesh::accept_higher(Rank count, int listening, Time deadline) {
@@ -135,9 +144,11 @@ void Mesh::accept_higher(Rank count, int listening, Time deadline) {
         Descriptor socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket.valid()) continue;
         Hello hello;
+        Descriptor rings[1];
         ready.fd = socket.get();
         if (::poll(&ready, 1, milliseconds_until(deadline)) <= 0 ||
-            ::recv(socket.get(), &hello, sizeof hello, 0) != sizeof hello ||
+            receive_packet(socket.get(), std::as_writable_bytes(std::span(&hello, 1)), rings) !=
+                sizeof hello ||
             std::memcmp(hello.magic, Hello().magic, sizeof hello.magic) != 0)
             continue;  // somebody else
         if (hello.version != kVersion)
@@ -154,94 +165,174 @@ void Mesh::accept_higher(Rank count, int listening, Time deadline) {
                             "folder used twice?",
                             hello.rank, hello.ranks, self_ + 1, ranks() - 1, ranks()));
         peers_[hello.rank]->socket = std::move(socket);
+        have_rings(hello.rank, std::make_unique<MemoryRegion>(std::move(rings[0]), sizeof(Rings), true));
         ++met;
     }
 }
 
-void Mesh::watch(Rank rank, bool for_writing) {
+void Mesh::have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory) {
+    // Zeroes are two empty rings.
+    auto* const rings = reinterpret_cast<Rings*>(memory->data());
+    Peer& peer = *peers_[rank];
+    peer.in = rank > self_ ? &rings->to_lower : &rings->to_higher;
+    peer.out = rank > self_ ? &rings->to_higher : &rings->to_lower;
+    peer.memory = std::move(memory);
+}
+
+void Mesh::watch(int fd, Rank rank) {
     epoll_event event{};
-    event.events = EPOLLIN | (for_writing ? EPOLLOUT : 0u);
+    event.events = EPOLLIN;
     event.data.u32 = rank;
-    const int fd = peers_[rank]->socket.get();
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0 && errno == ENOENT)
-        (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("cannot watch sockets");
 }
 
 void Mesh::start(Listener& listener) {
     listener_ = &listener;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u32 = self_;  // which has no connection
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_.get(), &event) != 0) fail("cannot watch sockets");
+    watch(bell_.get(), self_);  // which has no connection
     for (Rank rank = 0; rank < ranks(); ++rank)
-        if (rank != self_) watch(rank, false);
+        if (rank != self_) watch(peers_[rank]->socket.get(), rank);
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
+}
+
+void Mesh::wake_own() {
+    const uint64_t one = 1;
+    (void)!::write(bell_.get(), &one, sizeof one);
+}
+
+void Mesh::wake(Rank rank) {
+    // Where there is no room there are such packets already.
+    (void)!::send(peers_[rank]->socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Mesh::send(Rank to, Packet packet) {
     Peer& peer = *peers_[to];
     const std::scoped_lock lock(peer.mutex);
     if (peer.lost) return;
-    if (peer.waiting.empty()) {
-        const ssize_t sent =
-            ::send(peer.socket.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent >= 0) return;
-        if (!is_passing(-errno)) return;  // the thread will see that it is lost
-    }
-    peer.waiting.push_back(std::move(packet));
-    watch(to, true);
+    if (!peer.waiting.empty() || !peer.out->push_or_wait(packet))
+        peer.waiting.push_back(std::move(packet));
+    else if (peer.out->wakes())
+        wake(to);
 }
 
 void Mesh::flush(Rank rank) {
     Peer& peer = *peers_[rank];
     const std::scoped_lock lock(peer.mutex);
-    while (!peer.waiting.empty()) {
-        const Packet& packet = peer.waiting.front();
-        if (::send(peer.socket.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
+    bool pushed = false;
+    for (; !peer.waiting.empty() && peer.out->push_or_wait(peer.waiting.front()); pushed = true)
         peer.waiting.pop_front();
-    }
-    watch(rank, false);
+    if (pushed && peer.out->wakes()) wake(rank);
+}
+
+bool Mesh::hear(Rank rank) {
+    char wakes[64];
+    const ssize_t size = ::recv(peers_[rank]->socket.get(), wakes, sizeof wakes, MSG_DONTWAIT);
+    return size > 0 || (size < 0 && is_passing(-errno));
 }
 
 void Mesh::lose(Rank rank) {
     Peer& peer = *peers_[rank];
+    if (peer.gone.exchange(true, std::memory_order_relaxed)) return;
     {
         const std::scoped_lock lock(peer.mutex);
-        if (std::exchange(peer.lost, true)) return;
+        peer.lost = true;
         peer.waiting.clear();
-        (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
     }
+    (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
     listener_->lost(rank);
 }
 
-void Mesh::receive(Rank rank) {
-    std::byte buffer[kMaxPacket];
-    while (true) {
-        const ssize_t size = ::recv(peers_[rank]->socket.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-        if (size < 0 && is_passing(-errno)) return;
-        if (size <= 0) return lose(rank);
-        listener_->received(rank, {buffer, static_cast<size_t>(size)});
+bool Mesh::take_from(Rank rank) {
+    Peer& peer = *peers_[rank];
+    if (rank == self_ || peer.gone.load(std::memory_order_relaxed) || peer.in->empty()) return false;
+    const bool sound =
+        peer.in->take(buffer_, [&](std::span<const std::byte> packet) { listener_->received(rank, packet); });
+    if (peer.in->gives_room()) wake(rank);
+    if (!sound) lose(rank);
+    return true;
+}
+
+bool Mesh::take_all() {
+    bool some = false;
+    for (Rank rank = 0; rank < ranks(); ++rank) some = take_from(rank) || some;
+    return some;
+}
+
+bool Mesh::all_empty() const {
+    return std::ranges::none_of(peers_, [](const auto& peer) {
+        return peer->in != nullptr && !peer->gone.load(std::memory_order_relaxed) && !peer->in->empty();
+    });
+}
+
+void Mesh::look_all() {
+    for (const auto& peer : peers_)
+        if (peer->in != nullptr) peer->in->looks();
+}
+
+bool Mesh::sleep_all() {
+    for (const auto& peer : peers_)
+        if (peer->in != nullptr) peer->in->sleeps();
+    full_fence();
+    return all_empty();
+}
+
+bool Mesh::begin_look() {
+    if (!receiving_.try_lock()) return false;
+    others_look_.store(true, std::memory_order_relaxed);
+    look_all();
+    return true;
+}
+
+void Mesh::look(const std::function<bool()>& enough) {
+    const bool found = others_vigil_.keep([&] {
+        (void)take_all();
+        return enough();
+    });
+    if (found) others_vigil_.came();
+}
+
+void Mesh::end_look() {
+    others_look_.store(false, std::memory_order_relaxed);
+    const bool nothing_left = sleep_all();
+    receiving_.unlock();
+    if (!nothing_left) wake_own();
+}
+
+void Mesh::receive(std::span<const Rank> gone) {
+    std::unique_lock receives(receiving_);
+    look_all();
+    bool some = take_all();
+    for (const Rank rank : gone) lose(rank);
+    while (some || !sleep_all()) {
+        own_vigil_.came();
+        receives.unlock();
+        (void)own_vigil_.keep([&] { return others_look() || !all_empty(); });
+        if (others_look()) return;  // they say that nobody looks when they end
+        receives.lock();
+        look_all();
+        some = take_all();
     }
 }
 
 void Mesh::run() {
     epoll_event events[16];
-    const SteadyClock clock;
-    Time awake_until{};
-    const auto awake_for =
-        std::thread::hardware_concurrency() >= kCpusOfARank * ranks() ? kAwake : kAwake * 0;
+    std::vector<Rank> gone;
+    receive(gone);
     while (true) {
-        const bool awake = clock.now() < awake_until;
-        const int count = ::epoll_wait(epoll_.get(), events, std::size(events), awake ? 0 : -1);
-        if (count == 0) std::this_thread::yield();
-        if (count > 0) awake_until = clock.now() + awake_for;
+        const int count = ::epoll_wait(epoll_.get(), events, std::size(events), -1);
+        gone.clear();
         for (int i = 0; i < count; ++i) {
             const Rank rank = events[i].data.u32;
-            if (rank == self_) return;
-            if ((events[i].events & EPOLLOUT) != 0) flush(rank);
-            if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive(rank);
+            if (rank == self_) {
+                uint64_t rung;
+                (void)!::read(bell_.get(), &rung, sizeof rung);
+                if (stopping_.load(std::memory_order_relaxed)) return;
+                continue;
+            }
+            if (!hear(rank)) gone.push_back(rank);
+            flush(rank);
         }
+        receive(gone);
     }
 }
 

@@ -1,7 +1,13 @@
-// Mesh: the transport between ranks on one machine: Unix sockets in a folder of theirs, one connection of
-// every two ranks.
+// Mesh: the transport between ranks on one machine. They meet by Unix sockets in a folder of theirs, one
+// connection of every two ranks, and give each other memory with two rings, one for each direction.
+//
+// Packets go by the rings. A packet of one byte on the socket wakes who sleeps: who waits for packets, or for
+// room in a ring; and the socket's end is the other rank's. A full ring blocks nobody: what does not fit is
+// kept, and pushed by the mesh's thread when there is room. After a packet that thread looks for the next one
+// for a while before it sleeps (Vigil), except while somebody who waits for an answer does.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -11,7 +17,10 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "memory/memory_region.hpp"
+#include "memory/packet_ring.hpp"
 #include "memory/transport.hpp"
+#include "memory/vigil.hpp"
 
 namespace heddle::memory {
 
@@ -31,27 +40,64 @@ class Mesh final : public Transport {
     [[nodiscard]] Rank self() const noexcept { return self_; }
     [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(peers_.size()); }
 
+  protected:
+    [[nodiscard]] bool begin_look() override;
+    void look(const std::function<bool()>& enough) override;
+    void end_look() override;
+
   private:
+    using Ring = PacketRing<16 * 1024>;
+    static_assert(Ring::kMostBytes >= kMaxPacket);
+    /// Of two ranks.
+    struct Rings {
+        Ring to_higher, to_lower;
+    };
     struct Peer {
         Descriptor socket;
-        std::mutex mutex;
-        std::deque<Packet> waiting;  // for room in the socket
+        std::unique_ptr<MemoryRegion> memory;
+        Ring* in = nullptr;
+        Ring* out = nullptr;
+        std::mutex mutex;            // of who pushes
+        std::deque<Packet> waiting;  // for room in the ring
         bool lost = false;
+        std::atomic<bool> gone{false};  // written by who receives: nothing is taken any more
     };
 
     void connect_to(Rank rank, const std::string& folder, Time deadline);
     void accept_higher(Rank count, int listening, Time deadline);
+    void have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory);
+    void watch(int fd, Rank rank);
     void run();
-    void receive(Rank rank);
+    /// False: the peer is gone.
+    [[nodiscard]] bool hear(Rank rank);
+    void wake(Rank rank);
+    void wake_own();
+    /// By the mesh's thread: what there is, and what comes soon.
+    void receive(std::span<const Rank> gone);
     void flush(Rank rank);
+    // Of who receives, with `receiving_`:
+    bool take_from(Rank rank);
+    bool take_all();
+    /// Also without it.
+    [[nodiscard]] bool all_empty() const;
+    [[nodiscard]] bool others_look() const noexcept { return others_look_.load(std::memory_order_relaxed); }
+    void look_all();
+    /// From now on whoever sends wakes the mesh's thread. False: something is there already.
+    [[nodiscard]] bool sleep_all();
     void lose(Rank rank);
-    void watch(Rank rank, bool for_writing);
 
     Rank self_;
     std::vector<std::unique_ptr<Peer>> peers_;
     Descriptor epoll_;
-    Descriptor stop_;
+    Descriptor bell_;  // of the mesh's own thread
+    std::atomic<bool> stopping_{false};
     Listener* listener_ = nullptr;
+    /// Who has it receives. The mesh's thread waits for it, others do not.
+    std::mutex receiving_;
+    /// Somebody else than the mesh's thread has it, and says to all rings that nobody looks when it ends.
+    std::atomic<bool> others_look_{false};
+    std::vector<std::byte> buffer_;
+    Vigil own_vigil_, others_vigil_;
     std::thread thread_;
 };
 

@@ -47,6 +47,8 @@ class OperationState {
     }
     /// Any thread, also without the lock.
     [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+    /// As done(), or there is something to take. Whoever waits is told then.
+    [[nodiscard]] bool ready() const noexcept { return done() || offers_.load(std::memory_order_relaxed); }
     /// As a new one. Nobody else knows it.
     void renew() noexcept {
         outcome_.reset();
@@ -63,10 +65,14 @@ class OperationState {
         if (!waited_for_ || !moves_ || given_) return false;
         given_ = transfer;
         waited_for_ = false;
+        offers_.store(true, std::memory_order_relaxed);
         return true;
     }
     /// What there is to move, by whoever has waited.
-    [[nodiscard]] std::optional<Transfer> take_given() noexcept { return std::exchange(given_, {}); }
+    [[nodiscard]] std::optional<Transfer> take_given() noexcept {
+        offers_.store(false, std::memory_order_relaxed);
+        return std::exchange(given_, {});
+    }
     void block() { condition_.block(); }
     /// Throws what it ended with.
     [[nodiscard]] OperationResult take() {
@@ -81,6 +87,7 @@ class OperationState {
     bool waited_for_ = false;
     bool moves_ = false;
     std::optional<Transfer> given_;
+    std::atomic<bool> offers_{false};  // written with given_; read as a hint
     BlockCondition condition_;
 };
 

@@ -159,11 +159,14 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     pending_.emplace(ticket, state);
     // What there is to move now is for this operation; what follows from its end is for others.
     carry_out_here(lists, lock);
+    // A thread is there as soon as it is told; a task when a worker has time, for which nobody waits.
+    const bool is_thread = !in_task();
+    Look look(is_thread && !lists.actions.messages.empty() ? mesh_.get() : nullptr);
     hand_over(lists.actions, lock);
     while (!state->done()) {
-        // A thread is there as soon as it is told; a task when a worker has time, for which nobody waits.
-        state->announce_wait(!in_task());
+        state->announce_wait(is_thread);
         lock.unlock();
+        look.until([&] { return state->ready(); });
         state->block();
         lock.lock();
         if (const std::optional<Transfer> given = state->take_given()) {

@@ -1,11 +1,14 @@
 // Transport: packets between all ranks of a group, whatever carries them.
 //
-// Packets of two ranks arrive whole and in the order of send(). One thread receives and calls the listener,
-// which must not block. A rank that goes is told once to each of the others; what was sent to it is lost.
+// Packets of two ranks arrive whole and in the order of send(). One thread at a time receives and calls the
+// listener, which must not block: the transport's own, or one that waits for an answer (Look). A rank that
+// goes is told once to each of the others; what was sent to it is lost.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "heddle/memory_types.hpp"
@@ -32,6 +35,41 @@ class Transport {
     virtual void send(Rank to, Packet packet) = 0;
 
     static constexpr size_t kMaxPacket = 64 * 1024;
+
+  protected:
+    friend class Look;
+    /// True: the calling thread, and no other, receives until end_look(). Never blocks.
+    [[nodiscard]] virtual bool begin_look() { return false; }
+    /// Receives until `enough`, or for a short while.
+    virtual void look(const std::function<bool()>& enough) { (void)enough(); }
+    /// What comes from now on is received by the transport's own thread.
+    virtual void end_look() {}
+};
+
+/// A thread that is about to wait for an answer receives it itself, where it can: that saves waking the
+/// transport's thread, and then this one. Made before what it waits for is sent, so that nobody else is
+/// woken.
+class Look {
+  public:
+    /// Null: it does not.
+    explicit Look(Transport* transport)
+        : transport_(transport != nullptr && transport->begin_look() ? transport : nullptr) {}
+    ~Look() { end(); }
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+
+    /// Until `enough`, or for a short while, and never again. The listener is called.
+    void until(const std::function<bool()>& enough) {
+        if (transport_ != nullptr) transport_->look(enough);
+        end();
+    }
+
+  private:
+    void end() {
+        if (transport_ != nullptr) std::exchange(transport_, nullptr)->end_look();
+    }
+
+    Transport* transport_;
 };
 
 }  // namespace heddle::memory
