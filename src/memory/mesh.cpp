@@ -83,6 +83,7 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       buffer_(kMaxPacket),
+      reception_(*this),
       own_vigil_(kOwnVigil),
       others_vigil_(kOthersVigil) {
     if (!epoll_.valid() || !bell_.valid()) fail("cannot watch sockets");
@@ -277,10 +278,7 @@ bool Mesh::sleep_all() {
 }
 
 bool Mesh::begin_look() {
-    if (!receiving_.try_lock()) return false;
-    others_look_.store(true, std::memory_order_relaxed);
-    look_all();
-    return true;
+    return reception_.begin();
 }
 
 void Mesh::look(const std::function<bool()>& enough) {
@@ -292,26 +290,17 @@ void Mesh::look(const std::function<bool()>& enough) {
 }
 
 void Mesh::end_look() {
-    others_look_.store(false, std::memory_order_relaxed);
-    const bool nothing_left = sleep_all();
-    receiving_.unlock();
-    if (!nothing_left) wake_own();
+    if (!reception_.end()) wake_own();
 }
 
 void Mesh::receive(std::span<const Rank> gone) {
-    std::unique_lock receives(receiving_);
-    look_all();
-    bool some = take_all();
-    for (const Rank rank : gone) lose(rank);
-    while (some || !sleep_all()) {
+    const auto lose_gone = [&] {
+        for (const Rank rank : gone) lose(rank);
+    };
+    reception_.receive(lose_gone, [&](const auto& found) {
         own_vigil_.came();
-        receives.unlock();
-        (void)own_vigil_.keep([&] { return others_look() || !all_empty(); });
-        if (others_look()) return;  // they say that nobody looks when they end
-        receives.lock();
-        look_all();
-        some = take_all();
-    }
+        (void)own_vigil_.keep(found);
+    });
 }
 
 void Mesh::run() {

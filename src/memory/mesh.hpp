@@ -19,6 +19,7 @@
 #include "base/os.hpp"
 #include "memory/memory_region.hpp"
 #include "memory/packet_ring.hpp"
+#include "memory/reception.hpp"
 #include "memory/transport.hpp"
 #include "memory/vigil.hpp"
 
@@ -75,12 +76,11 @@ class Mesh final : public Transport {
     /// By the mesh's thread: what there is, and what comes soon.
     void receive(std::span<const Rank> gone);
     void flush(Rank rank);
-    // Of who receives, with `receiving_`:
+    // Of who receives, as reception_ says:
     bool take_from(Rank rank);
     bool take_all();
-    /// Also without it.
+    /// Any thread.
     [[nodiscard]] bool all_empty() const;
-    [[nodiscard]] bool others_look() const noexcept { return others_look_.load(std::memory_order_relaxed); }
     void look_all();
     /// From now on whoever sends wakes the mesh's thread. False: something is there already.
     [[nodiscard]] bool sleep_all();
@@ -92,11 +92,9 @@ class Mesh final : public Transport {
     Descriptor bell_;  // of the mesh's own thread
     std::atomic<bool> stopping_{false};
     Listener* listener_ = nullptr;
-    /// Who has it receives. The mesh's thread waits for it, others do not.
-    std::mutex receiving_;
-    /// Somebody else than the mesh's thread has it, and says to all rings that nobody looks when it ends.
-    std::atomic<bool> others_look_{false};
-    std::vector<std::byte> buffer_;
+    std::vector<std::byte> buffer_;  // of who receives
+    friend class Reception<Mesh>;
+    Reception<Mesh> reception_;
     Vigil own_vigil_, others_vigil_;
     std::thread thread_;
 };

@@ -39,12 +39,10 @@ class PacketRing {
         if (end - known_tail_ > Words) return false;
         word(head) = packet.size();
         for (uint64_t place = head + 1; place != end; ++place) {
-            const size_t size = std::min(packet.size(), sizeof(uint64_t));
-            if (size == sizeof(uint64_t))
-                std::memcpy(&word(place), packet.data(), sizeof(uint64_t));
-            else
-                std::memcpy(&word(place), packet.data(), size);
-            packet = packet.subspan(size);
+            uint64_t value = 0;
+            copy_word(&value, packet.data(), packet.size());
+            word(place) = value;
+            packet = packet.subspan(std::min(packet.size(), sizeof value));
         }
         head_.store(end, std::memory_order_release);
         return true;
@@ -79,11 +77,8 @@ class PacketRing {
             const uint64_t size = word(tail);
             if (size > buffer.size() || words_of(size) > head - tail) return false;
             for (uint64_t done = 0; done < size; done += sizeof(uint64_t)) {
-                const uint64_t value = word(tail + 1 + done / sizeof(uint64_t));
-                if (size - done >= sizeof(uint64_t))
-                    std::memcpy(buffer.data() + done, &value, sizeof(uint64_t));
-                else
-                    std::memcpy(buffer.data() + done, &value, size - done);
+                const uint64_t value = word(tail + 1 + done / sizeof value);
+                copy_word(buffer.data() + done, &value, size - done);
             }
             tail += words_of(size);
             tail_.store(tail, std::memory_order_release);
@@ -106,6 +101,13 @@ class PacketRing {
   private:
     [[nodiscard]] static constexpr uint64_t words_of(uint64_t bytes) noexcept {
         return 1 + (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+    }
+    /// A word, or as much as is left.
+    static void copy_word(void* to, const void* from, size_t left) noexcept {
+        if (left >= sizeof(uint64_t))
+            std::memcpy(to, from, sizeof(uint64_t));
+        else
+            std::memcpy(to, from, left);
     }
     [[nodiscard]] uint64_t& word(uint64_t place) noexcept { return words_[place & (Words - 1)]; }
 

@@ -477,6 +477,20 @@ void Explorer::lock(uintptr_t mutex) {
     note("locks", mutex, 0);
 }
 
+bool Explorer::try_lock(uintptr_t mutex) {
+    schedule(Why::kMayPreempt);
+    if (fault_ == Fault::kNoLocks) return true;
+    const Busy busy;
+    Fiber& self = *fibers_[static_cast<size_t>(running_)];
+    self.last_load = 0;
+    Mutex& taken = mutexes_[mutex];
+    note("tries to lock", mutex, taken.owner < 0 ? 1 : 0);
+    if (taken.owner >= 0) return false;
+    taken.owner = running_;
+    join_clocks(self.clock, taken.released);
+    return true;
+}
+
 void Explorer::unlock(uintptr_t mutex) {
     if (fault_ == Fault::kNoLocks) return;
     const Busy busy;

@@ -86,6 +86,7 @@ class Explorer {
     /// What is there is unmapped, or destroyed: an access is a fault, until forget().
     void gone(uintptr_t address, size_t size);
     void lock(uintptr_t mutex);
+    bool try_lock(uintptr_t mutex);
     void unlock(uintptr_t mutex);
     /// A word to sleep on, while it has this value.
     struct Word {

@@ -208,6 +208,12 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
     explorer->lock(place(mutex));
     return 0;
 }
+int __real_pthread_mutex_trylock(pthread_mutex_t* mutex);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
+    Explorer* explorer = Explorer::current();
+    if (explorer == nullptr) return __real_pthread_mutex_trylock(mutex);
+    return explorer->try_lock(place(mutex)) ? 0 : EBUSY;
+}
 int __real_pthread_mutex_unlock(pthread_mutex_t* mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
     Explorer* explorer = Explorer::current();
