@@ -27,7 +27,7 @@ constexpr auto kRetry = std::chrono::milliseconds(2);
 constexpr auto kOwnVigil = std::chrono::microseconds(100);
 constexpr auto kOthersVigil = std::chrono::microseconds(50);
 
-/// The first packet of whoever connects. With it come the rings, as a descriptor.
+/// The first packet of whoever connects. With it come the rings, the bell of whom it greets, and its own.
 struct Hello {
     char magic[8] = {'h', 'e', 'd', 'm', 'e', 's', 'h', '\0'};
     uint32_t version = kVersion;
@@ -63,6 +63,23 @@ Descriptor new_socket() {
     return made;
 }
 
+Descriptor new_bell() {
+    Descriptor made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!made.valid()) fail("cannot make an eventfd");
+    return made;
+}
+
+/// Also one that has been rung and not heard.
+void ring(const Descriptor& bell) {
+    const uint64_t one = 1;
+    (void)!::write(bell.get(), &one, sizeof one);
+}
+
+void silence(const Descriptor& bell) {
+    uint64_t rung;
+    (void)!::read(bell.get(), &rung, sizeof rung);
+}
+
 [[noreturn]] void nobody_came(const std::string& who, const std::string& folder) {
     throw Error(
         ErrorCode::kUnavailable,
@@ -81,12 +98,12 @@ int milliseconds_until(Time deadline) {
 Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patience)
     : self_(self),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      bell_(new_bell()),
       buffer_(kMaxPacket),
       reception_(*this),
       own_vigil_(kOwnVigil),
       others_vigil_(kOthersVigil) {
-    if (!epoll_.valid() || !bell_.valid()) fail("cannot watch sockets");
+    if (!epoll_.valid()) fail("cannot watch sockets");
     for (Rank rank = 0; rank < ranks; ++rank) peers_.push_back(std::make_unique<Peer>());
     const Time deadline = SteadyClock().now() + patience;
     const Descriptor listening = new_socket();
@@ -114,7 +131,7 @@ Mesh::~Mesh() {
 void Mesh::stop() {
     if (!thread_.joinable()) return;
     stopping_.store(true, std::memory_order_relaxed);
-    wake_own();
+    ring(bell_);
     thread_.join();
 }
 
@@ -131,9 +148,13 @@ void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {
     hello.rank = self_;
     hello.ranks = ranks();
     auto memory = std::make_unique<MemoryRegion>(sizeof(Rings), MemoryRegion::Sharing::kWritable);
-    if (Os().send(socket.get(), &hello, sizeof hello, {memory->descriptor()}) != sizeof hello)
+    Peer& peer = *peers_[rank];
+    peer.bell = new_bell();
+    peer.its_bell = new_bell();
+    const std::vector<int> given{memory->descriptor(), peer.its_bell.get(), peer.bell.get()};
+    if (Os().send(socket.get(), &hello, sizeof hello, given) != sizeof hello)
         fail(fmt::format("cannot greet rank {}", rank));
-    peers_[rank]->socket = std::move(socket);
+    peer.socket = std::move(socket);
     have_rings(rank, std::move(memory));
 }
 
@@ -145,10 +166,10 @@ void Mesh::accept_higher(Rank count, int listening, Time deadline) {
         Descriptor socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket.valid()) continue;
         Hello hello;
-        Descriptor rings[1];
+        Descriptor given[3];
         ready.fd = socket.get();
         if (::poll(&ready, 1, milliseconds_until(deadline)) <= 0 ||
-            receive_packet(socket.get(), std::as_writable_bytes(std::span(&hello, 1)), rings) !=
+            receive_packet(socket.get(), std::as_writable_bytes(std::span(&hello, 1)), given) !=
                 sizeof hello ||
             std::memcmp(hello.magic, Hello().magic, sizeof hello.magic) != 0)
             continue;  // somebody else
@@ -165,8 +186,17 @@ void Mesh::accept_higher(Rank count, int listening, Time deadline) {
                 fmt::format("a rank {} of {} came, where ranks {} to {} of {} are awaited, each once: is the "
                             "folder used twice?",
                             hello.rank, hello.ranks, self_ + 1, ranks() - 1, ranks()));
-        peers_[hello.rank]->socket = std::move(socket);
-        have_rings(hello.rank, std::make_unique<MemoryRegion>(std::move(rings[0]), sizeof(Rings), true));
+        if (!given[2].valid())
+            throw Error(
+                ErrorCode::kLimit,
+                fmt::format("no descriptors are left for what is shared with rank {}: raise the limit "
+                            "of open files (ulimit -n)",
+                            hello.rank));
+        Peer& peer = *peers_[hello.rank];
+        peer.socket = std::move(socket);
+        peer.bell = std::move(given[1]);
+        peer.its_bell = std::move(given[2]);
+        have_rings(hello.rank, std::make_unique<MemoryRegion>(std::move(given[0]), sizeof(Rings), true));
         ++met;
     }
 }
@@ -180,30 +210,21 @@ void Mesh::have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory) {
     peer.memory = std::move(memory);
 }
 
-void Mesh::watch(int fd, Rank rank) {
+void Mesh::watch(const Descriptor& descriptor, uint32_t as_what) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u32 = rank;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("cannot watch sockets");
+    event.data.u32 = as_what;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor.get(), &event) != 0) fail("cannot watch sockets");
 }
 
 void Mesh::start(Listener& listener) {
     listener_ = &listener;
-    watch(bell_.get(), self_);  // which has no connection
-    for (Rank rank = 0; rank < ranks(); ++rank)
-        if (rank != self_) watch(peers_[rank]->socket.get(), rank);
+    for (Rank rank = 0; rank < ranks(); ++rank) {
+        watch(rank == self_ ? bell_ : peers_[rank]->bell, rank);
+        if (rank != self_) watch(peers_[rank]->socket, ranks() + rank);
+    }
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
-}
-
-void Mesh::wake_own() {
-    const uint64_t one = 1;
-    (void)!::write(bell_.get(), &one, sizeof one);
-}
-
-void Mesh::wake(Rank rank) {
-    // Where there is no room there are such packets already.
-    (void)!::send(peers_[rank]->socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Mesh::send(Rank to, Packet packet) {
@@ -213,7 +234,7 @@ void Mesh::send(Rank to, Packet packet) {
     if (!peer.waiting.empty() || !peer.out->push_or_wait(packet))
         peer.waiting.push_back(std::move(packet));
     else if (peer.out->wakes())
-        wake(to);
+        ring(peer.its_bell);
 }
 
 void Mesh::flush(Rank rank) {
@@ -222,13 +243,7 @@ void Mesh::flush(Rank rank) {
     bool pushed = false;
     for (; !peer.waiting.empty() && peer.out->push_or_wait(peer.waiting.front()); pushed = true)
         peer.waiting.pop_front();
-    if (pushed && peer.out->wakes()) wake(rank);
-}
-
-bool Mesh::hear(Rank rank) {
-    char wakes[64];
-    const ssize_t size = ::recv(peers_[rank]->socket.get(), wakes, sizeof wakes, MSG_DONTWAIT);
-    return size > 0 || (size < 0 && is_passing(-errno));
+    if (pushed && peer.out->wakes()) ring(peer.its_bell);
 }
 
 void Mesh::lose(Rank rank) {
@@ -248,7 +263,7 @@ bool Mesh::take_from(Rank rank) {
     if (rank == self_ || peer.gone.load(std::memory_order_relaxed) || peer.in->empty()) return false;
     const bool sound =
         peer.in->take(buffer_, [&](std::span<const std::byte> packet) { listener_->received(rank, packet); });
-    if (peer.in->gives_room()) wake(rank);
+    if (peer.in->gives_room()) ring(peer.its_bell);
     if (!sound) lose(rank);
     return true;
 }
@@ -290,7 +305,7 @@ void Mesh::look(const std::function<bool()>& enough) {
 }
 
 void Mesh::end_look() {
-    if (!reception_.end()) wake_own();
+    if (!reception_.end()) ring(bell_);
 }
 
 void Mesh::receive(std::span<const Rank> gone) {
@@ -311,15 +326,16 @@ void Mesh::run() {
         const int count = ::epoll_wait(epoll_.get(), events, std::size(events), -1);
         gone.clear();
         for (int i = 0; i < count; ++i) {
-            const Rank rank = events[i].data.u32;
-            if (rank == self_) {
-                uint64_t rung;
-                (void)!::read(bell_.get(), &rung, sizeof rung);
-                if (stopping_.load(std::memory_order_relaxed)) return;
+            const uint32_t what = events[i].data.u32;
+            if (what >= ranks()) {
+                gone.push_back(what - ranks());
                 continue;
             }
-            if (!hear(rank)) gone.push_back(rank);
-            flush(rank);
+            silence(what == self_ ? bell_ : peers_[what]->bell);
+            if (what != self_)
+                flush(what);
+            else if (stopping_.load(std::memory_order_relaxed))
+                return;
         }
         receive(gone);
     }

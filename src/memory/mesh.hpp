@@ -1,10 +1,10 @@
 // Mesh: the transport between ranks on one machine. They meet by Unix sockets in a folder of theirs, one
 // connection of every two ranks, and give each other memory with two rings, one for each direction.
 //
-// Packets go by the rings. A packet of one byte on the socket wakes who sleeps: who waits for packets, or for
-// room in a ring; and the socket's end is the other rank's. A full ring blocks nobody: what does not fit is
+// Packets go by the rings. A bell, an eventfd, wakes who sleeps: who waits for packets, or for room in a
+// ring. The end of the socket is that of the other rank. A full ring blocks nobody: what does not fit is
 // kept, and pushed by the mesh's thread when there is room. After a packet that thread looks for the next one
-// for a while before it sleeps (Vigil), except while somebody who waits for an answer does.
+// for a while before it sleeps (Vigil), except while somebody who waits for an answer does (Reception).
 #pragma once
 
 #include <atomic>
@@ -55,6 +55,7 @@ class Mesh final : public Transport {
     };
     struct Peer {
         Descriptor socket;
+        Descriptor bell, its_bell;  // rung by the peer, and by this rank
         std::unique_ptr<MemoryRegion> memory;
         Ring* in = nullptr;
         Ring* out = nullptr;
@@ -67,12 +68,8 @@ class Mesh final : public Transport {
     void connect_to(Rank rank, const std::string& folder, Time deadline);
     void accept_higher(Rank count, int listening, Time deadline);
     void have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory);
-    void watch(int fd, Rank rank);
+    void watch(const Descriptor& descriptor, uint32_t as_what);
     void run();
-    /// False: the peer is gone.
-    [[nodiscard]] bool hear(Rank rank);
-    void wake(Rank rank);
-    void wake_own();
     /// By the mesh's thread: what there is, and what comes soon.
     void receive(std::span<const Rank> gone);
     void flush(Rank rank);
