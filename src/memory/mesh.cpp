@@ -24,8 +24,8 @@ namespace {
 constexpr uint32_t kVersion = 2;
 constexpr auto kRetry = std::chrono::milliseconds(2);
 /// After a packet the next one is looked for no longer than that.
-constexpr auto kOwnVigil = std::chrono::microseconds(100);
-constexpr auto kOthersVigil = std::chrono::microseconds(50);
+constexpr auto kOwnVigil = std::chrono::microseconds(40);
+constexpr auto kOthersVigil = std::chrono::microseconds(40);
 
 /// The first packet of whoever connects. With it come the rings, the bell of whom it greets, and its own.
 struct Hello {
