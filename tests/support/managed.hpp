@@ -69,15 +69,22 @@ class Managed {
 
   private:
     void start(const std::string& topology) {
+        int ready[2];
+        ASSERT_EQ(::pipe(ready), 0);
+        const std::string fd = std::to_string(ready[1]);
         daemon_ = ::fork();
         if (daemon_ == 0) {
+            ::close(ready[0]);
             if (!topology.empty()) ::setenv("HEDDLE_TOPOLOGY", topology.c_str(), 1);
             const std::string path = socket();
-            ::execl(HEDDLE_BUILD_DIR "/bin/heddled", "heddled", "--socket", path.c_str(), nullptr);
+            ::execl(HEDDLE_BUILD_DIR "/bin/heddled", "heddled", "--socket", path.c_str(), "--ready-fd",
+                    fd.c_str(), nullptr);
             ::_exit(127);
         }
-        for (int tries = 0; tries < 2000 && !std::filesystem::exists(socket()); ++tries)
-            std::this_thread::sleep_for(5ms);
+        ::close(ready[1]);
+        char byte = 0;
+        EXPECT_EQ(::read(ready[0], &byte, 1), 1) << "heddled does not serve";
+        ::close(ready[0]);
     }
 
     TemporaryFolder folder_;
