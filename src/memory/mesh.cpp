@@ -205,8 +205,12 @@ void Mesh::have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory) {
     // Zeroes are two empty rings.
     auto* const rings = reinterpret_cast<Rings*>(memory->data());
     Peer& peer = *peers_[rank];
-    peer.in = rank > self_ ? &rings->to_lower : &rings->to_higher;
-    peer.out = rank > self_ ? &rings->to_higher : &rings->to_lower;
+    Direction& in = rank > self_ ? rings->to_lower : rings->to_higher;
+    Direction& out = rank > self_ ? rings->to_higher : rings->to_lower;
+    peer.in = &in.ring;
+    peer.out = &out.ring;
+    peer.in_woken_ns = &in.woken_ns;
+    peer.out_woken_ns = &out.woken_ns;
     peer.memory = std::move(memory);
 }
 
@@ -227,14 +231,20 @@ void Mesh::start(Listener& listener) {
     thread_ = std::thread([this] { run(); });
 }
 
+void Mesh::wake(Peer& peer) {
+    if (!peer.out->wakes()) return;
+    peer.out_woken_ns->store(SteadyClock().now().time_since_epoch().count(), std::memory_order_relaxed);
+    ring(peer.its_bell);
+}
+
 void Mesh::send(Rank to, Packet packet) {
     Peer& peer = *peers_[to];
     const std::scoped_lock lock(peer.mutex);
     if (peer.lost) return;
     if (!peer.waiting.empty() || !peer.out->push_or_wait(packet))
         peer.waiting.push_back(std::move(packet));
-    else if (peer.out->wakes())
-        ring(peer.its_bell);
+    else
+        wake(peer);
 }
 
 void Mesh::flush(Rank rank) {
@@ -243,7 +253,7 @@ void Mesh::flush(Rank rank) {
     bool pushed = false;
     for (; !peer.waiting.empty() && peer.out->push_or_wait(peer.waiting.front()); pushed = true)
         peer.waiting.pop_front();
-    if (pushed && peer.out->wakes()) ring(peer.its_bell);
+    if (pushed) wake(peer);
 }
 
 void Mesh::lose(Rank rank) {
@@ -297,11 +307,10 @@ bool Mesh::begin_look() {
 }
 
 void Mesh::look(const std::function<bool()>& enough) {
-    const bool found = others_vigil_.keep([&] {
+    (void)others_vigil_.keep([&] {
         (void)take_all();
         return enough();
     });
-    if (found) others_vigil_.came();
 }
 
 void Mesh::end_look() {
@@ -312,10 +321,7 @@ void Mesh::receive(std::span<const Rank> gone) {
     const auto lose_gone = [&] {
         for (const Rank rank : gone) lose(rank);
     };
-    reception_.receive(lose_gone, [&](const auto& found) {
-        own_vigil_.came();
-        (void)own_vigil_.keep(found);
-    });
+    reception_.receive(lose_gone, [&](const auto& found) { (void)own_vigil_.keep(found); });
 }
 
 void Mesh::run() {
@@ -331,11 +337,15 @@ void Mesh::run() {
                 gone.push_back(what - ranks());
                 continue;
             }
-            silence(what == self_ ? bell_ : peers_[what]->bell);
-            if (what != self_)
-                flush(what);
-            else if (stopping_.load(std::memory_order_relaxed))
-                return;
+            if (what == self_) {
+                silence(bell_);
+                if (stopping_.load(std::memory_order_relaxed)) return;
+                continue;
+            }
+            const Peer& peer = *peers_[what];
+            silence(peer.bell);
+            own_vigil_.came(Time(Nanoseconds(peer.in_woken_ns->load(std::memory_order_relaxed))));
+            flush(what);
         }
         receive(gone);
     }

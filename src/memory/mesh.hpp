@@ -49,9 +49,15 @@ class Mesh final : public Transport {
   private:
     using Ring = PacketRing<16 * 1024>;
     static_assert(Ring::kMostBytes >= kMaxPacket);
+    struct Direction {
+        Ring ring;
+        /// When who sleeps was woken last for a packet, by who sends; in nanoseconds, of a clock that all
+        /// processes have. Waking up may take longer than the packet has.
+        std::atomic<int64_t> woken_ns;
+    };
     /// Of two ranks.
     struct Rings {
-        Ring to_higher, to_lower;
+        Direction to_higher, to_lower;
     };
     struct Peer {
         Descriptor socket;
@@ -59,6 +65,8 @@ class Mesh final : public Transport {
         std::unique_ptr<MemoryRegion> memory;
         Ring* in = nullptr;
         Ring* out = nullptr;
+        std::atomic<int64_t>* in_woken_ns = nullptr;
+        std::atomic<int64_t>* out_woken_ns = nullptr;
         std::mutex mutex;            // of who pushes
         std::deque<Packet> waiting;  // for room in the ring
         bool lost = false;
@@ -69,6 +77,7 @@ class Mesh final : public Transport {
     void accept_higher(Rank count, int listening, Time deadline);
     void have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory);
     void watch(const Descriptor& descriptor, uint32_t as_what);
+    void wake(Peer& peer);
     void run();
     /// By the mesh's thread: what there is, and what comes soon.
     void receive(std::span<const Rank> gone);

@@ -28,7 +28,10 @@ class Vigil {
         }
         for (Time before = began_;;) {
             for (int i = 0; i < kLooks; ++i) {
-                if (found()) return true;
+                if (found()) {
+                    most_ = longest_;
+                    return true;
+                }
                 spin_pause();
             }
             const Time now = clock_.now();
@@ -41,9 +44,9 @@ class Vigil {
             return found();
         }
     }
-    /// What the last keep() was for has come, then or later.
-    void came() {
-        if (clock_.now() - began_ <= longest_) most_ = longest_;
+    /// What the last keep() was for came then, after it. Of an earlier time: nothing is known.
+    void came(Time when) {
+        if (when >= began_ && when - began_ <= longest_) most_ = longest_;
     }
 
   private:
