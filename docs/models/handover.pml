@@ -8,7 +8,7 @@
  * RESTARTS kills the arbiter anywhere and starts another. GRANTS bounds the generations.
  *
  * What holds: two clients are never on the CPU (the assertion in come()); the CPU is found again and again
- * (the claim `found`): free, lent, or its holder is on it; no reader of a grant page obeys a grant that nobody
+ * (the claim `found`): free, lent by a holder that knows of it, or its holder is on it; no reader of a grant page obeys a grant that nobody
  * gave (the assertions in grant_page.pml).
  *
  * MUTANT leaves out one rule, and a run of Spin must then find an error; tests/model/spin has the runs. The
@@ -48,6 +48,7 @@
 #define TAKEN_BACK_UNSEEN 12         /* what is passed on is taken back without a look at the lender word */
 #define LENT_IS_STILL_OURS 15        /* without an arbiter, what was lent is taken back without a look */
 #define CLAIMS_ARE_FORGOTTEN 14      /* who held what is kept for another has lost it for good */
+#define LEFT_FOR_EVER 16             /* a CPU that was given again before it was left stays lent, unknown to its holder */
 #define CLAIMED_THOUGH_FENCED 13     /* after a restart a client claims a CPU that it was kept off by force */
 
 /* The words {generation, client}. */
@@ -212,6 +213,12 @@ inline look_at_lender(me) {
 /* ArbiterClient::obey, with a grant that was read whole. */
 inline obey(me) {
     if
+    :: MUTANT != LEFT_FOR_EVER && mask[AT(link, me)] && belief[me] == ABSENT &&
+       FREE_WORD(me) == WORD(GENERATION(successor[AT(link, me)]), LENT) ->
+        /* Left as it was asked back, and given again before we looked. */
+        FREE_WORD(me) = WORD(GENERATION(successor[AT(link, me)]), NOBODY);
+        belief[me] = HELD;
+        come(me)
     :: mask[AT(link, me)] && (WHO(FREE_WORD(me)) == NOBODY ||
                               GENERATION(FREE_WORD(me)) != GENERATION(successor[AT(link, me)])) ->
         if
@@ -637,7 +644,8 @@ init {
     }
 }
 
+#define KNOWS_OF_IT(who) (belief[who] != ABSENT)
 #define FOUND (holder == NOBODY || (!dead[holder] && (on[holder] || \
-               released[AT(era, holder)] == WORD(generation, LENT))))
+               (released[AT(era, holder)] == WORD(generation, LENT) && KNOWS_OF_IT(holder)))))
 
 ltl found { []<>(FOUND) }

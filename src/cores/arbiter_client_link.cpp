@@ -89,13 +89,21 @@ void ArbiterClient::obey(Link& link) {
         if (!granted) return;
         for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu) {
             const State before = state(cpu);
-            const uint64_t word = link.connection.page().release[cpu].load();
+            std::atomic<uint64_t>& word = link.connection.page().release[cpu];
+            const uint32_t generation = heddle_word_generation(grant.successor[cpu].load());
             // Released under this very grant: the arbiter has not heard of it yet.
+            const uint64_t shown = word.load();
             const bool released =
-                heddle_word_client(word) != HEDDLE_HELD &&
-                heddle_word_generation(word) == heddle_word_generation(grant.successor[cpu].load());
+                heddle_word_client(shown) != HEDDLE_HELD && heddle_word_generation(shown) == generation;
             if (granted->cpus.contains(cpu)) {
-                if (before == kHeld || released) continue;
+                if (before == kHeld) continue;
+                // Left as it was asked back, and given again before we looked: it counts as lent by us, and
+                // would for ever. As with reclaim(), one compare-and-swap decides.
+                uint64_t lent = heddle_word(generation, HEDDLE_LENT);
+                const bool left_too_late =
+                    before == kAbsent &&
+                    word.compare_exchange_strong(lent, heddle_word(generation, HEDDLE_HELD));
+                if (released && !left_too_late) continue;
                 if (before == kPassing) {
                     (void)release(link, cpu, kLent);
                     continue;

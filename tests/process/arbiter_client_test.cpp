@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <random>
 
 #include "arbiter/server.hpp"
@@ -217,6 +218,49 @@ TEST_F(ArbiterClientTest, WhatIsLentGoesToWhoComesLater) {
     EXPECT_TRUE(test::becomes_true([&] { return b.mine().count() == 6; }, 2s));
     EXPECT_EQ(a.mine().to_list(), "6-7");
     for (int cpu = 0; cpu < 6; ++cpu) EXPECT_FALSE(a.reclaim(cpu));
+}
+
+/// Its link thread is in the callback while another comes, gets what does not leave in time, and goes.
+TEST_F(ArbiterClientTest, WhatIsLeftAfterItWasGivenAgainIsTakenBack) {
+    const test::Daemon impatient({.topology = "core:8 pu:1", .arguments = {}, .variables = {}});
+    path_ = impatient.path();
+    std::mutex mutex;
+    CpuSet leaving, gained;
+    std::atomic<bool> goes_on{false};
+    ArbiterClientOptions options;
+    options.demand = kCpus;
+    options.allowed = CpuSet::range(0, kCpus);
+    options.path = path();
+    ArbiterClient client(options, {[&](const CpuSet& cpus) {
+                                       const std::lock_guard guard(mutex);
+                                       gained |= cpus;
+                                   },
+                                   [&](const CpuSet& cpus) {
+                                       {
+                                           const std::lock_guard guard(mutex);
+                                           leaving |= cpus;
+                                       }
+                                       goes_on.wait(false);
+                                   }});
+    const auto all_are_its_own = [&] {
+        const auto cpus = Observer(path()).status().cpus;
+        return std::ranges::all_of(cpus, [](const auto& cpu) { return cpu.client == 1 && !cpu.leaving; });
+    };
+    Program& other = start(kCpus);
+    EXPECT_TRUE(test::becomes_true([&] { return other.mine().count() == 4; }, 10s)) << whereabouts();
+    programs_.clear();
+    EXPECT_TRUE(test::becomes_true(all_are_its_own, 10s)) << whereabouts();
+    {
+        const std::lock_guard guard(mutex);
+        for (const int cpu : leaving) client.released(cpu);
+    }
+    goes_on = true;
+    goes_on.notify_one();
+    EXPECT_TRUE(test::becomes_true([&] { return client.held().count() == kCpus; }, 10s))
+        << client.held().to_list() << "\n"
+        << whereabouts();
+    const std::lock_guard guard(mutex);
+    EXPECT_EQ(gained.to_list(), leaving.to_list());
 }
 
 TEST_F(ArbiterClientTest, HandsACpuOverWithoutTheDaemon) {

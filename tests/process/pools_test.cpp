@@ -209,7 +209,7 @@ TEST_P(PoolsTest, CoresGoWhereTheWorkIs) {
     EXPECT_TRUE(works_on_all(0)) << "all of the machine while the other has nothing to do\n" << describe();
     for (int round = 0; round < 5; ++round) {
         b.tell(kWork);
-        EXPECT_TRUE(both_work());
+        EXPECT_TRUE(both_work()) << describe();
         a.tell(kRest);
         EXPECT_TRUE(works_on_all(1)) << "round " << round << "\n" << describe();
         EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].busy == 0; }, 10s)) << describe();
@@ -227,10 +227,10 @@ TEST_P(PoolsTest, TheCoresOfAKilledProcessGoToTheOther) {
     PoolProcess& b = start(1);
     a.tell(kWork);
     b.tell(kWork);
-    ASSERT_TRUE(both_work());
+    ASSERT_TRUE(both_work()) << describe();
     expect_no_overlap();
     a.kill();
-    EXPECT_TRUE(works_on_all(1));
+    EXPECT_TRUE(works_on_all(1)) << describe();
     EXPECT_EQ(held(1), cpus_);
 }
 
@@ -239,16 +239,16 @@ TEST_P(PoolsTest, TheyGoOnWithoutTheDaemonAndFindTheNextOne) {
     PoolProcess& b = start(1);
     a.tell(kWork);
     b.tell(kWork);
-    ASSERT_TRUE(both_work());
+    ASSERT_TRUE(both_work()) << describe();
     daemon_.process().end();
     const long before = shared_->sides[0].done;
     EXPECT_TRUE(becomes_true([&] { return shared_->sides[0].done > before + 50; }, 10s));
     ASSERT_TRUE(daemon_.start());
     EXPECT_TRUE(becomes_true([&] { return held(0) > 0 && held(1) > 0 && held(0) + held(1) == cpus_; }, 10s));
     a.tell(kRest);
-    EXPECT_TRUE(works_on_all(1));
+    EXPECT_TRUE(works_on_all(1)) << describe();
     a.tell(kWork);
-    EXPECT_TRUE(both_work());
+    EXPECT_TRUE(both_work()) << describe();
     expect_no_overlap();
 }
 
@@ -257,7 +257,7 @@ TEST_P(PoolsTest, NobodyWakesUpWhileNothingChanges) {
     PoolProcess& a = start(0);
     PoolProcess& b = start(1);
     for (const PoolProcess* process : {&a, &b}) process->tell(kWork);
-    ASSERT_TRUE(both_work());
+    ASSERT_TRUE(both_work()) << describe();
     for (const PoolProcess* process : {&a, &b}) process->tell(kRest);
     const auto all = [&] {
         return std::array{activity_of(a.pid()), activity_of(b.pid()), activity_of(daemon_.process().pid())};
