@@ -40,7 +40,7 @@ std::string name_of(const TaskFrame& frame) {
 
 /// From what cannot be before a task on to what cannot be before those who wait for that.
 struct InnerWait::Walk {
-    /// False: not now, as it was reached already.
+    /// Once each.
     void reach(Knot& knot, InnerWait* by, Knot* from) noexcept {
         if (knot.walk == number) return;
         knot.walk = number;

@@ -242,6 +242,36 @@ TEST_P(InnerWaitsAndData, AWaitForWhatComesBeforeTheTaskIsNone) {
     EXPECT_EQ(x.get(), 4);
 }
 
+/// The parent waits for data that its child writes. Where it is the parent's wait that is refused, the parent
+/// goes on to the end of its child's sequence, and another wait is, too.
+TEST_P(InnerWaitsAndData, AWaitForDataThatClosesACircleIsRefused) {
+    Runtime runtime(options());
+    for (int round = 0; round < 30; ++round) {
+        Scalar<int> x(runtime);
+        Sequence parents(runtime), others(runtime);
+        std::atomic<int> refused{0};
+        BlockCondition other_inserted;
+        parents.insert([&] {
+            Sequence children(runtime);
+            children.insert(
+                [&](int& value) {
+                    other_inserted.block();
+                    wait_or_count([&] { others.wait(); }, refused);
+                    value = 3;
+                },
+                inout(x));
+            wait_or_count([&] { x.wait(); }, refused);
+        });
+        others.insert([&] { wait_or_count([&] { parents.wait(); }, refused); });
+        other_inserted.signal();
+        parents.wait();
+        others.wait();
+        EXPECT_GE(refused, 1);
+        EXPECT_LE(refused, 2);
+        EXPECT_EQ(x.get(), 3);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(EnginesOnTheGraph, InnerWaitsAndData, testing::Values("native", "tbb"),
                          test::engine_name);
 
