@@ -3,50 +3,32 @@
 // figures.
 #include <mpi.h>
 
-#include <chrono>
 #include <cstring>
 #include <vector>
 
-#include "figures.hpp"
+#include "batches.hpp"
 #include "heddle/memory.hpp"
 
 namespace {
 
 using namespace heddle::memory;  // NOLINT: it is all about these
-using heddle::bench::Figure;
-using Clock = std::chrono::steady_clock;
 
-constexpr int kBatches = 21;
 constexpr uint64_t kLargest = 16 << 20, kRanges = 4;
-
-template <class Call>
-double each(int calls, const Call& call) {
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < calls; ++i) call(i);
-    return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / calls;
-}
 
 void misses(Client& client, DataId data, MPI_Win window, const char* name, uint64_t size, int calls) {
     const CacheId cache = client.create_cache(size);
     std::vector<std::byte> to(size);
     const auto offset = [&](int i) { return static_cast<uint64_t>(i) % kRanges * size; };
-    Figure figure{.name = name, .unit = "us", .values = {}};
-    std::vector<double> peer;
-    for (int batch = -1; batch < kBatches; ++batch) {  // the first warms up
-        const double ours = each(calls, [&](int i) {
+    heddle::bench::against(
+        name, "us", 1e-6, calls,
+        [&](int i) {
             client.release(client.get_const({data, {offset(i), size}}, cache));
-        });
-        const double raw = each(calls, [&](int i) {
+        },
+        [&](int i) {
             MPI_Get(to.data(), static_cast<int>(size), MPI_BYTE, 0, static_cast<MPI_Aint>(offset(i)),
                     static_cast<int>(size), MPI_BYTE, window);
             MPI_Win_flush(0, window);
         });
-        if (batch < 0) continue;
-        figure.values.push_back(ours);
-        peer.push_back(raw);
-    }
-    figure.peer_median = heddle::bench::median(peer);
-    print(figure);
     client.delete_cache(cache);
 }
 

@@ -10,46 +10,20 @@
 #include <random>
 #include <stdexcept>
 
-#include "figures.hpp"
+#include "batches.hpp"
 #include "heddle/memory.hpp"
 
 namespace {
 
 using namespace heddle::memory;  // NOLINT: it is all about these
+using heddle::bench::against;
 using heddle::bench::Figure;
-using Clock = std::chrono::steady_clock;
-
-constexpr int kBatches = 21;
-
-/// The time of each call of a batch, in units of `scale` seconds.
-template <class Call>
-double each(int first, int calls, double scale, const Call& call) {
-    const Clock::time_point start = Clock::now();
-    for (int i = first; i < first + calls; ++i) call(i);
-    return std::chrono::duration<double>(Clock::now() - start).count() / scale / calls;
-}
-
-/// Ours and a peer's, a batch of each in turn.
-template <class Ours, class Raw>
-void against(const char* name, const char* unit, double scale, int calls, const Ours& ours, const Raw& raw) {
-    Figure figure{.name = name, .unit = unit, .values = {}};
-    std::vector<double> peer;
-    for (int batch = -1; batch < kBatches; ++batch) {  // the first warms up
-        const double one = each((batch + 1) * calls, calls, scale, ours),
-                     other = each((batch + 1) * calls, calls, scale, raw);
-        if (batch < 0) continue;
-        figure.values.push_back(one);
-        peer.push_back(other);
-    }
-    figure.peer_median = heddle::bench::median(peer);
-    print(figure);
-}
 
 template <class Call>
 void alone(const char* name, int calls, const Call& call) {
     Figure figure{.name = name, .unit = "us", .values = {}};
-    for (int batch = -1; batch < kBatches; ++batch) {
-        const double one = each(0, calls, 1e-6, call);
+    for (int batch = -1; batch < heddle::bench::kBatches; ++batch) {
+        const double one = heddle::bench::each(0, calls, 1e-6, call);
         if (batch >= 0) figure.values.push_back(one);
     }
     print(figure);

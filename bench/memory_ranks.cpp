@@ -13,17 +13,18 @@
 #include <stdexcept>
 
 #include "base/temporary_folder.hpp"
+#include "batches.hpp"
 #include "bench/process.hpp"
-#include "figures.hpp"
 #include "heddle/memory.hpp"
 
 namespace {
 
 using namespace heddle::memory;  // NOLINT: it is all about these
+using heddle::bench::against;
+using heddle::bench::each;
 using heddle::bench::Figure;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBatches = 21;
 constexpr uint64_t kLargest = 16 << 20, kRanges = 4;
 
 double seconds_of_processor(int who) {
@@ -123,27 +124,6 @@ class Raw {
     std::vector<std::byte> to_;
 };
 
-template <class Call>
-double each(int calls, const Call& call) {
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < calls; ++i) call(i);
-    return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / calls;
-}
-
-template <class Ours, class Peer>
-void against(const std::string& name, int calls, const Ours& ours, const Peer& raw) {
-    Figure figure{.name = name, .unit = "us", .values = {}};
-    std::vector<double> peer;
-    for (int batch = -1; batch < kBatches; ++batch) {  // the first warms up
-        const double one = each(calls, ours), other = each(calls, raw);
-        if (batch < 0) continue;
-        figure.values.push_back(one);
-        peer.push_back(other);
-    }
-    figure.peer_median = heddle::bench::median(peer);
-    print(figure);
-}
-
 struct Far {
     Client& client;
     DataId data;
@@ -165,7 +145,8 @@ Far far_data(Client& client, const std::string& kind, const std::string& folder)
 void misses(const Far& far, Raw& raw, const std::string& name, uint64_t size, int calls) {
     const CacheId cache = far.client.create_cache(size);
     against(
-        name, calls, [&](int i) { far.client.release(far.client.get_const(far.range(i, size), cache)); },
+        name, "us", 1e-6, calls,
+        [&](int i) { far.client.release(far.client.get_const(far.range(i, size), cache)); },
         [&](int i) { raw.get(static_cast<uint64_t>(i) % kRanges * size, size); });
     far.client.delete_cache(cache);
 }
@@ -178,9 +159,10 @@ void cold_misses(const Far& far, Raw& raw, bool quick) {
     std::vector<double> peer;
     for (int i = 0; i < (quick ? 5 : 101); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        figure.values.push_back(
-            each(1, [&](int) { far.client.release(far.client.get_const(far.range(i, kSize), cache)); }));
-        peer.push_back(each(1, [&](int) { raw.get(static_cast<uint64_t>(i) % kRanges * kSize, kSize); }));
+        figure.values.push_back(each(
+            i, 1, 1e-6, [&](int) { far.client.release(far.client.get_const(far.range(i, kSize), cache)); }));
+        peer.push_back(
+            each(i, 1, 1e-6, [&](int) { raw.get(static_cast<uint64_t>(i) % kRanges * kSize, kSize); }));
     }
     figure.peer_median = heddle::bench::median(peer);
     print(figure);
@@ -192,7 +174,8 @@ void puts(const Far& far, Raw& raw, int calls) {
     const CacheId cache = far.client.create_cache(kSize);
     const MutableLocalRange own = far.client.allocate_local(kSize, cache);
     against(
-        "memory.remote_put_64k.shm", calls, [&](int i) { far.client.put(own, far.range(i, kSize)); },
+        "memory.remote_put_64k.shm", "us", 1e-6, calls,
+        [&](int i) { far.client.put(own, far.range(i, kSize)); },
         [&](int i) { raw.put(static_cast<uint64_t>(i) % kRanges * kSize, kSize); });
     far.client.release(own);
     far.client.delete_cache(cache);
