@@ -205,8 +205,10 @@ static void what_never_could_be_is_refused(heddle_runtime_t* runtime) {
     NO_HANDLE(heddle_async(sequence, add, &argument, 1, 8, NULL), "not a future");
     NO_HANDLE(heddle_async(NULL, add, NULL, 0, 8, NULL), "not a sequence");
     NO_HANDLE(heddle_async(sequence, NULL, NULL, 0, 8, NULL), "no function");
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* which end who asks for so much */
     EXPECT(heddle_async(sequence, add, NULL, 0, SIZE_MAX / 2, NULL) == NULL);
     EXPECT(heddle_task_error() == HEDDLE_TASK_LIMIT);
+#endif
     heddle_future_t* end = heddle_async(sequence, give_nothing, NULL, 0, 0, NULL);
     argument = heddle_result_of(end);
     REFUSED(heddle_insert(sequence, add, &argument, 1, NULL), "gives no bytes");

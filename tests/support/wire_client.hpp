@@ -179,8 +179,8 @@ class WireClient {
     }
     [[nodiscard]] Grant grant() const {
         Grant grant;
-        for (int tries = 0; tries < 3000 && !grant.whole; ++tries) {
-            // Whoever writes it may have lost its core.
+        for (int tries = 0; tries < 1300 && !grant.whole; ++tries) {
+            // Whoever writes it may have lost its core; where it was stopped, nobody waits for long.
             if (tries > 1000) ::usleep(1000);
             grant.epoch = grant_->epoch.load(std::memory_order_acquire);
             grant.count = grant_->count.load(std::memory_order_acquire);
