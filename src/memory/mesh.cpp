@@ -152,7 +152,7 @@ void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {
     peer.bell = new_bell();
     peer.its_bell = new_bell();
     const std::vector<int> given{memory->descriptor(), peer.its_bell.get(), peer.bell.get()};
-    if (Os().send(socket.get(), &hello, sizeof hello, given) != sizeof hello)
+    if (Os::system().send(socket.get(), &hello, sizeof hello, given) != sizeof hello)
         fail(fmt::format("cannot greet rank {}", rank));
     peer.socket = std::move(socket);
     have_rings(rank, std::move(memory));
