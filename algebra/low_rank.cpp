@@ -36,12 +36,25 @@ void fill_signs(View x, size_t first_column) {
     }
 }
 
-/// Y − Q (Qᵀ Y), of as many columns of Q as there are.
-void project_out(ConstView q, View y) {
-    if (q.columns == 0) return;
+/// Y − Q (Qᵀ Y), of as many columns of Q as there are. Returns the largest element of Qᵀ Y.
+double project_out(ConstView q, View y) {
+    if (q.columns == 0) return 0;
     DenseMatrix shadow(q.columns, y.columns);
     multiply_tile(1, Transpose::kYes, q, Transpose::kNo, y, 0, shadow.view());
     multiply_tile(-1, Transpose::kNo, q, Transpose::kNo, shadow.view(), 1, y);
+    double most = 0;
+    for (size_t j = 0; j < y.columns; ++j)
+        for (size_t i = 0; i < q.columns; ++i) most = std::max(most, std::abs(shadow(i, j)));
+    return most;
+}
+
+/// Of Y's columns, which were projected out of Q's space, a basis that is orthogonal to Q: columns that were
+/// all but gone are mostly rounding when they have length 1, and lie in that space once more.
+void complete_basis(ConstView q, View y) {
+    constexpr double kOrthogonal = 1e-14;
+    constexpr int kMostTimes = 10;  // twice, unless Y has fewer dimensions than columns
+    orthonormalise(y);
+    for (int times = 1; project_out(q, y) > kOrthogonal && times < kMostTimes; ++times) orthonormalise(y);
 }
 
 /// The Frobenius norm of what Y's columns are products with random signs of.
@@ -116,11 +129,7 @@ LowRank LowRankSum::compress(double tolerance) const {
         project_out(first_columns(q, found), y);
         // Fewer vectors than a step's estimate nothing well; they are the last that there is room for.
         if (step >= kStep && 2 * estimated_norm(y) <= share) break;
-        orthonormalise(y);
-        if (found > 0) {  // again: the first time was as exact as Y was large and its columns independent
-            project_out(first_columns(q, found), y);
-            orthonormalise(y);
-        }
+        complete_basis(first_columns(q, found), y);
         found += step;
     }
     // sum ≈ Q (sumᵀ Q)ᵀ = Q (W R)ᵀ = Q Rᵀ Wᵀ, and Rᵀ is small.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "algebra/orthogonal.hpp"
 #include "algebra/test_matrices.hpp"
@@ -27,9 +28,9 @@ double distance(const DenseMatrix& a, const DenseMatrix& b) {
     return std::sqrt(sum);
 }
 
-/// A rows x columns matrix with the singular values 1, 1/2, 1/4, ...
-DenseMatrix halving(size_t rows, size_t columns) {
-    const size_t rank = std::min(rows, columns);
+/// A rows x columns matrix of these singular values.
+DenseMatrix matrix_of(size_t rows, size_t columns, const std::vector<double>& singular) {
+    const size_t rank = singular.size();
     LowRank a{test::waves(rows, rank), test::waves(columns, rank)};
     for (size_t j = 0; j < rank; ++j) {
         a.u(j, j) += 3;
@@ -38,8 +39,15 @@ DenseMatrix halving(size_t rows, size_t columns) {
     orthonormalise(a.u.view());
     orthonormalise(a.v.view());
     for (size_t j = 0; j < rank; ++j)
-        for (size_t i = 0; i < rows; ++i) a.u(i, j) *= std::ldexp(1.0, -static_cast<int>(j));
+        for (size_t i = 0; i < rows; ++i) a.u(i, j) *= singular[j];
     return product(a);
+}
+
+/// With the singular values 1, 1/2, 1/4, ...
+DenseMatrix halving(size_t rows, size_t columns) {
+    std::vector<double> singular(std::min(rows, columns));
+    for (size_t j = 0; j < singular.size(); ++j) singular[j] = std::ldexp(1.0, -static_cast<int>(j));
+    return matrix_of(rows, columns, singular);
 }
 
 TEST(LowRank, IsWithinTheToleranceWhateverTheShape) {
@@ -51,6 +59,20 @@ TEST(LowRank, IsWithinTheToleranceWhateverTheShape) {
             EXPECT_LE(distance(a, product(b)), tolerance) << rows << ' ' << columns;
             const auto best = static_cast<size_t>(std::ceil(-std::log2(tolerance)));
             EXPECT_LE(b.rank(), std::min({rows, columns, best + 2})) << tolerance;
+        }
+}
+
+/// The second step of the search finds fewer dimensions than it has vectors: what it makes of the others must
+/// not be in the space of the first.
+TEST(LowRank, AStepThatFindsLittleAddsNothingTwice) {
+    constexpr double kLargest = 1e4, kTolerance = 1e-9;
+    for (size_t size = 17; size <= 80; ++size)
+        for (size_t more = 1; more <= std::min<size_t>(16, size - 16); more += 3) {
+            std::vector<double> singular(16, kLargest);
+            singular.resize(16 + more, 10 * kTolerance);
+            const DenseMatrix a = matrix_of(size, size, singular);
+            const LowRank b = LowRankSum(a.view()).compress(kTolerance);
+            EXPECT_LE(distance(a, product(b)), kTolerance) << size << ' ' << more;
         }
 }
 
