@@ -177,6 +177,11 @@ bool JoinPart::through_cell(int value, Record& record) {
     return true;
 }
 
+Renewable::Has JoinPart::has() {
+    const std::lock_guard guard(mutex_);
+    return cells_.empty() && fired_.count() == 0 ? Has::kNothing : Has::kRecords;
+}
+
 void ValueRanges::add(int value) {
     int first = value, last = value;
     const auto after = ranges_.upper_bound(value);
@@ -188,11 +193,34 @@ void ValueRanges::add(int value) {
         }
     if (last != value) ranges_.erase(after);
     ranges_.insert_or_assign(first, last);
+    ++count_;
+}
+
+void ValueRanges::remove(int value) {
+    const auto range = range_of(value);
+    if (range == ranges_.end()) return;
+    const auto [first, last] = *range;
+    if (value < last) ranges_.emplace(value + 1, last);
+    if (first < value)
+        ranges_[first] = value - 1;
+    else
+        ranges_.erase(range);
+    --count_;
 }
 
 bool ValueRanges::contains(int value) const {
+    return range_of(value) != ranges_.end();
+}
+
+int ValueRanges::last_of(int value) const {
+    return range_of(value)->second;
+}
+
+std::map<int, int>::const_iterator ValueRanges::range_of(int value) const {
     const auto after = ranges_.upper_bound(value);
-    return after != ranges_.begin() && std::prev(after)->second >= value;
+    if (after == ranges_.begin()) return ranges_.end();
+    const auto range = std::prev(after);
+    return range->second >= value ? range : ranges_.end();
 }
 
 }  // namespace heddle::streams

@@ -19,10 +19,19 @@ namespace heddle::streams {
 class ValueRanges {
   public:
     void add(int value);
+    void remove(int value);
     [[nodiscard]] bool contains(int value) const;
+    /// Of the range that this value is in.
+    [[nodiscard]] int last_of(int value) const;
+    /// Of values.
+    [[nodiscard]] uint64_t count() const { return count_; }
 
   private:
+    /// Which the value is in, or the end.
+    [[nodiscard]] std::map<int, int>::const_iterator range_of(int value) const;
+
     std::map<int, int> ranges_;  ///< the first and the last value of each
+    uint64_t count_ = 0;
 };
 
 /// For one thread at a time. Does not know its patterns, which many cells share.
@@ -48,8 +57,6 @@ class ZipperPart final : public Inlet, public Renewable {
     ZipperPart(Plant& plant, const Topology& star, const Topology& cell, Inlet& exit, const Path& path);
     void take(Record&& record, Flow& flow) override;
     [[nodiscard]] Has has() override;
-    [[nodiscard]] bool fires() const override { return false; }
-    void renew(bool /*fired*/) override {}
 
   private:
     /// False: it lies in a cell; else it is what leaves.
@@ -65,10 +72,11 @@ class ZipperPart final : public Inlet, public Renewable {
 };
 
 /// A split whose inner part is a synchrocell.
-class JoinPart final : public Inlet {
+class JoinPart final : public Inlet, public Renewable {
   public:
     JoinPart(Plant& plant, const Topology& split, const Topology& cell, Inlet& exit, const Path& path);
     void take(Record&& record, Flow& flow) override;
+    [[nodiscard]] Has has() override;
 
   private:
     /// False: it lies in a cell; else it is what leaves.

@@ -27,8 +27,6 @@ class Inlet {
   public:
     virtual ~Inlet() = default;
     virtual void take(Record&& record, Flow& flow) = 0;
-    /// Where all records go from here as they are, from now on for ever; null: they do not.
-    [[nodiscard]] virtual Inlet* passes_to() { return nullptr; }
 };
 
 /// A part that a flow keeps for itself for a while.

@@ -40,6 +40,19 @@ class LabelSet {
 /// The one that fits best; ties go to the first. Null: none fits.
 [[nodiscard]] const LabelSet* best_fit(const std::vector<LabelSet>& sets, const Record& record);
 
+/// Of branches with what each takes, the one whose set fits best. Null: none does.
+template <class Branch>
+[[nodiscard]] const Branch* best_branch(const std::vector<Branch>& branches, const Record& record) {
+    const Branch* best = nullptr;
+    int most = -1;
+    for (const Branch& branch : branches)
+        if (const LabelSet* set = best_fit(branch.takes, record); set != nullptr && set->fit(record) > most) {
+            most = set->fit(record);
+            best = &branch;
+        }
+    return best;
+}
+
 /// "{a} or {b, <t>}".
 [[nodiscard]] std::string text_of(const std::vector<LabelSet>& sets, std::string_view between = " or ");
 

@@ -37,16 +37,16 @@ struct Path {
 
 class BoxPart;
 
-/// A part that keeps records back, of which nothing is left once it is empty, or has fired. Any thread.
+/// A part that keeps records back, and is as new once it has nothing, or has fired. Any thread.
 class Renewable {
   public:
     enum class Has { kNothing, kRecords, kFired };
     virtual ~Renewable() = default;
     [[nodiscard]] virtual Has has() = 0;
     /// Whether it can fire, once and for ever.
-    [[nodiscard]] virtual bool fires() const = 0;
-    /// As new, or as one that has fired. No record lies in it, or is on its way to it.
-    virtual void renew(bool fired) = 0;
+    [[nodiscard]] virtual bool fires() const { return false; }
+    /// Of one that can: as new, or as one that has. No record lies in it, or is on its way to it.
+    virtual void renew(bool /*fired*/) {}
 };
 
 /// What a part needs of its network. Any thread.

@@ -6,59 +6,13 @@
 #include "streams/box_part.hpp"
 #include "streams/observer_part.hpp"
 #include "streams/parts.hpp"
+#include "streams/renewable.hpp"
 #include "streams/renewing_split.hpp"
+#include "streams/renewing_star.hpp"
 #include "streams/routing_parts.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle::streams {
-namespace {
-
-/// The synchrocell that is all of what is repeated; null: there is something else.
-const Topology* cell_in(const Topology& part) {
-    const Topology* inner = &part.parts[0];
-    while (inner->kind == TopologyKind::kPlaced) inner = &inner->parts[0];
-    return inner->kind == TopologyKind::kSync ? inner : nullptr;
-}
-
-using Seen = std::unordered_set<const NetDefinition*>;
-
-/// Whether what a record finds in it depends on no record before; an initialiser would send again.
-bool keeps_nothing(const Topology& part, Seen& seen) {
-    if (part.kind == TopologyKind::kSync || (part.box != nullptr && part.box->is_initialiser)) return false;
-    if (part.net != nullptr && seen.insert(part.net).second && part.net->body &&
-        !keeps_nothing(*part.net->body, seen))
-        return false;
-    return std::all_of(part.parts.begin(), part.parts.end(),
-                       [&](const Topology& inner) { return keeps_nothing(inner, seen); });
-}
-
-bool keeps_nothing(const Topology& part) {
-    Seen seen;
-    return keeps_nothing(part, seen);
-}
-
-/// Whether all that it keeps back lies in synchrocells that are made with it, or in stars of one.
-bool is_renewable(const Topology& part, Seen& seen) {
-    if (part.box != nullptr && part.box->is_initialiser) return false;
-    if (part.kind == TopologyKind::kSync) return true;
-    if (part.kind == TopologyKind::kStar && cell_in(part) != nullptr) return true;
-    if (part.kind == TopologyKind::kStar || part.kind == TopologyKind::kSplit) return keeps_nothing(part);
-    if (part.net != nullptr) {
-        if (!seen.insert(part.net).second) return false;  // it may be made inside of itself
-        const bool inner = part.net->body && is_renewable(*part.net->body, seen);
-        seen.erase(part.net);
-        return inner;
-    }
-    return std::all_of(part.parts.begin(), part.parts.end(),
-                       [&](const Topology& inner) { return is_renewable(inner, seen); });
-}
-
-bool is_renewable(const Topology& part) {
-    Seen seen;
-    return is_renewable(part, seen);
-}
-
-}  // namespace
 
 Plant::Plant(const Program& its_program, NetworkOptions its_options)
     : program(its_program),
@@ -192,10 +146,13 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Found& 
             break;
         }
         case TopologyKind::kNet:
-            if (typing.is_recursive(*part.net))
-                made = &keep<LazyNet>(*this, *part.net, *leaving, outer);
-            else
+            if (typing.is_recursive(*part.net)) {
+                LazyNet& net = keep<LazyNet>(*this, *part.net, *leaving, outer);
+                found.cells.push_back(&net);
+                made = &net;
+            } else {
                 made = &make(*part.net, *leaving, outer, found);
+            }
             break;
         case TopologyKind::kFilter:
             made = &keep<FilterPart>(*this, part, *leaving, path(&outer, "[filter]"));
@@ -222,8 +179,13 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Found& 
                 ZipperPart& zipper = keep<ZipperPart>(*this, part, *cell, *leaving, path(&outer, "*"));
                 found.cells.push_back(&zipper);
                 made = &zipper;
-            } else
+            } else if (is_renewable(part)) {
+                RenewingStar& star = keep<RenewingStar>(*this, part, *leaving, path(&outer, "*"));
+                found.cells.push_back(&star);
+                made = &star;
+            } else {
                 made = &make_stage(part, *leaving, path(&outer, "*"), 0);
+            }
             break;
         case TopologyKind::kFeedback: {
             const Path& here = path(&outer, "\\");
@@ -234,12 +196,17 @@ Inlet& Plant::make(const Topology& part, Inlet& exit, const Path& outer, Found& 
         }
         case TopologyKind::kSplit: {
             const Path& here = path(&outer, fmt::format("!{}", part.tag.text()));
-            if (const Topology* cell = cell_in(part))
-                made = &keep<JoinPart>(*this, part, *cell, *leaving, here);
-            else if (!keeps_nothing(part.parts[0]) && is_renewable(part.parts[0]))
-                made = &keep<RenewingSplit>(*this, part, *leaving, here);
-            else
-                made = &keep<SplitPart>(*this, part, *leaving, here, keeps_nothing(part.parts[0]));
+            if (const Topology* cell = cell_in(part)) {
+                JoinPart& join = keep<JoinPart>(*this, part, *cell, *leaving, here);
+                found.cells.push_back(&join);
+                made = &join;
+            } else if (!keeps_nothing(part) && is_renewable(part)) {
+                RenewingSplit& split = keep<RenewingSplit>(*this, part, *leaving, here);
+                found.cells.push_back(&split);
+                made = &split;
+            } else {
+                made = &keep<SplitPart>(*this, part, *leaving, here, keeps_nothing(part));
+            }
             break;
         }
         case TopologyKind::kPlaced:

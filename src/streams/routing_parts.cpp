@@ -62,14 +62,7 @@ Record FilterPart::made(const OutputRecord& output, const Record& from) const {
 }
 
 void ChoicePart::take(Record&& record, Flow& flow) {
-    const Branch* best = nullptr;
-    int most = -1;
-    for (const Branch& branch : branches_)
-        if (const LabelSet* set = best_fit(branch.takes, record); set != nullptr && set->fit(record) > most) {
-            most = set->fit(record);
-            best = &branch;
-        }
-    if (best != nullptr) {
+    if (const Branch* const best = best_branch(branches_, record); best != nullptr) {
         flow.pass(*best->entry, std::move(record));
         return;
     }
@@ -125,7 +118,7 @@ void StarPart::take(Record&& record, Flow& flow) {
     try {
         if (!matches_any(part_.patterns, leaving_, record)) {
             std::call_once(made_, [this] { make_replica(); });
-            to = &next();
+            to = replica_;
         }
     } catch (...) {
         plant_.fail(record, path_);
@@ -141,21 +134,7 @@ void StarPart::make_replica() {
                                                    stage_, leaving_[0].text()));
     const Path& path = plant_.path(path_.outer, fmt::format("*[{}]", stage_));
     Inlet& behind = plant_.make_stage(part_, exit_, path, stage_ + 1);
-    replica_.store(&plant_.build(part_.parts[0], behind, path), std::memory_order_release);
-}
-
-Inlet& StarPart::next() {
-    Inlet* const first = replica_.load(std::memory_order_acquire);
-    Inlet* replica = first;
-    while (Inlet* const behind = replica->passes_to()) {
-        auto* const stage = dynamic_cast<StarPart*>(behind);
-        if (stage == nullptr || &stage->part_ != &part_ || &stage->exit_ != &exit_) break;
-        Inlet* const its = stage->replica_.load(std::memory_order_acquire);
-        if (its == nullptr) return *stage;
-        replica = its;
-    }
-    if (replica != first) replica_.store(replica, std::memory_order_release);
-    return *replica;
+    replica_ = &plant_.build(part_.parts[0], behind, path);
 }
 
 FeedbackPart::FeedbackPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
@@ -252,13 +231,19 @@ void LazyNet::take(Record&& record, Flow& flow) {
                             fmt::format("the net \"{}\" is inside of {} others, and none may be deeper: does "
                                         "it use itself without end?",
                                         net_.name, path_.depth));
-            body_ = &plant_.build(net_, exit_, path_);
+            body_ = &plant_.build(net_, exit_, path_, &cells_);
         });
     } catch (...) {
         plant_.fail(record, path_);
         return;
     }
     flow.pass(*body_, std::move(record));
+}
+
+Renewable::Has LazyNet::has() {
+    const bool empty = std::all_of(cells_.begin(), cells_.end(),
+                                   [](Renewable* cell) { return cell->has() == Has::kNothing; });
+    return empty ? Has::kNothing : Has::kRecords;
 }
 
 void OrderedEntry::take(Record&& record, Flow& flow) {

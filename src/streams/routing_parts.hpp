@@ -53,9 +53,6 @@ class SyncPart final : public TopologyPart, public Renewable {
   public:
     SyncPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path);
     void take(Record&& record, Flow& flow) override;
-    [[nodiscard]] Inlet* passes_to() override {
-        return done_.load(std::memory_order_acquire) ? &exit_ : nullptr;
-    }
     [[nodiscard]] Has has() override;
     [[nodiscard]] bool fires() const override { return true; }
     void renew(bool fired) override;
@@ -64,11 +61,11 @@ class SyncPart final : public TopologyPart, public Renewable {
     std::vector<LabelSet> patterns_;
     std::mutex mutex_;
     Cell cell_;
-    std::atomic<bool> done_{false};  ///< written under the mutex; read with acquire where it is not held
+    bool done_ = false;
 };
 
-/// Before a replica of a star: what matches leaves, the rest goes on into the replica, which is made for the
-/// first.
+/// Before a replica of a star that keeps them: what matches leaves, the rest goes on into the replica, which
+/// is made for the first.
 class StarPart final : public TopologyPart {
   public:
     StarPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path, size_t stage);
@@ -76,14 +73,11 @@ class StarPart final : public TopologyPart {
 
   private:
     void make_replica();
-    /// Leaves out replicas that have become the identity: the stages before and behind them do the same.
-    [[nodiscard]] Inlet& next();
 
     const size_t stage_;
     std::vector<LabelSet> leaving_;
     std::once_flag made_;
-    /// Null before it was made. Written with release, read with acquire: who sees a part sees it whole.
-    std::atomic<Inlet*> replica_{nullptr};
+    Inlet* replica_ = nullptr;
 };
 
 /// Behind the inner part of a feedback: what matches goes back.
@@ -144,11 +138,13 @@ class NetExit final : public Inlet {
 };
 
 /// A net that is made when the first record comes: it uses itself.
-class LazyNet final : public Inlet {
+class LazyNet final : public Inlet, public Renewable {
   public:
     LazyNet(Plant& plant, const NetDefinition& net, Inlet& exit, const Path& path)
         : plant_(plant), net_(net), exit_(exit), path_(path) {}
     void take(Record&& record, Flow& flow) override;
+    /// What has fired in it is kept.
+    [[nodiscard]] Has has() override;
 
   private:
     Plant& plant_;
@@ -157,6 +153,7 @@ class LazyNet final : public Inlet {
     const Path& path_;
     std::once_flag made_;
     Inlet* body_ = nullptr;
+    std::vector<Renewable*> cells_;
 };
 
 /// Where order is kept: each record takes a turn.

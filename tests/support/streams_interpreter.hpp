@@ -1,8 +1,14 @@
-// What a network without synchrocells makes of a record, one step after the other: slow, and plainly S-Net's
-// rules (docs/STREAMS.md).
+// What a network makes of one record after the other, one step after the other: slow, and plainly S-Net's
+// rules (docs/STREAMS.md). Each synchrocell that a record comes to is kept by its place for ever.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "streams/matching.hpp"
@@ -19,14 +25,15 @@ class StreamsInterpreter {
     StreamsInterpreter(const streams::Program& program, Box box) : typing_(program), box_(std::move(box)) {}
 
     /// In the order in which an ordered network gives them.
-    std::vector<streams::Record> outcome(const streams::NetDefinition& net, const streams::Record& record) {
-        if (!net.has_signature) return outcome(*net.body, record);
+    std::vector<streams::Record> outcome(const streams::NetDefinition& net, const streams::Record& record,
+                                         const std::string& place = "") {
+        if (!net.has_signature) return outcome(*net.body, record, place);
         const streams::LabelSet* best = best_fit(typing_.of(net), record);
         if (best == nullptr) return failed();
         streams::Record inside, aside;
         for (const auto& [label, value] : record.tags())
             (best->has(label) ? inside : aside).set(label, value);
-        std::vector<streams::Record> out = outcome(*net.body, inside);
+        std::vector<streams::Record> out = outcome(*net.body, inside, place);
         for (streams::Record& one : out) one.inherit(aside);
         return out;
     }
@@ -51,23 +58,56 @@ class StreamsInterpreter {
             if (streams::matches(pattern, streams::LabelSet(pattern.variant), record)) return true;
         return false;
     }
-    Records each(const streams::Topology& part, const Records& records) {
+    Records each(const streams::Topology& part, const Records& records, const std::string& place) {
         Records all;
         for (const streams::Record& record : records)
-            for (streams::Record& one : outcome(part, record)) all.push_back(std::move(one));
+            for (streams::Record& one : outcome(part, record, place)) all.push_back(std::move(one));
         return all;
     }
-    /// Through the part, and again where it matches (`back`) or does not.
-    Records repeated(const streams::Topology& part, const streams::Record& record, bool back) {
+    /// Through the part, and again where it matches (`back`) or does not: where not, through the next
+    /// replica.
+    Records repeated(const streams::Topology& part, const streams::Record& record, bool back,
+                     const std::string& place, int stage = 0) {
         Records all;
-        for (const streams::Record& one : outcome(part.parts[0], record)) {
+        for (const streams::Record& one :
+             outcome(part.parts[0], record, fmt::format("{}/{}", place, back ? 0 : stage))) {
             if (matches_one(part.patterns, one) != back) {
                 all.push_back(one);
                 continue;
             }
-            for (streams::Record& later : repeated(part, one, back)) all.push_back(std::move(later));
+            for (streams::Record& later : repeated(part, one, back, place, stage + 1))
+                all.push_back(std::move(later));
         }
         return all;
+    }
+
+    struct Cell {
+        std::vector<std::optional<streams::Record>> slots;
+        bool fired = false;
+    };
+    Records synchronized(const streams::Topology& part, const streams::Record& record,
+                         const std::string& place) {
+        Cell& cell = cells_[place];
+        if (cell.fired) return {record};
+        cell.slots.resize(part.patterns.size());
+        bool kept = false;
+        for (size_t i = 0; i < cell.slots.size(); ++i)
+            if (!cell.slots[i] &&
+                streams::matches(part.patterns[i], streams::LabelSet(part.patterns[i].variant), record)) {
+                cell.slots[i] = record;
+                kept = true;
+            }
+        if (!kept) return {record};
+        if (!std::all_of(cell.slots.begin(), cell.slots.end(), [](const auto& slot) { return bool(slot); }))
+            return {};
+        cell.fired = true;
+        streams::Record merged = *cell.slots[0];
+        for (size_t i = 1; i < cell.slots.size(); ++i) {
+            const streams::LabelSet named(part.patterns[i].variant);
+            for (const streams::Label label : named.labels())
+                if (!merged.has(label)) merged.set(label, cell.slots[i]->tag(label));
+        }
+        return {merged};
     }
 
     Records filtered(const streams::Topology& part, const streams::Record& record) {
@@ -111,17 +151,18 @@ class StreamsInterpreter {
         return all;
     }
 
-    Records outcome(const streams::Topology& part, const streams::Record& record) {
+    Records outcome(const streams::Topology& part, const streams::Record& record, const std::string& place) {
         switch (part.kind) {
             case streams::TopologyKind::kBox:
                 return boxed(*part.box, record);
             case streams::TopologyKind::kNet:
-                return outcome(*part.net, record);
+                return outcome(*part.net, record, place + "/" + part.net->name);
             case streams::TopologyKind::kFilter:
                 return filtered(part, record);
             case streams::TopologyKind::kSerial: {
                 Records all{record};
-                for (const streams::Topology& step : part.parts) all = each(step, all);
+                for (size_t i = 0; i < part.parts.size(); ++i)
+                    all = each(part.parts[i], all, fmt::format("{}/{}", place, i));
                 return all;
             }
             case streams::TopologyKind::kChoice: {
@@ -133,22 +174,30 @@ class StreamsInterpreter {
                         most = fit->fit(record);
                         best = &branch;
                     }
-                return best == nullptr ? failed() : outcome(*best, record);
+                return best == nullptr
+                           ? failed()
+                           : outcome(*best, record, fmt::format("{}/{}", place, best - part.parts.data()));
             }
             case streams::TopologyKind::kStar:
-                return matches_one(part.patterns, record) ? Records{record} : repeated(part, record, false);
+                return matches_one(part.patterns, record) ? Records{record}
+                                                          : repeated(part, record, false, place);
             case streams::TopologyKind::kFeedback:
-                return repeated(part, record, true);
+                return repeated(part, record, true, place);
             case streams::TopologyKind::kSplit:
-                return record.has(part.tag) ? outcome(part.parts[0], record) : failed();
+                return record.has(part.tag)
+                           ? outcome(part.parts[0], record, fmt::format("{}/{}", place, record.tag(part.tag)))
+                           : failed();
+            case streams::TopologyKind::kSync:
+                return synchronized(part, record, place);
             default:
-                return outcome(part.parts[0], record);
+                return outcome(part.parts[0], record, place);
         }
     }
 
     const streams::Typing typing_;
     const Box box_;
     int failures_ = 0;
+    std::map<std::string, Cell> cells_;
 };
 
 }  // namespace heddle::test

@@ -2,16 +2,13 @@
 #include "streams/network.hpp"
 
 #include <gmock/gmock.h>
-#include <malloc.h>
 
 #include <atomic>
-#include <map>
-#include <mutex>
 #include <random>
 
 #include "streams/parser.hpp"
 #include "streams/routing_parts.hpp"
-#include "support/sanitized.hpp"
+#include "support/running_net.hpp"
 #include "support/seeds.hpp"
 
 namespace heddle::test {
@@ -24,44 +21,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::ThrowsMessage;
 
-const Label kA(LabelKind::kTag, "a"), kB(LabelKind::kTag, "b"), kK(LabelKind::kTag, "k");
-
-Record with(std::vector<std::pair<Label, int>> tags) {
-    Record record;
-    for (const auto& [label, value] : tags) record.set(label, value);
-    return record;
-}
-
-/// A network whose records that leave are kept.
-class RunningNet {
-  public:
-    explicit RunningNet(const std::string& text, int workers = 2, size_t bound = 8,
-                        std::map<std::string, BoxFunction> boxes = {}, bool letters = false)
-        : program_(parse(Source("test", text))) {
-        NetworkOptions options;
-        options.workers = workers;
-        options.queue_bound = bound;
-        options.boxes = [boxes](const BoxDefinition& box) { return boxes.at(box.name); };
-        options.output = [this](Record record) { out_.push_back(std::move(record)); };
-        if (letters)
-            options.dead_letter = [this](const Record&, const std::string& why) { letters_.push_back(why); };
-        network_ = std::make_unique<Network>(*program_, std::move(options));
-    }
-    Network& network() { return *network_; }
-    std::vector<int> values(Label label) {
-        std::vector<int> values;
-        for (const Record& record : out_) values.push_back(record.has(label) ? record.tag(label) : -1);
-        return values;
-    }
-    const std::vector<std::string>& letters() const { return letters_; }
-
-  private:
-    std::unique_ptr<Program> program_;
-    std::vector<Record> out_;
-    std::vector<std::string> letters_;
-    std::unique_ptr<Network> network_;
-};
-
 /// Takes and gives <a>, after a while that differs.
 BoxFunction slow_box(uint64_t seed) {
     return [seed](BoxCall& call) {
@@ -71,18 +30,6 @@ BoxFunction slow_box(uint64_t seed) {
         while (work > 0) work = work - 1;
         call.emit(1, std::vector<BoxValue>{value});
     };
-}
-
-/// Bytes, by malloc.
-size_t allocated() {
-    const struct mallinfo2 info = ::mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-
-std::vector<int> upto(int count) {
-    std::vector<int> all;
-    for (int i = 0; i < count; ++i) all.push_back(i);
-    return all;
 }
 
 class StreamsOrderTest : public testing::TestWithParam<int> {};
@@ -329,131 +276,6 @@ TEST(StreamsNetworkTest, AMissingBoxIsToldBeforeARecordComes) {
     const auto declared = parse(Source("test", "net m; net n connect m ! <k>;"));
     EXPECT_THAT([&] { Network(*declared, {}); },
                 ThrowsMessage<Error>(HasSubstr("test:1:5: the net \"m\" is only")));
-}
-
-TEST(StreamsNetworkTest, AStarThatNothingLeavesEndsAtItsLimit) {
-    const auto program = parse(Source("test", "net n connect [{<a>} -> {<a>}] * {<b>};"));
-    NetworkOptions options;
-    options.most_stages = 100;
-    options.output = [](const Record&) {};
-    Network network(*program, std::move(options));
-    EXPECT_THAT(
-        [&] {
-            network.push(with({{kA, 1}}));
-        },
-        ThrowsMessage<Error>(HasSubstr("this is replica 100, and none may be more")));
-}
-
-/// A chain of cells that have fired is left out: who comes later does not pass it stage by stage.
-TEST(StreamsNetworkTest, SynchrocellsThatAreDoneCostNothing) {
-    constexpr int kPairs = 20'000;
-    RunningNet run("net n connect [| {<a>}, {<b>} |] * {<a>, <b>};", 2);
-    for (int i = 0; i < kPairs; ++i) {
-        run.network().push(with({{kA, i}}));
-        run.network().push(with({{kB, i}}));
-    }
-    run.network().settle();
-    EXPECT_EQ(run.values(kA), upto(kPairs));
-    EXPECT_EQ(run.values(kB), upto(kPairs));
-}
-
-/// A field that is counted while it is there.
-class Living final : public FieldValue {
-  public:
-    explicit Living(std::atomic<int>& count) : count_(count) { ++count_; }
-    ~Living() override { --count_; }
-    [[nodiscard]] std::string_view interface() const override { return "test"; }
-    [[nodiscard]] std::string text() const override { return ""; }
-
-  private:
-    std::atomic<int>& count_;
-};
-
-/// A million short lives each: of a star's replicas, of a split's that hold something, and of one's that do
-/// not.
-TEST(StreamsNetworkTest, ReplicasThatAreDoneAreGone) {
-    constexpr int kCount = kSanitized ? 20'000 : 1'000'000;
-    const Label value(LabelKind::kField, "v");
-    for (const char* net :
-         {"net n connect [| {<a>}, {<b>} |] * {<a>, <b>};", "net n connect [| {<a>}, {<b>} |] ! <k>;",
-          "net n connect ([] .. [| {<a>}, {<b>} |] .. []) ! <k>;",
-          "net n connect ([] .. [| {<a>}, {<b>} |] * {<a>, <b>}) ! <k>;",
-          "net n connect [{<k>} -> {<k>, <d = k + 1>}] ! <k>;"}) {
-        const auto program = parse(Source("test", net));
-        std::atomic<int> living{0};
-        size_t out = 0;
-        int most = 0;
-        NetworkOptions options;
-        options.output = [&](const Record&) { ++out; };
-        Network network(*program, std::move(options));
-        for (int i = 0; i < kCount; ++i) {
-            for (const Label label : {kA, kB}) {
-                Record record = with({{label, 1}, {kK, i}});
-                record.set(value, std::make_shared<Living>(living));
-                network.push(std::move(record));
-            }
-            most = std::max(most, living.load());
-        }
-        network.settle();
-        EXPECT_EQ(out,
-                  std::string_view(net).find("[|") == std::string_view::npos ? 2u * kCount : size_t{kCount});
-        EXPECT_EQ(living, 0) << net;
-        EXPECT_LE(most, 4) << net;
-        EXPECT_LT(network.part_count(), 1500u) << net;
-        EXPECT_THAT(network.remarks(), IsEmpty());
-    }
-}
-
-/// Nor do records of one value, however many.
-TEST(StreamsNetworkTest, AReplicaThatIsUsedAgainAndAgainTakesNoMemory) {
-    if (kSanitized) GTEST_SKIP() << "skipped: sanitizers have a malloc of their own, which does not count";
-    constexpr int kCount = 500'000;
-    constexpr size_t kMost = size_t{1} << 20;  // a quarter of a pointer for each
-    const auto program = parse(Source("test", "net n connect ([] .. [| {<a>}, {<b>} |] .. []) ! <k>;"));
-    NetworkOptions options;
-    options.output = [](const Record&) {};
-    Network network(*program, std::move(options));
-    size_t before = 0;
-    for (int i = 0; i < kCount; ++i) {
-        network.push(with({{i % 2 == 0 ? kA : kB, 1}, {kK, 1}}));
-        if (i == 1000) before = allocated();
-    }
-    EXPECT_LT(allocated(), before + kMost);
-}
-
-/// A value whose cell has fired passes for ever, whatever came for its neighbours.
-TEST(StreamsNetworkTest, CellsOfASplitFireOnce) {
-    for (const char* net : {"net n connect [| {<a>}, {<b>} |] ! <k>;",
-                            "net n connect ([] .. [| {<a>}, {<b>} |] .. []) ! <k>;"}) {
-        RunningNet run(net);
-        std::mt19937 random(7);
-        std::vector<int> order(200);
-        for (int i = 0; i < 200; ++i) order[static_cast<size_t>(i)] = i % 100 - 50;
-        std::shuffle(order.begin(), order.end(), random);
-        for (const int k : order) run.network().push(with({{kA, 1}, {kK, k}}));
-        for (const int k : order) run.network().push(with({{kB, 2}, {kK, k}}));
-        run.network().settle();
-        // Of each value: one pair, the other <a> before it, the other <b> behind it.
-        std::map<int, int> seen;
-        for (const int k : run.values(kK)) ++seen[k];
-        EXPECT_THAT(seen, SizeIs(100));
-        for (const auto& [k, count] : seen) EXPECT_EQ(count, 3) << k;
-    }
-}
-
-TEST(StreamsNetworkTest, WhatIsLeftInCellsOfAStarIsTold) {
-    RunningNet run("net n connect [| {<a>}, {<b>} |] * {<a>, <b>};");
-    for (int i = 0; i < 3; ++i) run.network().push(with({{kA, i}}));
-    run.network().push(with({{kB, 0}}));
-    run.network().settle();
-    EXPECT_THAT(run.network().remarks(),
-                ElementsAre("/n/*: 2 records came into 2 synchrocells that were not filled, and are lost"));
-    RunningNet never("net n connect [| {<a>}, {<b>} |] * {<a>, <b>};");
-    EXPECT_THAT(
-        [&] {
-            never.network().push(with({{kK, 1}}));
-        },
-        ThrowsMessage<Error>(HasSubstr("for ever: none takes it, and it is not {<a>, <b>}")));
 }
 
 TEST(StreamsNetworkTest, BindingTagsDecideAndAreNotInherited) {
