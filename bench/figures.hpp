@@ -39,6 +39,14 @@ inline void print(const Figure& figure) {
     std::fflush(stdout);
 }
 
+/// A figure that cannot be measured here, and why not.
+inline void print_skipped(const char* name, const std::string& why) {
+    fmt::print(R"({{"name":"{}","skipped":"{}"}})"
+               "\n",
+               name, why);
+    std::fflush(stdout);
+}
+
 /// Of work that others do with OpenMP in turn with it: threads of OpenMP look for more a while after each
 /// region, and are let fall asleep first.
 template <class Work>

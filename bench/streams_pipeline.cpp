@@ -3,10 +3,19 @@
 // streams.vs_lightweight (the same graph with the lightweight policy, which runs a node in its sender's task)
 // and streams.vs_parallel_pipeline (oneTBB's parallel_pipeline of 64 tokens, the stages in the middle
 // parallel). All with 2 workers, ours and the peers in turn.
+//
+// streams.vs_fastflow: the same by FastFlow's pipeline, a thread a stage, all on two CPUs, in its blocking
+// mode; its threads spin by default, which five of them on two CPUs do in turn, a time slice each. What that
+// gives is told as "spinning", of a tenth of the records. Where there is no FastFlow, it is told as skipped.
 #include <atomic>
 
 #include "figures.hpp"
+#include "heddle/machine.hpp"
 #include "heddle/streams.hpp"
+#include "topology/thread_affinity.hpp"
+#ifdef HEDDLE_WITH_FASTFLOW
+#include "fastflow_pipeline.hpp"
+#endif
 #ifdef HEDDLE_WITH_TBB
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
@@ -93,7 +102,7 @@ double parallel_pipeline(long count) {
 
 #endif
 
-void run(bool quick) {
+void pipelines(bool quick) {
     const long count = quick ? 100'000 : 1'000'000;
     const int runs = quick ? 3 : 11;
     Figure figure{.name = "streams.pipeline", .unit = "1/s", .values = {}};
@@ -126,6 +135,47 @@ void run(bool quick) {
 #else
     print(figure);
 #endif
+}
+
+#ifdef HEDDLE_WITH_FASTFLOW
+
+double fastflow(long count, FastFlowWaits waits) {
+    const FastFlowOutcome outcome = fastflow_pipeline(count, waits);
+    check(outcome.sum, count);
+    return static_cast<double>(count) / outcome.took.count();
+}
+
+/// In turn. Threads start where their maker may run.
+void beside_fastflow(bool quick) {
+    heddle::CpuSet cpus = heddle::allowance(heddle::Machine::detect()).usable;
+    while (cpus.count() > kWorkers) cpus.erase(cpus.first());
+    if (!heddle::set_thread_affinity(cpus)) throw std::runtime_error("the system does not bind threads");
+    const long count = quick ? 100'000 : 1'000'000;
+    Figure figure{.name = "streams.vs_fastflow", .unit = "1/s", .values = {}};
+    std::vector<double> blocking, spinning;
+    for (int i = 0; i < (quick ? 3 : 11); ++i) {
+        figure.values.push_back(ours(count));
+        blocking.push_back(fastflow(count, FastFlowWaits::kBlocking));
+        spinning.push_back(fastflow(count / 10, FastFlowWaits::kSpinning));
+    }
+    figure.peer_median = heddle::bench::median(blocking);
+    figure.more.emplace_back("spinning", heddle::bench::median(spinning));
+    print(figure);
+}
+
+#else
+
+void beside_fastflow(bool /*quick*/) {
+    heddle::bench::print_skipped("streams.vs_fastflow",
+                                 "there was no FastFlow when this was built; set FASTFLOW_HOME to the folder "
+                                 "that has its ff/ff.hpp");
+}
+
+#endif
+
+void run(bool quick) {
+    pipelines(quick);
+    beside_fastflow(quick);
 }
 
 }  // namespace

@@ -2,14 +2,17 @@
 //
 // streams.feedback: one record that goes back 1e6 times. streams.star: one through 2,000 stages, made for it.
 // streams.fibonacci: the recursion of S-Net's example fibonacci3, of 20: 21,891 leaves, joined by level.
-// Their limits are what S-Net's FRONT took for the same, measured apart. streams.xml: records a second of
-// `heddle snet run`, from a file of XML through a filter into one.
+// Their limits are what S-Net's FRONT took for the same, measured apart; where there is a front_nets, each is
+// measured in turn with it, too (streams.feedback_vs_front and so on), and streams.vs_front: records a second
+// that a feedback sends through three filters. streams.xml: records a second of `heddle snet run`, from a
+// file of XML through a filter into one.
 #include <fstream>
 #include <stdexcept>
 
 #include "base/temporary_folder.hpp"
 #include "bench/process.hpp"
 #include "figures.hpp"
+#include "front_peer.hpp"
 #include "heddle/streams.hpp"
 
 namespace {
@@ -17,8 +20,12 @@ namespace {
 using namespace heddle::snet;  // NOLINT: it is all about these
 using heddle::bench::Command;
 using heddle::bench::Figure;
+using heddle::bench::FrontPeer;
+using heddle::bench::print_skipped;
 
 constexpr int kWorkers = 2;
+constexpr const char* kNoFront =
+    "there was no snet-rts when this was built; set SNET_RTS_HOME to where it is installed";
 
 /// Seconds until the one record has come out.
 template <class Out, class In>
@@ -68,12 +75,44 @@ Net fibonacci() {
     return level >> recur >> merge;
 }
 
+/// `count` records {<X = 0>} of one {<N = count>}, through three filters that add one; of them the last
+/// leaves.
+Net stream() {
+    const Net source = feedback(
+        filter("{<N>} -> if <N == 1> then {<X = 0>, <E>} else {<N = N - 1>}; {<X = 0>}"), {when<N>()});
+    const Net plus_one = filter("{<X>} -> {<X = X + 1>}");
+    return source >> plus_one >> plus_one >> plus_one >>
+           (filter("{<X>, <E>} -> {<X>}") | filter("{<X>} -> "));
+}
+
+std::filesystem::path own_folder() {
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+/// "streams.NET" in turn with the same net on FRONT.
 template <class Measure>
-void figure(const char* name, int runs, const Measure& measure) {
-    Figure figure{.name = name, .unit = "s", .values = {}};
+void figure(const std::string& net, int runs, int number, int result, const Measure& measure) {
+    FrontPeer front(own_folder());
+    const bool is_stream = net == "stream";
+    const std::string beside = is_stream ? "streams.vs_front" : "streams." + net + "_vs_front";
+    if (is_stream && !front.is_there()) return print_skipped(beside.c_str(), kNoFront);
+    Figure figure{.name = "streams." + net, .unit = "s", .values = {}};
     for (int i = -1; i < runs; ++i) {  // the first warms up
         const double value = measure();
-        if (i >= 0) figure.values.push_back(value);
+        if (i < 0) continue;
+        figure.values.push_back(value);
+        if (front.is_there()) front.run(net.c_str(), number, result);
+    }
+    if (!is_stream) print(figure);
+    if (!front.is_there()) return print_skipped(beside.c_str(), kNoFront);
+    figure.name = beside;
+    figure.peer_median = front.median();
+    if (figure.peer_median <= 0)
+        return print_skipped(beside.c_str(), "FRONT's runs differ by more than the net takes");
+    if (is_stream) {
+        figure.unit = "1/s";
+        for (double& value : figure.values) value = number / value;
+        figure.peer_median = number / figure.peer_median;
     }
     print(figure);
 }
@@ -92,7 +131,7 @@ double xml_rate(const std::string& heddle, const std::string& folder, long count
 }
 
 void xml(bool quick) {
-    const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    const std::filesystem::path own = own_folder();
     std::string heddle;
     for (const char* place : {"../bin/heddle", "../../../bin/heddle"})  // where it was built, and installed
         if (std::filesystem::exists(own / place)) heddle = own / place;
@@ -115,12 +154,13 @@ void xml(bool quick) {
 }
 
 void run(bool quick) {
-    const int runs = quick ? 3 : 11, turns = quick ? 100'000 : 1'000'000;
-    figure("streams.feedback", runs,
-           [&] { return seconds<N, N>(feedback(countdown(), {when<N>("N > 0")}), turns, 0); });
-    figure("streams.star", runs,
+    const int runs = quick ? 3 : 11, many = quick ? 100'000 : 1'000'000;
+    figure("feedback", runs, many, 0,
+           [&] { return seconds<N, N>(feedback(countdown(), {when<N>("N > 0")}), many, 0); });
+    figure("star", runs, 2000, 0,
            [] { return seconds<N, N>(star(countdown(), {when<N>("N == 0")}), 2000, 0); });
-    figure("streams.fibonacci", runs, [] { return seconds<X, N>(fibonacci(), 20, 6765); });
+    figure("fibonacci", runs, 20, 6765, [] { return seconds<X, N>(fibonacci(), 20, 6765); });
+    figure("stream", runs, many / 2, 3, [&] { return seconds<X, N>(stream(), many / 2, 3); });
     xml(quick);
 }
 

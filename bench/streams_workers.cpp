@@ -13,34 +13,16 @@
 
 #include "figures.hpp"
 #include "heddle/streams.hpp"
+#include "steps.hpp"
 
 namespace {
 
 using namespace heddle::snet;  // NOLINT: it is all about these
 using heddle::bench::Figure;
+using heddle::bench::steps_for;
+using heddle::bench::work;
 
 using Number = Field<"number", long>;
-
-/// So many dependent multiplications.
-long work(long steps, long value) {
-    auto state = static_cast<uint64_t>(value) | 1;
-    for (long i = 0; i < steps; ++i) state = state * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<long>(state >> 1);
-}
-
-long steps_for(double us) {
-    constexpr long kSteps = 2'000'000;
-    [[maybe_unused]] volatile long keep = 0;
-    double best = 1e9;
-    for (int i = 0; i < 5; ++i) {
-        const auto start = std::chrono::steady_clock::now();
-        keep = work(kSteps, i);
-        best = std::min(
-            best,
-            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
-    }
-    return static_cast<long>(us * kSteps / best);
-}
 
 Net stage(const char* name, long steps, BoxOptions options = {}) {
     return box<In<Number>, Out<Number>>(

@@ -25,6 +25,11 @@ std::set<std::string_view> programs_of(const std::function<bool(std::string_view
     return programs;
 }
 
+/// Of "NAME: why".
+std::string_view named_in(const std::string& complaint) {
+    return std::string_view(complaint).substr(0, complaint.find(':'));
+}
+
 Result read_figure(const nlohmann::json& object, const Figure& figure) {
     Result result{std::string(figure.name),
                   object.at("n"),
@@ -51,20 +56,25 @@ Result read_figure(const nlohmann::json& object, const Figure& figure) {
 
 }  // namespace
 
-std::vector<Result> read_figures(const std::string& output) {
-    std::vector<Result> results;
+FigureResults read_figures(const std::string& output) {
+    FigureResults all;
     std::istringstream lines(output);
     for (std::string text; std::getline(lines, text);) {
         try {
             const auto object = nlohmann::json::parse(text);
-            const auto figure =
-                std::ranges::find(figures(), object.at("name").get<std::string>(), &Figure::name);
-            if (figure != figures().end()) results.push_back(read_figure(object, *figure));
+            const auto name = object.at("name").get<std::string>();
+            const auto figure = std::ranges::find(figures(), name, &Figure::name);
+            if (figure == figures().end()) continue;
+            if (object.contains("skipped"))
+                all.complaints.push_back(
+                    fmt::format("{}: {}", name, object.at("skipped").get<std::string>()));
+            else
+                all.results.push_back(read_figure(object, *figure));
         } catch (const nlohmann::json::exception& error) {
             throw Error(ErrorCode::kBadInput, fmt::format("'{}' is no figure: {}", text, error.what()));
         }
     }
-    return results;
+    return all;
 }
 
 FigureResults run_figure_programs(const Host& host, bool quick,
@@ -77,15 +87,19 @@ FigureResults run_figure_programs(const Host& host, bool quick,
             const Outcome outcome = run_together({&command, 1}, kLongest).front();
             if (outcome.exit_code != 0)
                 throw Error(ErrorCode::kUnavailable, fmt::format("ended with {}", outcome.exit_code));
-            for (Result& result : read_figures(outcome.output))
+            FigureResults told = read_figures(outcome.output);
+            for (Result& result : told.results)
                 if (wanted(result.name)) all.results.push_back(std::move(result));
+            for (std::string& complaint : told.complaints)
+                if (wanted(named_in(complaint))) all.complaints.push_back(std::move(complaint));
         } catch (const Error& error) {
             all.complaints.push_back(fmt::format("{}: {}", program, error.what()));
         }
     }
     for (const Figure& figure : figures())
         if (wanted(figure.name) &&
-            std::ranges::find(all.results, figure.name, &Result::name) == all.results.end())
+            std::ranges::find(all.results, figure.name, &Result::name) == all.results.end() &&
+            std::ranges::find(all.complaints, figure.name, named_in) == all.complaints.end())
             all.complaints.push_back(
                 fmt::format("{}: no program of {} told it", figure.name, host.programs.string()));
     return all;

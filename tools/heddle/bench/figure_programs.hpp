@@ -25,7 +25,8 @@ struct FigureResults {
                                                 const std::function<bool(std::string_view)>& wanted);
 
 /// What one program printed. Throws kBadInput for a line that is none of the above; figures that are not in
-/// the table are left out.
-[[nodiscard]] std::vector<Result> read_figures(const std::string& output);
+/// the table are left out. A line that says why its figure cannot be measured here, {"name","skipped"},
+/// becomes a complaint.
+[[nodiscard]] FigureResults read_figures(const std::string& output);
 
 }  // namespace heddle::bench
