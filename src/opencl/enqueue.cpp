@@ -1,18 +1,21 @@
 // Each command of a queue goes through here for two reasons. One that waits for a held command (a kernel of
 // another runtime) must not run before it, and not at all where that fails: the most frequent kinds are held
-// then, too, with copies of what they were given; the others wait here. And a sub-device uses its CPUs as
-// long as the driver has commands for it.
+// then, too, with copies of what they were given; the others wait here. A sub-device uses its CPUs as long as
+// the driver has commands for it. And a command that blocks pauses the task that it is called in.
 #include "opencl/enqueue.hpp"
 
 #include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
+#include "heddle/in_task.hpp"
 #include "opencl/held_command.hpp"
 #include "opencl/sub_devices.hpp"
+#include "opencl/waits.hpp"
 
 namespace heddle::opencl {
 namespace {
@@ -38,15 +41,7 @@ class BusyScope {
     void enqueued(bool well, const cl_event* wanted) {
         if (device_ == nullptr) return;
         cl_event const event = wanted != nullptr ? *wanted : own_.get();
-        auto* const kept = new std::shared_ptr<SubDevice>(device_);
-        const auto ended = [](cl_event, cl_int, void* data) {
-            const std::unique_ptr<std::shared_ptr<SubDevice>> one(
-                static_cast<std::shared_ptr<SubDevice>*>(data));
-            (*one)->ended();
-        };
-        if (well && next().clSetEventCallback(event, CL_COMPLETE, ended, kept) == CL_SUCCESS) return;
-        delete kept;
-        device_->ended();
+        if (!well || !when_over(event, [device = device_](cl_int) { device->ended(); })) device_->ended();
     }
 
   private:
@@ -70,20 +65,10 @@ cl_int hold_command(cl_command_queue queue, cl_command_type type, std::span<cons
         BusyScope busy(queue);
         code = command(side, done.place());
         busy.enqueued(code == CL_SUCCESS, done.place());
-        auto* const kept = new std::shared_ptr<HeldCommand>(held);
-        const auto ended = [](cl_event, cl_int status, void* data) {
-            const std::unique_ptr<std::shared_ptr<HeldCommand>> one(
-                static_cast<std::shared_ptr<HeldCommand>*>(data));
-            (*one)->end(status);
-        };
-        if (code == CL_SUCCESS) {
-            code = next().clSetEventCallback(done.get(), CL_COMPLETE, ended, kept);
-            next().clFlush(side);
-        }
-        if (code != CL_SUCCESS) {
-            delete kept;
-            held->end(code);
-        }
+        if (code == CL_SUCCESS && !when_over(done.get(), [held](cl_int status) { held->end(status); }))
+            code = CL_OUT_OF_RESOURCES;
+        next().clFlush(side);
+        if (code != CL_SUCCESS) held->end(code);
         next().clReleaseCommandQueue(side);
     };
     return HeldCommand::hold(queue, type, after, begin, event);
@@ -131,7 +116,7 @@ requires(kSame<Member, &cl_icd_dispatch::clEnqueueNDRangeKernel>) Command
 template <auto Member>
 requires(kSame<Member, &cl_icd_dispatch::clEnqueueReadBuffer>) Command
     copied(cl_mem buffer, cl_bool blocking, size_t offset, size_t size, void* to) {
-    if (blocking == CL_TRUE) return nullptr;
+    if (blocking != CL_FALSE) return nullptr;
     return [=](cl_command_queue queue, cl_event* event) {
         return next().clEnqueueReadBuffer(queue, buffer, CL_FALSE, offset, size, to, 0, nullptr, event);
     };
@@ -140,7 +125,7 @@ requires(kSame<Member, &cl_icd_dispatch::clEnqueueReadBuffer>) Command
 template <auto Member>
 requires(kSame<Member, &cl_icd_dispatch::clEnqueueWriteBuffer>) Command
     copied(cl_mem buffer, cl_bool blocking, size_t offset, size_t size, const void* from) {
-    if (blocking == CL_TRUE) return nullptr;
+    if (blocking != CL_FALSE) return nullptr;
     return [=](cl_command_queue queue, cl_event* event) {
         return next().clEnqueueWriteBuffer(queue, buffer, CL_FALSE, offset, size, from, 0, nullptr, event);
     };
@@ -172,7 +157,40 @@ constexpr cl_command_type type_of() {
     return CL_COMMAND_NDRANGE_KERNEL;
 }
 
-/// A function of the table whose last parameters are the wait list and the event.
+/// Which parameter behind the queue says whether it blocks.
+template <auto Member>
+constexpr std::optional<size_t> blocking_at() {
+    using T = cl_icd_dispatch;
+    if (kSame<Member, &T::clEnqueueSVMMemcpy> || kSame<Member, &T::clEnqueueSVMMap>) return 0;
+    if (kSame<Member, &T::clEnqueueReadBuffer> || kSame<Member, &T::clEnqueueReadBufferRect> ||
+        kSame<Member, &T::clEnqueueReadImage> || kSame<Member, &T::clEnqueueWriteBuffer> ||
+        kSame<Member, &T::clEnqueueWriteBufferRect> || kSame<Member, &T::clEnqueueWriteImage> ||
+        kSame<Member, &T::clEnqueueMapBuffer> || kSame<Member, &T::clEnqueueMapImage>)
+        return 1;
+    return std::nullopt;
+}
+
+/// A function of the table, whose last parameters, before `Behind` others, are the wait list and the event.
+/// Enqueues without blocking where a task would wait in it, and then pauses that.
+template <auto Member, size_t Behind, class... Args, class Enqueue>
+cl_int pausing(std::tuple<Args&...> all, Enqueue enqueue) {
+    if constexpr (blocking_at<Member>().has_value()) {
+        constexpr size_t kEvent = sizeof...(Args) - 1 - Behind;
+        cl_bool& blocking = std::get<*blocking_at<Member>()>(all);
+        if (blocking != CL_FALSE && in_task()) {
+            blocking = CL_FALSE;
+            cl_event own = nullptr;
+            cl_event* const wanted = std::exchange(std::get<kEvent>(all), &own);
+            const cl_int code = enqueue();
+            return code != CL_SUCCESS
+                       ? code
+                       : end_of_blocking(own, events_of(std::get<kEvent - 2>(all), std::get<kEvent - 1>(all)),
+                                         wanted);
+        }
+    }
+    return enqueue();
+}
+
 template <class Function>
 struct Wrapped;
 
@@ -182,6 +200,11 @@ struct Wrapped<cl_int(CL_API_CALL*)(cl_command_queue, Args...)> {
 
     template <auto Member>
     static cl_int CL_API_CALL call(cl_command_queue queue, Args... args) {
+        return pausing<Member, 0>(std::tie(args...), [&] { return enqueue<Member>(queue, args...); });
+    }
+
+    template <auto Member>
+    static cl_int enqueue(cl_command_queue queue, Args... args) {
         auto all = std::tie(args...);
         const auto after = events_of(std::get<kBefore>(all), std::get<kBefore + 1>(all));
         cl_event*& event = std::get<kBefore + 2>(all);
@@ -211,18 +234,32 @@ struct Wrapped<void*(CL_API_CALL*)(cl_command_queue, Args...)> {
     template <auto Member>
     static void* CL_API_CALL call(cl_command_queue queue, Args... args) {
         auto all = std::tie(args...);
+        cl_int status = CL_SUCCESS;
+        cl_int* const wanted = std::exchange(std::get<kBefore + 3>(all), &status);
+        void* result = nullptr;
+        const cl_int code = pausing<Member, 1>(all, [&] {
+            result = enqueue<Member>(queue, args...);
+            return status;
+        });
+        if (wanted != nullptr) *wanted = code;
+        return code == CL_SUCCESS ? result : nullptr;
+    }
+
+    template <auto Member>
+    static void* enqueue(cl_command_queue queue, Args... args) {
+        auto all = std::tie(args...);
         const auto after = events_of(std::get<kBefore>(all), std::get<kBefore + 1>(all));
         cl_event*& event = std::get<kBefore + 2>(all);
         if (!HeldWaits(after).empty()) {
             if (const cl_int code = wait_for(after); code != CL_SUCCESS) {
-                if (std::get<kBefore + 3>(all) != nullptr) *std::get<kBefore + 3>(all) = code;
+                *std::get<kBefore + 3>(all) = code;
                 return nullptr;
             }
         }
         BusyScope busy(queue);
         event = busy.place(event);
         void* const result = (next().*Member)(queue, args...);
-        busy.enqueued(result != nullptr, event);
+        busy.enqueued(*std::get<kBefore + 3>(all) == CL_SUCCESS, event);
         return result;
     }
 };
@@ -259,6 +296,8 @@ void intercept_commands(cl_icd_dispatch& table) {
     wrap<&T::clEnqueueMigrateMemObjects>(table);
     wrap<&T::clEnqueueMarkerWithWaitList>(table);
     wrap<&T::clEnqueueBarrierWithWaitList>(table);
+    wrap<&T::clEnqueueSVMFree>(table);
+    wrap<&T::clEnqueueSVMMigrateMem>(table);
     wrap<&T::clEnqueueSVMMemcpy>(table);
     wrap<&T::clEnqueueSVMMemFill>(table);
     wrap<&T::clEnqueueSVMMap>(table);

@@ -1,12 +1,6 @@
 #include "opencl/held_command.hpp"
 
-#include <algorithm>
-#include <thread>
 #include <unordered_map>
-
-#include "heddle/error.hpp"
-#include "heddle/in_task.hpp"
-#include "heddle/pause.hpp"
 
 namespace heddle::opencl {
 namespace {
@@ -96,19 +90,10 @@ cl_int HeldCommand::enter_queue(std::span<const cl_event> after) {
                                                after.empty() ? nullptr : after.data(), marker.place());
         if (code != CL_SUCCESS) return code;
         ++waits_for_;
-        auto* const self = new std::shared_ptr<HeldCommand>(shared_from_this());
-        code = next().clSetEventCallback(
-            marker.get(), CL_COMPLETE,
-            [](cl_event, cl_int status, void* data) {
-                const std::unique_ptr<std::shared_ptr<HeldCommand>> command(
-                    static_cast<std::shared_ptr<HeldCommand>*>(data));
-                (*command)->one_less(status < 0);
-            },
-            self);
-        if (code != CL_SUCCESS) {
-            delete self;
+        if (!when_over(marker.get(),
+                       [self = shared_from_this()](cl_int status) { self->one_less(status < 0); })) {
             --waits_for_;
-            return code;
+            return CL_OUT_OF_RESOURCES;
         }
     }
     // What follows in a queue that is in order waits; in any other clFinish() alone does.
@@ -146,9 +131,12 @@ void HeldCommand::end(cl_int status) {
     forget_if_over();
 }
 
-void HeldCommand::release() {
-    --references_;
-    forget_if_over();
+cl_int HeldCommand::release(cl_event event) {
+    const std::shared_ptr<HeldCommand> held = of(event);
+    if (held == nullptr) return next().clReleaseEvent(event);
+    --held->references_;
+    held->forget_if_over();
+    return CL_SUCCESS;
 }
 
 void HeldCommand::forget_if_over() {
@@ -183,53 +171,6 @@ HeldWaits::HeldWaits(std::span<const cl_event> events) {
     for (cl_event event : events)
         if (auto command = HeldCommand::of(event); command != nullptr && command->status() != CL_COMPLETE)
             held.push_back(std::move(command));
-}
-
-namespace {
-
-cl_int status_of(cl_event event) {
-    cl_int status = CL_COMPLETE;
-    next().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-    return status;
-}
-
-/// Again where there was no memory to pause the task.
-void block(BlockCondition& over) {
-    while (true) {
-        try {
-            over.block();
-            return;
-        } catch (const Error&) {
-            std::this_thread::yield();
-        }
-    }
-}
-
-/// The task is paused until the driver tells of the end.
-void pause_until_over(cl_event event) {
-    if (status_of(event) <= CL_COMPLETE) return;
-    cl_command_queue queue = nullptr;
-    next().clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, static_cast<void*>(&queue), nullptr);
-    if (queue != nullptr) next().clFlush(queue);
-    BlockCondition over;
-    const cl_int code = next().clSetEventCallback(
-        event, CL_COMPLETE,
-        [](cl_event, cl_int, void* data) { static_cast<BlockCondition*>(data)->signal(); }, &over);
-    if (code == CL_SUCCESS) block(over);
-}
-
-}  // namespace
-
-cl_int wait_for(std::span<const cl_event> events) {
-    if (in_task())
-        for (cl_event event : events) pause_until_over(event);
-    const cl_int code = next().clWaitForEvents(static_cast<cl_uint>(events.size()), events.data());
-    if (code != CL_SUCCESS) return code;
-    const bool failed = std::any_of(events.begin(), events.end(), [](cl_event event) {
-        const std::shared_ptr<HeldCommand> command = HeldCommand::of(event);
-        return command != nullptr && command->status() < 0;
-    });
-    return failed ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
 }
 
 }  // namespace heddle::opencl

@@ -39,7 +39,8 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     [[nodiscard]] cl_command_queue queue() const noexcept { return queue_; }
     /// The program's references.
     void retain() noexcept { ++references_; }
-    void release();
+    /// As clReleaseEvent, of any event.
+    static cl_int release(cl_event event);
     [[nodiscard]] cl_uint references() const noexcept { return references_; }
     /// From the driver's thread or here, once; with its status in place of the driver's.
     using Callback = void(CL_CALLBACK*)(cl_event, cl_int, void*);
@@ -76,9 +77,5 @@ struct HeldWaits {
     std::vector<std::shared_ptr<HeldCommand>> held;
     [[nodiscard]] bool empty() const { return held.empty(); }
 };
-
-/// Returns when they have ended; pauses a task that calls it. CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
-/// where one has failed.
-[[nodiscard]] cl_int wait_for(std::span<const cl_event> events);
 
 }  // namespace heddle::opencl

@@ -53,21 +53,6 @@ Running& running() {
     return *all;
 }
 
-/// act(status) when the event has ended, in the driver's thread.
-template <class Act>
-bool when_over(cl_event event, Act act) {
-    auto* const kept = new Act(std::move(act));
-    const cl_int code = next().clSetEventCallback(
-        event, CL_COMPLETE,
-        [](cl_event, cl_int status, void* data) {
-            const std::unique_ptr<Act> one(static_cast<Act*>(data));
-            (*one)(status);
-        },
-        kept);
-    if (code != CL_SUCCESS) delete kept;
-    return code == CL_SUCCESS;
-}
-
 void run(NativeKernel& kernel) {
     const void* const key = kernel.argument();
     if (key != nullptr) {

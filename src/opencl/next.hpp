@@ -9,6 +9,7 @@
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 
+#include <memory>
 #include <utility>
 
 namespace heddle::opencl {
@@ -47,6 +48,21 @@ template <class Value>
     Value value{};
     next().clGetCommandQueueInfo(queue, what, sizeof value, &value, nullptr);
     return value;
+}
+
+/// act(status) when the event has ended, in the driver's thread or here; false: it will not be.
+template <class Act>
+[[nodiscard]] bool when_over(cl_event event, Act act) {
+    auto* const kept = new Act(std::move(act));
+    const cl_int code = next().clSetEventCallback(
+        event, CL_COMPLETE,
+        [](cl_event, cl_int status, void* data) {
+            const std::unique_ptr<Act> one(static_cast<Act*>(data));
+            (*one)(status);
+        },
+        kept);
+    if (code != CL_SUCCESS) delete kept;
+    return code == CL_SUCCESS;
 }
 
 /// Answers a query of OpenCL's with a value of so many bytes.

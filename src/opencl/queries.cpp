@@ -10,6 +10,7 @@
 #include "opencl/enqueue.hpp"
 #include "opencl/held_command.hpp"
 #include "opencl/sub_devices.hpp"
+#include "opencl/waits.hpp"
 
 namespace heddle::opencl {
 
@@ -139,12 +140,7 @@ void intercept_queries(cl_icd_dispatch& table) {
         held->retain();
         return CL_SUCCESS;
     };
-    table.clReleaseEvent = [](cl_event event) -> cl_int {
-        const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
-        if (held == nullptr) return next().clReleaseEvent(event);
-        held->release();
-        return CL_SUCCESS;
-    };
+    table.clReleaseEvent = [](cl_event event) -> cl_int { return HeldCommand::release(event); };
     table.clSetEventCallback = [](cl_event event, cl_int when, HeldCommand::Callback callback,
                                   void* data) -> cl_int {
         const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
@@ -156,6 +152,7 @@ void intercept_queries(cl_icd_dispatch& table) {
         return count == 0 || events == nullptr ? next().clWaitForEvents(count, events)
                                                : wait_for({events, count});
     };
+    table.clFinish = [](cl_command_queue queue) -> cl_int { return finish(queue); };
     table.clGetExtensionFunctionAddress = [](const char* name) -> void* {
         return extension(name, next().clGetExtensionFunctionAddress(name));
     };

@@ -1,0 +1,84 @@
+#include "opencl/waits.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "heddle/error.hpp"
+#include "heddle/in_task.hpp"
+#include "heddle/pause.hpp"
+#include "opencl/held_command.hpp"
+
+namespace heddle::opencl {
+namespace {
+
+cl_int drivers_status(cl_event event) {
+    cl_int status = CL_COMPLETE;
+    next().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    return status;
+}
+
+cl_int status_of(cl_event event) {
+    const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
+    return held != nullptr ? held->status() : drivers_status(event);
+}
+
+/// Again where there was no memory to pause the task.
+void block(BlockCondition& over) {
+    while (true) {
+        try {
+            over.block();
+            return;
+        } catch (const Error&) {
+            std::this_thread::yield();
+        }
+    }
+}
+
+/// The task is paused until the driver tells of the end.
+void pause_until_over(cl_event event) {
+    if (drivers_status(event) <= CL_COMPLETE) return;
+    cl_command_queue queue = nullptr;
+    next().clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, static_cast<void*>(&queue), nullptr);
+    if (queue != nullptr) next().clFlush(queue);
+    BlockCondition over;
+    const cl_int code = next().clSetEventCallback(
+        event, CL_COMPLETE,
+        [](cl_event, cl_int, void* data) { static_cast<BlockCondition*>(data)->signal(); }, &over);
+    if (code == CL_SUCCESS) block(over);
+}
+
+}  // namespace
+
+cl_int wait_for(std::span<const cl_event> events) {
+    if (in_task())
+        for (cl_event event : events) pause_until_over(event);
+    const cl_int code = next().clWaitForEvents(static_cast<cl_uint>(events.size()), events.data());
+    if (code != CL_SUCCESS) return code;
+    const bool failed = std::any_of(events.begin(), events.end(), [](cl_event event) {
+        const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
+        return held != nullptr && held->status() < 0;
+    });
+    return failed ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+}
+
+cl_int finish(cl_command_queue queue) {
+    if (!in_task()) return next().clFinish(queue);
+    OwnedEvent marker;
+    const cl_int code = next().clEnqueueMarkerWithWaitList(queue, 0, nullptr, marker.place());
+    if (code == CL_SUCCESS) pause_until_over(marker.get());
+    return code;
+}
+
+cl_int end_of_blocking(cl_event event, std::span<const cl_event> after, cl_event* wanted) {
+    cl_int code = wait_for({&event, 1});
+    if (code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST &&
+        std::none_of(after.begin(), after.end(), [](cl_event one) { return status_of(one) < 0; }))
+        code = status_of(event);
+    if (code == CL_SUCCESS && wanted != nullptr)
+        *wanted = event;
+    else
+        HeldCommand::release(event);
+    return code;
+}
+
+}  // namespace heddle::opencl
