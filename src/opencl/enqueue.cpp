@@ -54,9 +54,11 @@ cl_int hold_command(cl_command_queue queue, cl_command_type type, std::span<cons
                     Command command, cl_event* event) {
     const auto begin = [queue, command = std::move(command)](const std::shared_ptr<HeldCommand>& held) {
         cl_int code = CL_SUCCESS;
-        cl_command_queue side =
-            next().clCreateCommandQueue(queue_value<cl_context>(queue, CL_QUEUE_CONTEXT),
-                                        queue_value<cl_device_id>(queue, CL_QUEUE_DEVICE), 0, &code);
+        CommandTimes* const times = held->times();
+        cl_command_queue side = next().clCreateCommandQueue(
+            queue_value<cl_context>(queue, CL_QUEUE_CONTEXT),
+            queue_value<cl_device_id>(queue, CL_QUEUE_DEVICE),
+            times != nullptr ? CL_QUEUE_PROFILING_ENABLE : cl_command_queue_properties{0}, &code);
         if (code != CL_SUCCESS) {
             held->end(code);
             return;
@@ -65,6 +67,7 @@ cl_int hold_command(cl_command_queue queue, cl_command_type type, std::span<cons
         BusyScope busy(queue);
         code = command(side, done.place());
         busy.enqueued(code == CL_SUCCESS, done.place());
+        if (code == CL_SUCCESS && times != nullptr) times->run_as(done.get());
         if (code == CL_SUCCESS && !when_over(done.get(), [held](cl_int status) { held->end(status); }))
             code = CL_OUT_OF_RESOURCES;
         next().clFlush(side);

@@ -17,9 +17,8 @@ Registry& registry() {
     return *all;
 }
 
-bool in_order(cl_command_queue queue) {
-    return (queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) &
-            CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+bool has(cl_command_queue queue, cl_command_queue_properties property) {
+    return (queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) & property) != 0;
 }
 
 }  // namespace
@@ -27,6 +26,8 @@ bool in_order(cl_command_queue queue) {
 HeldCommand::HeldCommand(cl_command_queue queue, cl_command_type type, Begin begin)
     : queue_(queue), type_(type), begin_(std::move(begin)) {
     next().clRetainCommandQueue(queue_);
+    if (has(queue_, CL_QUEUE_PROFILING_ENABLE)) times_.emplace(queue_);
+    note(CL_PROFILING_COMMAND_QUEUED);
 }
 
 HeldCommand::~HeldCommand() {
@@ -70,6 +71,10 @@ cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span
         all.commands.emplace(command->event_, command);
         ++all.count;
     }
+    if (command->times_.has_value()) {
+        ++command->waits_for_;
+        command->times_->find_clock([command] { command->one_less(false); });
+    }
     code = command->enter_queue(drivers);
     if (code != CL_SUCCESS) {
         command->references_ = 0;
@@ -82,7 +87,7 @@ cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span
 }
 
 cl_int HeldCommand::enter_queue(std::span<const cl_event> after) {
-    const bool ordered = in_order(queue_);
+    const bool ordered = !has(queue_, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     if (ordered || !after.empty()) {
         OwnedEvent marker;
         cl_int code =
@@ -114,12 +119,14 @@ void HeldCommand::one_less(bool failed) {
         return;
     }
     status_ = CL_RUNNING;
+    note(CL_PROFILING_COMMAND_SUBMIT);
     begin(shared_from_this());
 }
 
 void HeldCommand::end(cl_int status) {
     const auto self = shared_from_this();
     std::vector<std::shared_ptr<HeldCommand>> followers;
+    note(CL_PROFILING_COMMAND_COMPLETE);
     {
         const std::lock_guard guard(mutex_);
         status_ = status;

@@ -13,9 +13,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "opencl/command_times.hpp"
 #include "opencl/next.hpp"
 
 namespace heddle::opencl {
@@ -42,6 +44,12 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     /// As clReleaseEvent, of any event.
     static cl_int release(cl_event event);
     [[nodiscard]] cl_uint references() const noexcept { return references_; }
+    /// Null where its queue has no profiling.
+    [[nodiscard]] CommandTimes* times() noexcept { return times_.has_value() ? &*times_ : nullptr; }
+    /// So far as its queue has profiling.
+    void note(cl_profiling_info what) {
+        if (times_.has_value()) times_->note(what);
+    }
     /// From the driver's thread or here, once; with its status in place of the driver's.
     using Callback = void(CL_CALLBACK*)(cl_event, cl_int, void*);
     [[nodiscard]] cl_int on_end(cl_int when, Callback callback, void* data);
@@ -61,6 +69,7 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     const cl_command_queue queue_;
     const cl_command_type type_;
     Begin begin_;
+    std::optional<CommandTimes> times_;
     cl_event event_ = nullptr;
     std::atomic<cl_int> status_{CL_QUEUED};  // who ends it writes, anybody reads
     std::atomic<cl_uint> references_{0};

@@ -96,7 +96,11 @@ void spawn(const KernelPointer& kernel, const CommandPointer& command) {
             if (why != nullptr) kernel->status = CL_NATIVE_KERNEL_FAILED_HEDDLE;
             unmap_and_end(kernel, command);
         };
-        const auto body = [kernel] { run(*kernel); };
+        const auto body = [kernel, command] {
+            command->note(CL_PROFILING_COMMAND_START);
+            run(*kernel);
+            command->note(CL_PROFILING_COMMAND_END);
+        };
         if (kernel->cpus.empty())
             (void)kernel->offload->spawn(body, ended);
         else

@@ -102,6 +102,16 @@ cl_int event_info(cl_event event, cl_event_info what, size_t room, void* to, siz
     return next().clGetEventInfo(event, what, room, to, bytes_ret);
 }
 
+cl_int profiling_info(cl_event event, cl_profiling_info what, size_t room, void* to, size_t* bytes_ret) {
+    const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
+    if (held == nullptr) return next().clGetEventProfilingInfo(event, what, room, to, bytes_ret);
+    if (what < CL_PROFILING_COMMAND_QUEUED || what > CL_PROFILING_COMMAND_COMPLETE) return CL_INVALID_VALUE;
+    if (held->times() == nullptr || held->status() != CL_COMPLETE) return CL_PROFILING_INFO_NOT_AVAILABLE;
+    cl_ulong ns = 0;
+    const cl_int code = held->times()->ask(what, ns);
+    return code != CL_SUCCESS ? code : Asked{room, to, bytes_ret}.with(ns);
+}
+
 void* extension(const char* name, void* drivers) {
     if (name == nullptr) return drivers;
     if (std::strcmp(name, "clEnqueueNativeKernelWithType") == 0)
@@ -134,6 +144,7 @@ void intercept_queries(cl_icd_dispatch& table) {
         return CL_SUCCESS;
     };
     table.clGetEventInfo = event_info;
+    table.clGetEventProfilingInfo = profiling_info;
     table.clRetainEvent = [](cl_event event) -> cl_int {
         const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
         if (held == nullptr) return next().clRetainEvent(event);
