@@ -81,6 +81,12 @@ template <auto A, auto B>
 constexpr bool kSame =
     std::is_same_v<std::integral_constant<decltype(A), A>, std::integral_constant<decltype(B), B>>;
 
+/// A program may release what its commands still need.
+std::shared_ptr<std::remove_pointer_t<cl_mem>> kept(cl_mem object) {
+    if (object == nullptr || next().clRetainMemObject(object) != CL_SUCCESS) return {};
+    return {object, [](cl_mem one) { next().clReleaseMemObject(one); }};
+}
+
 // Copies of commands, by kind; none for the others.
 
 template <auto Member, class... Args>
@@ -120,8 +126,8 @@ template <auto Member>
 requires(kSame<Member, &cl_icd_dispatch::clEnqueueReadBuffer>) Command
     copied(cl_mem buffer, cl_bool blocking, size_t offset, size_t size, void* to) {
     if (blocking != CL_FALSE) return nullptr;
-    return [=](cl_command_queue queue, cl_event* event) {
-        return next().clEnqueueReadBuffer(queue, buffer, CL_FALSE, offset, size, to, 0, nullptr, event);
+    return [=, buffer = kept(buffer)](cl_command_queue queue, cl_event* event) {
+        return next().clEnqueueReadBuffer(queue, buffer.get(), CL_FALSE, offset, size, to, 0, nullptr, event);
     };
 }
 
@@ -129,16 +135,18 @@ template <auto Member>
 requires(kSame<Member, &cl_icd_dispatch::clEnqueueWriteBuffer>) Command
     copied(cl_mem buffer, cl_bool blocking, size_t offset, size_t size, const void* from) {
     if (blocking != CL_FALSE) return nullptr;
-    return [=](cl_command_queue queue, cl_event* event) {
-        return next().clEnqueueWriteBuffer(queue, buffer, CL_FALSE, offset, size, from, 0, nullptr, event);
+    return [=, buffer = kept(buffer)](cl_command_queue queue, cl_event* event) {
+        return next().clEnqueueWriteBuffer(queue, buffer.get(), CL_FALSE, offset, size, from, 0, nullptr,
+                                           event);
     };
 }
 
 template <auto Member>
 requires(kSame<Member, &cl_icd_dispatch::clEnqueueCopyBuffer>) Command
     copied(cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t size) {
-    return [=](cl_command_queue queue, cl_event* event) {
-        return next().clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset, size, 0, nullptr, event);
+    return [=, from = kept(from), to = kept(to)](cl_command_queue queue, cl_event* event) {
+        return next().clEnqueueCopyBuffer(queue, from.get(), to.get(), from_offset, to_offset, size, 0,
+                                          nullptr, event);
     };
 }
 

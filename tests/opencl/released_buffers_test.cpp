@@ -1,0 +1,102 @@
+// Buffers that a program releases while commands which are kept back still need them.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "heddle/compat/CL/cl_heddle.h"
+#include "support/cl_session.hpp"
+
+namespace heddle {
+namespace {
+
+using test::ClSession;
+using test::cpu_device;
+
+constexpr size_t kCount = 64;
+constexpr size_t kBytes = kCount * sizeof(int);
+using Values = std::array<int, kCount>;
+
+Values all(int value) {
+    Values values;
+    values.fill(value);
+    return values;
+}
+
+/// Two buffers of sevens that tell when they have gone, and a kernel of heddle's that waits at a gate.
+class ReleasedBuffers : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (cpu_device() == nullptr) GTEST_SKIP() << "there is no OpenCL device of type CPU";
+        session.emplace(cpu_device(), CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+        for (cl_mem& buffer : buffers) {
+            Values sevens = all(7);
+            buffer = clCreateBuffer(session->context, CL_MEM_COPY_HOST_PTR, kBytes, sevens.data(), nullptr);
+            clSetMemObjectDestructorCallback(
+                buffer, [](cl_mem, void* count) { ++*static_cast<std::atomic<int>*>(count); }, &gone);
+        }
+        gate = clCreateUserEvent(session->context, nullptr);
+        ASSERT_EQ(clEnqueueNativeKernelWithType(
+                      session->queue, [](void*) {}, nullptr, 0, 0, nullptr, nullptr, CL_NATIVE_KERNEL_HEDDLE,
+                      1, &gate, &native),
+                  CL_SUCCESS);
+    }
+    void TearDown() override {
+        if (!session.has_value()) return;
+        clReleaseEvent(native);
+        clReleaseEvent(gate);
+    }
+
+    /// The buffers are there until the command, which was enqueued behind `native`, has ended, and then go.
+    void expect_kept_until_the_end_of(cl_event command) {
+        for (cl_mem buffer : buffers) clReleaseMemObject(buffer);
+        EXPECT_EQ(gone, unused);
+        clSetUserEventStatus(gate, CL_COMPLETE);
+        EXPECT_EQ(clWaitForEvents(1, &command), CL_SUCCESS);
+        clReleaseEvent(command);
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (gone < 2 && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(gone, 2);
+    }
+
+    std::atomic<int> gone{0};
+    int unused = 0;  // buffers that the command has not
+    std::optional<ClSession> session;
+    std::array<cl_mem, 2> buffers{};
+    cl_event gate = nullptr, native = nullptr;
+};
+
+TEST_F(ReleasedBuffers, StayForReads) {
+    unused = 1;
+    Values values{};
+    cl_event read = nullptr;
+    ASSERT_EQ(clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &native,
+                                  &read),
+              CL_SUCCESS);
+    expect_kept_until_the_end_of(read);
+    EXPECT_EQ(values, all(7));
+}
+
+TEST_F(ReleasedBuffers, StayForWrites) {
+    unused = 1;
+    const Values values = all(8);
+    cl_event written = nullptr;
+    ASSERT_EQ(clEnqueueWriteBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &native,
+                                   &written),
+              CL_SUCCESS);
+    expect_kept_until_the_end_of(written);
+}
+
+TEST_F(ReleasedBuffers, StayForCopies) {
+    cl_event copied = nullptr;
+    ASSERT_EQ(clEnqueueCopyBuffer(session->queue, buffers[0], buffers[1], 0, 0, kBytes, 1, &native, &copied),
+              CL_SUCCESS);
+    expect_kept_until_the_end_of(copied);
+}
+
+}  // namespace
+}  // namespace heddle
