@@ -14,6 +14,7 @@
 
 #include "heddle/in_task.hpp"
 #include "opencl/held_command.hpp"
+#include "opencl/kernel_arguments.hpp"
 #include "opencl/sub_devices.hpp"
 #include "opencl/waits.hpp"
 
@@ -81,12 +82,6 @@ template <auto A, auto B>
 constexpr bool kSame =
     std::is_same_v<std::integral_constant<decltype(A), A>, std::integral_constant<decltype(B), B>>;
 
-/// A program may release what its commands still need.
-std::shared_ptr<std::remove_pointer_t<cl_mem>> kept(cl_mem object) {
-    if (object == nullptr || next().clRetainMemObject(object) != CL_SUCCESS) return {};
-    return {object, [](cl_mem one) { next().clReleaseMemObject(one); }};
-}
-
 // Copies of commands, by kind; none for the others.
 
 template <auto Member, class... Args>
@@ -115,8 +110,8 @@ requires(kSame<Member, &cl_icd_dispatch::clEnqueueNDRangeKernel>) Command
         if (values != nullptr) std::copy_n(values, dimensions, copy.values.begin());
         return copy;
     };
-    return [=, offset = shape(offset), work = shape(work), group = shape(group)](cl_command_queue queue,
-                                                                                 cl_event* event) {
+    return [own, memory = memory_arguments(kernel), dimensions, offset = shape(offset), work = shape(work),
+            group = shape(group)](cl_command_queue queue, cl_event* event) {
         return next().clEnqueueNDRangeKernel(queue, own.get(), dimensions, offset.get(), work.get(),
                                              group.get(), 0, nullptr, event);
     };

@@ -12,6 +12,7 @@
 #include "heddle/compat/CL/cl_heddle.h"
 #include "heddle/export.hpp"
 #include "opencl/enqueue.hpp"
+#include "opencl/kernel_arguments.hpp"
 #include "opencl/native_kernel.hpp"
 
 namespace heddle::opencl {
@@ -82,6 +83,7 @@ extern "C" HEDDLE_API cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_i
     below = *target;
     ours = below;
     intercept_commands(ours);
+    intercept_kernels(ours);
     intercept_queries(ours);
     *entries_ret = kEntries;
     *layer = &ours;

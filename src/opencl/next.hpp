@@ -10,6 +10,7 @@
 #include <CL/cl_layer.h>
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace heddle::opencl {
@@ -35,6 +36,13 @@ class OwnedEvent {
   private:
     cl_event event_ = nullptr;
 };
+
+/// A program may release what its commands still need. Null where it cannot be kept.
+using KeptMemory = std::shared_ptr<std::remove_pointer_t<cl_mem>>;
+[[nodiscard]] inline KeptMemory kept(cl_mem object) {
+    if (object == nullptr || next().clRetainMemObject(object) != CL_SUCCESS) return {};
+    return {object, [](cl_mem one) { next().clReleaseMemObject(one); }};
+}
 
 template <class Value>
 [[nodiscard]] Value device_value(cl_device_id device, cl_device_info what) {

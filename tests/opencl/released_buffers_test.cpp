@@ -98,5 +98,58 @@ TEST_F(ReleasedBuffers, StayForCopies) {
     expect_kept_until_the_end_of(copied);
 }
 
+constexpr const char* kSource =
+    "kernel void add(global int* to, constant int* from, int more) {"
+    "    to[get_global_id(0)] = from[get_global_id(0)] + more; }";
+
+TEST_F(ReleasedBuffers, StayForKernels) {
+    cl_kernel add = session->kernel(kSource, "add");
+    const int one = 1;
+    const size_t work = kCount;
+    for (cl_uint i = 0; i < 2; ++i)
+        ASSERT_EQ(clSetKernelArg(add, i, sizeof(cl_mem), &buffers[i]), CL_SUCCESS);
+    ASSERT_EQ(clSetKernelArg(add, 2, sizeof one, &one), CL_SUCCESS);
+    Values values{};
+    cl_event added = nullptr, read = nullptr;
+    ASSERT_EQ(clEnqueueNDRangeKernel(session->queue, add, 1, nullptr, &work, nullptr, 1, &native, &added),
+              CL_SUCCESS);
+    ASSERT_EQ(
+        clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &added, &read),
+        CL_SUCCESS);
+    clReleaseEvent(added);
+    expect_kept_until_the_end_of(read);
+    EXPECT_EQ(values, all(8));
+}
+
+TEST_F(ReleasedBuffers, StayForClonesOfKernels) {
+    cl_kernel add = session->kernel(kSource, "add");
+    const int one = 1;
+    const size_t work = kCount;
+    for (cl_uint i = 0; i < 2; ++i)
+        ASSERT_EQ(clSetKernelArg(add, i, sizeof(cl_mem), &buffers[i]), CL_SUCCESS);
+    ASSERT_EQ(clSetKernelArg(add, 2, sizeof one, &one), CL_SUCCESS);
+    cl_kernel clone = clCloneKernel(add, nullptr);
+    cl_event added = nullptr;
+    ASSERT_EQ(clEnqueueNDRangeKernel(session->queue, clone, 1, nullptr, &work, nullptr, 1, &native, &added),
+              CL_SUCCESS);
+    clReleaseKernel(clone);
+    expect_kept_until_the_end_of(added);
+}
+
+TEST_F(ReleasedBuffers, ThatAKernelHadBeforeGo) {
+    cl_kernel add = session->kernel(kSource, "add");
+    const int one = 1;
+    const size_t work = kCount;
+    cl_mem last = session->buffer(kBytes);
+    for (cl_mem object : {buffers[0], last}) clSetKernelArg(add, 0, sizeof(cl_mem), &object);
+    clSetKernelArg(add, 1, sizeof(cl_mem), &buffers[1]);
+    clSetKernelArg(add, 2, sizeof one, &one);
+    unused = 1;
+    cl_event added = nullptr;
+    ASSERT_EQ(clEnqueueNDRangeKernel(session->queue, add, 1, nullptr, &work, nullptr, 1, &native, &added),
+              CL_SUCCESS);
+    expect_kept_until_the_end_of(added);
+}
+
 }  // namespace
 }  // namespace heddle
