@@ -57,7 +57,8 @@ class HEDDLE_API Scheduler {
     virtual ~Scheduler() = default;
     /// A task whose predecessors have ended.
     virtual void push(TaskPointer task) = 0;
-    /// For an idle device: a task that was pushed and runs_on() it, or null.
+    /// For a device that is idle, or soon will be: a task that was pushed and runs_on() it, or null. It may
+    /// be pushed once more.
     [[nodiscard]] virtual TaskPointer pop(const Device& device) = 0;
     /// Until each pushed task was popped, or is withdrawn. For programs: a runtime counts its tasks itself.
     virtual void wait_until_idle() = 0;

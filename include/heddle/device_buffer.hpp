@@ -1,9 +1,10 @@
 // Buffer: bytes that kernels of any device read and write, coherent over devices by range.
 //
 // Which parts are valid where is known by range: what one device has written is copied to another that reads
-// it, once for each version, and nothing else is. Devices that share the host's memory are never copied to.
-// All functions may be called by any thread; those that read or write wait for the submitted tasks that use
-// the range, but for a task's own callbacks.
+// it, once for each version, and nothing else is. What the next task of a device reads is copied while the
+// one before runs. Devices that share the host's memory are never copied to. All functions may be called by
+// any thread; those that read or write wait for the submitted tasks that use the range, but for a task's own
+// callbacks.
 #pragma once
 
 #include <cstddef>

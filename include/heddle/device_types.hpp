@@ -122,11 +122,13 @@ struct SimulatedDevice {
     DeviceType type = DeviceType::kCpu;
     /// Of one launch, in microseconds. None: a microsecond for each 1,000 items.
     std::function<double(const std::string& kernel, const LaunchShape&)> cost_us = {};
-    /// Of bytes that are copied to it or from it, in microseconds a byte.
+    /// Of bytes that are copied to it or from it, in microseconds a byte. It copies while it computes.
     double us_per_byte = 0;
     bool shares_host_memory = false;
     /// From this launch on (the first is 1) it is dead; 0: never.
     unsigned fails_at_launch = 0;
+    /// The same by copies to it.
+    unsigned fails_at_copy = 0;
 };
 
 }  // namespace heddle::devices

@@ -19,14 +19,17 @@ void* map_zeros(size_t bytes, const std::string& name) {
     return memory;
 }
 
-/// Notes a copy. A clock that stands still meanwhile is a virtual one: it takes what it is known to take.
+/// Notes a copy. A clock that stands still meanwhile is a virtual one: it takes what it is known to take,
+/// after those before it.
 template <class Copy>
 void traced(const DeviceDriver& driver, const char* direction, size_t bytes, const Copy& copy) {
     if (driver.trace == nullptr) return copy();
     const double begin_us = driver.now_us();
     copy();
     const double end_us = driver.now_us();
-    driver.trace->copied(direction, begin_us, end_us > begin_us ? end_us : begin_us + driver.copy_us(bytes));
+    if (end_us > begin_us) return driver.trace->copied(direction, begin_us, end_us);
+    const double free_us = std::max(begin_us, driver.trace->copied_until_us());
+    driver.trace->copied(direction, free_us, free_us + driver.copy_us(bytes));
 }
 
 }  // namespace
@@ -36,10 +39,11 @@ BufferState::BufferState(void* memory, size_t bytes, std::string name)
       name_(std::move(name)),
       host_(memory != nullptr && bytes > 0 ? memory : map_zeros(bytes, name_)),
       own_(memory == nullptr),
-      valid_(bytes, kHost),
+      valid_(bytes, Validity{kHost, 0}),
       uses_(bytes, RangeUse{}) {}
 
 BufferState::~BufferState() {
+    settle_uploads({0, size_}, true);
     copies_.clear();
     if (own_) ::munmap(host_, size_);
 }
@@ -79,11 +83,11 @@ BufferState::Copy& BufferState::copy_on(const std::shared_ptr<DeviceDriver>& dri
     return copies_.back();
 }
 
-void BufferState::fetch_to_host(size_t offset, size_t size, Places& valid) {
-    if ((valid & kHost) != 0) return;
+void BufferState::fetch_to_host(size_t offset, size_t size, Validity& validity) {
+    if ((validity.valid & kHost) != 0) return;
     const Copy* last = nullptr;
     for (const Copy& copy : copies_) {
-        if ((valid & copy.place) == 0) continue;
+        if ((validity.valid & copy.place) == 0) continue;
         last = &copy;
         if (copy.driver->dead) continue;
         try {
@@ -95,7 +99,7 @@ void BufferState::fetch_to_host(size_t offset, size_t size, Places& valid) {
         }
         ++traffic_.from_devices;
         traffic_.bytes += size;
-        valid |= kHost;
+        validity.valid |= kHost;
         return;
     }
     const std::string device = last == nullptr ? "a device" : last->driver->info().name;
@@ -104,21 +108,62 @@ void BufferState::fetch_to_host(size_t offset, size_t size, Places& valid) {
                                   offset, offset + size, name_, device));
 }
 
-DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, ByteRange range, bool fetch) {
-    const std::lock_guard guard(mutex_);
-    Copy& copy = copy_on(driver);
-    if (fetch) {
-        valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Places& valid) {
-            if ((valid & copy.place) != 0) return;
-            fetch_to_host(offset, size, valid);
-            if (copy.place == kHost) return;
-            traced(*driver, "to the device", size, [&] {
-                driver->write(*copy.memory, offset, size, static_cast<std::byte*>(host_) + offset);
-            });
-            ++traffic_.to_devices;
-            traffic_.bytes += size;
-            valid |= copy.place;
+void BufferState::send(const Copy& to, ByteRange range) {
+    const size_t offset = range.offset, size = range.size;
+    uploads_.reserve(uploads_.size() + 1);  // what is under way is known here, whatever happens
+    std::unique_ptr<DriverCopy> copy;
+    traced(*to.driver, "to the device", size, [&] {
+        copy = to.driver->write(*to.memory, offset, size, static_cast<std::byte*>(host_) + offset);
+    });
+    ++traffic_.to_devices;
+    traffic_.bytes += size;
+    const bool there = copy == nullptr;
+    if (!there) uploads_.push_back({to.place, range, std::move(copy)});
+    valid_.visit(offset, size, [&](size_t, size_t, Validity& validity) {
+        (there ? validity.valid : validity.coming) |= to.place;
+    });
+}
+
+void BufferState::settle_uploads(ByteRange range, bool wait) {
+    std::erase_if(uploads_, [&](const Upload& upload) {
+        const auto& [offset, size] = upload.range;
+        if (offset >= range.offset + range.size || range.offset >= offset + size) return false;
+        if (!wait && !upload.copy->has_ended()) return false;
+        const bool there = upload.copy->finish();
+        valid_.visit(offset, size, [&](size_t, size_t, Validity& validity) {
+            validity.coming &= ~upload.place;
+            if (there) validity.valid |= upload.place;
         });
+        valid_.join(offset, size);
+        return true;
+    });
+}
+
+void BufferState::finish_uploads(ByteRange range) {
+    const std::lock_guard guard(mutex_);
+    settle_uploads(range, true);
+}
+
+DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, ByteRange range, bool fetch,
+                                   bool change) {
+    const std::lock_guard guard(mutex_);
+    const Copy& copy = copy_on(driver);
+    settle_uploads(range, change && copy.place == kHost);
+    if (fetch) {
+        std::vector<ByteRange> lacking;  // what the host has; neighbours as one
+        valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
+            if (((validity.valid | validity.coming) & copy.place) != 0) return;
+            const bool from_device = (validity.valid & kHost) == 0;
+            fetch_to_host(offset, size, validity);
+            if (copy.place == kHost) return;
+            if (from_device)
+                send(copy, {offset, size});  // on its way while the next piece is fetched
+            else if (!lacking.empty() && lacking.back().offset + lacking.back().size == offset)
+                lacking.back().size += size;
+            else
+                lacking.push_back({offset, size});
+        });
+        for (const ByteRange& one : lacking) send(copy, one);
         valid_.join(range.offset, range.size);
     }
     return *copy.memory;
@@ -126,16 +171,19 @@ DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, 
 
 void BufferState::written(const DeviceDriver& driver, ByteRange range) {
     const std::lock_guard guard(mutex_);
+    settle_uploads(range, true);
     const Places place = find(driver)->place;
-    valid_.visit(range.offset, range.size, [&](size_t, size_t, Places& valid) { valid = place; });
+    valid_.visit(range.offset, range.size,
+                 [&](size_t, size_t, Validity& validity) { validity.valid = place; });
     valid_.join(range.offset, range.size);
 }
 
 void BufferState::acquire_host(ByteRange range, bool fetch, bool only) {
     const std::lock_guard guard(mutex_);
-    valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Places& valid) {
-        if (fetch) fetch_to_host(offset, size, valid);
-        if (only) valid = kHost;
+    if (only) settle_uploads(range, true);
+    valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
+        if (fetch) fetch_to_host(offset, size, validity);
+        if (only) validity.valid = kHost;
     });
     valid_.join(range.offset, range.size);
 }
@@ -145,12 +193,12 @@ double BufferState::fetch_us(const DeviceDriver& driver, ByteRange range) {
     const Copy* const copy = find(driver);
     const Places place = copy != nullptr ? copy->place : driver.info().shares_host_memory ? kHost : Places{0};
     double us = 0;
-    valid_.visit(range.offset, range.size, [&](size_t, size_t size, Places& valid) {
-        if ((valid & place) != 0) return;
+    valid_.visit(range.offset, range.size, [&](size_t, size_t size, const Validity& validity) {
+        if (((validity.valid | validity.coming) & place) != 0) return;
         if (place != kHost) us += driver.copy_us(size);
-        if ((valid & kHost) != 0) return;
+        if ((validity.valid & kHost) != 0) return;
         for (const Copy& source : copies_)
-            if ((valid & source.place) != 0) {
+            if ((validity.valid & source.place) != 0) {
                 us += source.driver->copy_us(size);
                 return;
             }

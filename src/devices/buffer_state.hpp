@@ -2,7 +2,9 @@
 //
 // A range is valid on a set of places: the host, which is also that of all devices that share its memory, and
 // each device with memory of its own. Valid in one place alone: modified there; in several: shared; in
-// none: lost with a device. Its own lock guards the copies; the uses are guarded by the lock of all graphs.
+// none: lost with a device. While a copy to a device is under way the range is not valid there yet, and is
+// not sent once more; who changes it anywhere waits for that copy first. Its own lock guards the copies; the
+// uses are guarded by the lock of all graphs.
 #pragma once
 
 #include <memory>
@@ -45,12 +47,16 @@ class BufferState {
     /// All of it for one of no bytes. Throws Error kInvalidArgument.
     [[nodiscard]] ByteRange checked(ByteRange range) const;
 
-    /// The device's copy; with `fetch` the range is valid there. Throws DeviceError.
-    DriverMemory& acquire(const std::shared_ptr<DeviceDriver>& driver, ByteRange range, bool fetch);
+    /// The device's copy, for a kernel that is launched later. With `fetch` the range is valid there when
+    /// that begins; with `change` it may write it. Throws DeviceError.
+    DriverMemory& acquire(const std::shared_ptr<DeviceDriver>& driver, ByteRange range, bool fetch,
+                          bool change);
     /// The device has written the range: it is valid nowhere else.
     void written(const DeviceDriver& driver, ByteRange range);
     /// The range is valid on the host, and with `only` nowhere else. Throws DeviceError.
     void acquire_host(ByteRange range, bool fetch, bool only);
+    /// Until no copy of the range to a device is under way.
+    void finish_uploads(ByteRange range);
     /// What acquire() would take on an idle device.
     [[nodiscard]] double fetch_us(const DeviceDriver& driver, ByteRange range);
 
@@ -65,9 +71,23 @@ class BufferState {
         std::unique_ptr<DriverMemory> memory;
         Places place = 0;
     };
+    struct Validity {
+        Places valid = 0;
+        Places coming = 0;  // under way to these
+        bool operator==(const Validity&) const = default;
+    };
+    /// Under way.
+    struct Upload {
+        Places place = 0;
+        ByteRange range;
+        std::unique_ptr<DriverCopy> copy;
+    };
     Copy& copy_on(const std::shared_ptr<DeviceDriver>& driver);
+    void send(const Copy& to, ByteRange range);
+    /// Of this range, those that have ended, or with `wait` all.
+    void settle_uploads(ByteRange range, bool wait);
     [[nodiscard]] const Copy* find(const DeviceDriver& driver) const;
-    void fetch_to_host(size_t offset, size_t size, Places& valid);
+    void fetch_to_host(size_t offset, size_t size, Validity& validity);
 
     const size_t size_;
     const std::string name_;
@@ -75,7 +95,8 @@ class BufferState {
     const bool own_;
     mutable std::mutex mutex_;
     std::vector<Copy> copies_;
-    RangeMap<Places> valid_;
+    RangeMap<Validity> valid_;
+    std::vector<Upload> uploads_;
     BufferTraffic traffic_;
     RangeMap<RangeUse> uses_;
 };

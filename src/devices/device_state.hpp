@@ -5,6 +5,8 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "devices/task_state.hpp"
 
@@ -23,15 +25,26 @@ struct DeviceState {
     DeviceState(unsigned at, std::shared_ptr<DeviceDriver> of)
         : index(at), driver(std::move(of)), device(*this) {}
 
+    /// The task that it begins next, if there is one, is the caller's.
+    [[nodiscard]] std::shared_ptr<TaskState> take_next() {
+        const std::lock_guard guard(next_mutex);
+        return std::exchange(next, nullptr);
+    }
+
     const unsigned index;
     const std::shared_ptr<DeviceDriver> driver;
     Device device;
     DeviceCosts* costs = nullptr;    // null: nothing is learned
     std::deque<InFlight> in_flight;  // the worker's
     double last_ended_us = 0;        // the worker's
+    /// What it begins next, whose data is on its way: the worker puts it there, and another one may take it
+    /// for a device that has nothing to do. Its data is sent with the lock.
+    std::mutex next_mutex;
+    std::shared_ptr<TaskState> next;
     /// All that is in flight was measured before.
     bool knows_its_work = true;
-    /// Of its clock, by estimates: when it has done what it has begun. The worker writes, schedulers read.
+    /// Of its clock, by estimates: when it has done what it has begun, and what is next. Workers write,
+    /// schedulers read.
     std::atomic<double> free_at_us{0};
     std::atomic<uint64_t> tasks_run{0};
     std::exception_ptr loss;  // why it is dead, with graph_mutex

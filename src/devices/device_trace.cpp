@@ -46,6 +46,11 @@ void DeviceTrace::ran(const std::string& name, double begin_us, double end_us) n
     }
 }
 
+double DeviceTrace::copied_until_us() const {
+    const std::lock_guard guard(mutex_);
+    return copied_until_us_;
+}
+
 void DeviceTrace::copied(const char* direction, double begin_us, double end_us) noexcept {
     const std::lock_guard guard(mutex_);
     // Two threads may copy at once; spans of a row follow each other.

@@ -19,6 +19,8 @@ class DeviceTrace {
     /// In microseconds of the device's clock.
     void ran(const std::string& name, double begin_us, double end_us) noexcept;
     void copied(const char* direction, double begin_us, double end_us) noexcept;
+    /// The end of the last copy.
+    [[nodiscard]] double copied_until_us() const;
 
     DeviceTrace(trace::WorkLog& log, const std::string& device, double start_us);
 
@@ -26,8 +28,8 @@ class DeviceTrace {
     [[nodiscard]] int64_t ns(double us) const noexcept;
 
     trace::WorkLog& log_;
-    const int64_t zero_ns_;  // of the device's clock
-    std::mutex mutex_;       // one notes at a time
+    const int64_t zero_ns_;     // of the device's clock
+    mutable std::mutex mutex_;  // one notes at a time
     std::shared_ptr<trace::WorkLog::Lane> tasks_, copies_;
     double copied_until_us_ = 0;
 };

@@ -2,8 +2,9 @@
 // with an extern "C" function heddle_device_kind() that returns a DeviceKind; they need nothing of
 // libheddle.so but headers.
 //
-// Commands take place in the order in which they are given. The device's worker gives them, and any thread
-// that reads or writes a buffer copies; a driver bears both at once.
+// Launches take place in the order in which they are given, each after all writes that were given before it.
+// Writes may pass launches: a device with memory of its own copies while it computes, where it can. The
+// device's worker launches and writes, and any thread reads; a driver bears both at once.
 #pragma once
 
 #include <atomic>
@@ -43,6 +44,15 @@ struct DriverArgument {
     size_t bytes = 0;
 };
 
+/// A copy to a device that was begun. Any thread.
+class DriverCopy {
+  public:
+    virtual ~DriverCopy() = default;
+    [[nodiscard]] virtual bool has_ended() = 0;
+    /// Waits for it. False where it failed.
+    [[nodiscard]] virtual bool finish() = 0;
+};
+
 /// A point in the commands of a device.
 using Mark = uint64_t;
 
@@ -54,9 +64,12 @@ class DeviceDriver {
     [[nodiscard]] virtual std::shared_ptr<DriverProgram> build(const ProgramSource& source) = 0;
     /// For a device that shares the host's memory it is that at `host`. Throws DeviceError.
     [[nodiscard]] virtual std::unique_ptr<DriverMemory> allocate(size_t bytes, void* host) = 0;
-    /// The host's bytes stay as they are until a mark after it has passed. Throws DeviceError.
-    virtual void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) = 0;
-    /// Returns when they are there. Throws DeviceError.
+    /// The worker alone. The memory and the host's bytes stay as they are until it has ended. Null: it has.
+    /// Throws DeviceError.
+    [[nodiscard]] virtual std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
+                                                            const void* from) = 0;
+    /// Of what was written, or computed before a mark that has passed. Returns when they are there. Throws
+    /// DeviceError.
     virtual void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) = 0;
     /// The worker alone. Throws DeviceError, and Error kInvalidArgument for arguments that do not fit.
     virtual void launch(DriverProgram& program, const std::string& kernel,
@@ -87,7 +100,7 @@ class DeviceDriver {
 };
 
 /// Goes up with each change of what stands above.
-inline constexpr uint32_t kDeviceInterface = 3;
+inline constexpr uint32_t kDeviceInterface = 4;
 
 struct DeviceKind {
     uint32_t interface;  ///< kDeviceInterface of the headers that it was built with

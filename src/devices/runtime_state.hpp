@@ -33,6 +33,13 @@ class RuntimeState {
     bool begin_some(DeviceState& device);
     bool fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why);
     void pop_some(DeviceState& device);
+    /// While a device with memory of its own is busy it gets its next task, and what that reads is sent.
+    void prefetch(DeviceState& device);
+    /// For an idle device the scheduler chooses once more where what another one has next is run. False where
+    /// there is none.
+    [[nodiscard]] bool reconsider_for(const DeviceState& idle);
+    /// To the scheduler, once more.
+    void put_back(const std::shared_ptr<TaskState>& next);
     void end_oldest(DeviceState& device);
     static void note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done);
     /// False where it has failed.

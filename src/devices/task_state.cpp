@@ -228,7 +228,9 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
             const bool fetch =
                 access->mode != AccessMode::kOut && !covers(written, access->buffer.get(), range);
             has_begun_ |= fetch;
-            arguments.push_back({&buffer.acquire(device.driver, range, fetch), nullptr, buffer.size()});
+            DriverMemory& memory =
+                buffer.acquire(device.driver, range, fetch, access->mode != AccessMode::kIn);
+            arguments.push_back({&memory, nullptr, buffer.size()});
         } else if (const auto* const bytes = std::get_if<std::vector<std::byte>>(&argument)) {
             arguments.push_back({nullptr, bytes->data(), bytes->size()});
         } else if (const auto* const local = std::get_if<LocalMemory>(&argument)) {
@@ -249,6 +251,18 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
         if (const auto* const access = std::get_if<Access>(&argument);
             access != nullptr && access->mode != AccessMode::kIn)
             written.push_back(*access);
+}
+
+void TaskState::prefetch(DeviceState& on) {
+    const std::lock_guard guard(kernels_mutex_);
+    std::vector<Access> written;
+    visit_accesses([&](const Access& access) {
+        if (access.mode != AccessMode::kOut && !covers(written, access.buffer.get(), access.range)) {
+            prefetched_ = true;
+            (void)BufferState::of(*access.buffer).acquire(on.driver, access.range, true, false);
+        }
+        if (access.mode != AccessMode::kIn) written.push_back(access);
+    });
 }
 
 void TaskState::launch(DeviceState& on) {
@@ -281,6 +295,9 @@ void TaskState::forget() {
     std::list<Kernel> forgotten;
     {
         const std::lock_guard guard(kernels_mutex_);
+        if (prefetched_)
+            visit_accesses(
+                [](const Access& access) { BufferState::of(*access.buffer).finish_uploads(access.range); });
         forgotten.swap(kernels);
     }
     configure = nullptr;

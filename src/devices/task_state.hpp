@@ -91,6 +91,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     void let_go(Tasks& ready, Tasks& left);
     [[nodiscard]] bool has_left_graph() const { return left_; }
 
+    /// What its kernels read, as far as it is set, is on its way to the device. Throws as launch() does.
+    void prefetch(DeviceState& device);
     /// Runs the kernels; the device then has them on its way. Throws what callbacks, drivers and buffers do.
     void launch(DeviceState& device);
     /// Copies or kernels of it are on their way, or were.
@@ -99,7 +101,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     void publish(DeviceState& device);
     /// None of its kernels has changed what it needs to run once more.
     [[nodiscard]] bool may_run_again(const DeviceState& device) const;
-    /// Forgets what it needed to run: buffers are its no more.
+    /// Forgets what it needed to run: buffers are its no more, and no copy that it began is under way.
     void forget();
 
     const std::shared_ptr<Program> program;
@@ -123,6 +125,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     std::vector<std::weak_ptr<TaskState>> predecessors;
     /// So many tasks, and threads that are not ready to see it run or leave.
     size_t waits_for = 0;
+    /// The scheduler was asked twice for whom it is.
+    std::atomic<bool> reconsidered{false};
     std::atomic<int> ran_on{-1};  // the worker writes, anybody reads
     TaskTimes times;
 
@@ -139,8 +143,9 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     bool left_ = false;                  // with graph_mutex
     /// Of the devices whose program lacks a kernel of it.
     std::vector<unsigned> lacking_on_;
-    /// Between schedulers that look at what it accesses and who forgets it.
+    /// Between schedulers that look at what it accesses, who prefetches, and who forgets it.
     mutable std::mutex kernels_mutex_;
+    bool prefetched_ = false;  // with kernels_mutex_
     /// What its kernels write, as far as it was set when it was submitted: followers ask while it runs.
     std::vector<std::pair<const Buffer*, ByteRange>> writes_;
     size_t launched_ = 0;     // the worker's

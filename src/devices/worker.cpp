@@ -56,6 +56,7 @@ void RuntimeState::work(std::span<DeviceState* const> own) {
         bool begun = false;
         for (DeviceState* const device : own) begun |= begin_some(*device);
         if (begun) continue;
+        for (DeviceState* const device : own) prefetch(*device);
         DeviceState* next = nullptr;
         for (DeviceState* const device : own) {
             if (device->in_flight.empty()) continue;
@@ -75,7 +76,9 @@ void RuntimeState::work(std::span<DeviceState* const> own) {
 bool RuntimeState::begin_some(DeviceState& device) {
     std::deque<InFlight>& flights = device.in_flight;
     const size_t first = flights.size();
+    if (first == 0) device.free_at_us = device.driver->now_us();
     pop_some(device);
+    if (flights.empty() && reconsider_for(device)) pop_some(device);
     if (flights.size() == first) return false;
     {
         const std::lock_guard guard(graph_mutex());
@@ -128,16 +131,69 @@ void RuntimeState::pop_some(DeviceState& device) {
     for (int i = 0; i < kAtOnce; ++i) {
         const bool was_idle = device.in_flight.empty();
         if (device.driver->dead || (!was_idle && !may_look_ahead(device))) return;
-        const TaskPointer handle = scheduler_->pop(device.device);
-        if (handle == nullptr) return;
-        auto task = TaskState::of(*handle).shared_from_this();
+        std::shared_ptr<TaskState> task = device.take_next();
+        const bool is_counted = task != nullptr && !was_idle;
+        if (task == nullptr) {
+            const TaskPointer handle = scheduler_->pop(device.device);
+            if (handle == nullptr) return;
+            task = TaskState::of(*handle).shared_from_this();
+        }
         const double now_us = device.driver->now_us();
-        device.free_at_us = (was_idle ? now_us : device.free_at_us.load()) + task->estimate_us(device) +
-                            task->transfer_us(device);
+        if (!is_counted)
+            device.free_at_us = (was_idle ? now_us : device.free_at_us.load()) + task->estimate_us(device) +
+                                task->transfer_us(device);
         device.knows_its_work = (was_idle || device.knows_its_work) && device.costs != nullptr &&
                                 device.costs->estimate_us(task->signature()).has_value();
         device.in_flight.push_back({.task = std::move(task), .begun_us = now_us});
     }
+}
+
+void RuntimeState::prefetch(DeviceState& device) {
+    if (device.driver->info().shares_host_memory || device.driver->dead || device.in_flight.empty()) return;
+    std::exception_ptr failure;
+    {
+        const std::lock_guard guard(device.next_mutex);
+        if (device.next != nullptr && !TaskState::ended(device.next->status)) return;
+        const TaskPointer handle = scheduler_->pop(device.device);
+        device.next = handle == nullptr ? nullptr : TaskState::of(*handle).shared_from_this();
+        if (handle == nullptr) return;
+        const double there_us = device.driver->now_us() + device.next->transfer_us(device);
+        device.free_at_us = std::max(device.free_at_us.load(), there_us) + device.next->estimate_us(device);
+        try {
+            device.next->prefetch(device);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+    }
+    // What else it is its launch finds, too.
+    if (failure != nullptr && lost_by(failure)) lose(device, failure);
+}
+
+bool RuntimeState::reconsider_for(const DeviceState& idle) {
+    if (idle.driver->dead) return false;
+    for (const auto& device : devices_) {
+        std::shared_ptr<TaskState> task;
+        {
+            const std::lock_guard guard(device->next_mutex);
+            const auto& next = device->next;
+            if (next == nullptr || next->reconsidered || !next->runs_on(idle)) continue;
+            task = std::exchange(device->next, nullptr);
+            device->free_at_us.fetch_sub(task->estimate_us(*device));
+        }
+        task->reconsidered = true;
+        put_back(task);
+        return true;
+    }
+    return false;
+}
+
+void RuntimeState::put_back(const std::shared_ptr<TaskState>& next) {
+    std::vector<TaskPointer> ready;
+    {
+        const std::lock_guard guard(graph_mutex());
+        if (next->status == TaskStatus::kReady) ready.push_back(next->handle);
+    }
+    hand_over(ready);
 }
 
 /// Tasks that do the same work end together: half of those that are there, so that the device has the other
@@ -238,6 +294,7 @@ void RuntimeState::lose(DeviceState& device, const std::exception_ptr& why) {
     }
     const std::deque<InFlight> flights = std::exchange(device.in_flight, {});
     for (const InFlight& flight : flights) repeat_or_fail(device, flight.task, why);
+    if (const auto next = device.take_next(); next != nullptr) put_back(next);
     Tasks ready, stranded;
     {
         const std::lock_guard guard(graph_mutex());

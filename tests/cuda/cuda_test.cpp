@@ -12,7 +12,7 @@
 #include "devices/kinds/cuda/cuda_program.hpp"
 #include "heddle/device.hpp"
 #include "heddle/device_split.hpp"
-#include "support/device_programs.hpp"
+#include "support/random_program.hpp"
 #include "tonemap/tonemap.hpp"
 
 namespace heddle::devices {
@@ -106,6 +106,52 @@ TEST_F(CudaDevices, TasksAreRunInOrderAndTheirDataFollow) {
     }
     EXPECT_EQ(data->traffic().bytes, values.size() * sizeof(unsigned))
         << "once to the device, and it stays there";
+}
+
+TEST_F(CudaDevices, WhatTheNextTaskReadsIsCopiedWhileAKernelRuns) {
+    of_driver_as<void(int)>("fake_cuda_copy_ms")(4);
+    const auto beside = of_driver_as<unsigned()>("fake_cuda_copies_beside_kernels");
+    const unsigned before = beside();
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<TaskPointer> tasks;
+    for (int i = 0; i < 8; ++i) {
+        tasks.push_back(std::make_shared<DeviceTask>(program));
+        tasks.back()->add_kernel("late").arg(0, in(std::make_shared<Buffer>(64))).work(16);
+    }
+    runtime.submit(tasks);
+    runtime.finish();
+    EXPECT_GT(beside(), before);
+}
+
+TEST_F(CudaDevices, RandomProgramsGiveWhatTheyGiveInOrder) {
+    for (unsigned seed = 0; seed < 8; ++seed) {
+        SCOPED_TRACE(seed);
+        of_driver_as<void(int)>("fake_cuda_copy_ms")(seed % 2 == 0 ? 1 : 0);
+        options_.simulated = {{.name = "far", .us_per_byte = 1e-3},
+                              {.name = "near", .shares_host_memory = true}};
+        options_.scheduler = make_scheduler(seed % 3 == 0 ? "fcfs" : seed % 3 == 1 ? "heft" : "pams");
+        test::RandomProgram program(seed, options_, source());
+        program.run(400);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_F(CudaDevices, ACopyThatIsRefusedFailsItsTaskAlone) {
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, source());
+    std::vector<unsigned> values(64, 1);
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    for (int i = 0; i < 2; ++i) {
+        if (i == 0) answer_next("cuEventRecord", 1);
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("add").arg(0, inout(data)).arg(1, 4).work(64);
+        runtime.submit(task);
+        EXPECT_THAT(failure([&] { task->wait(); }), HasSubstr(i == 0 ? "cuEventRecord answers" : "nothing"));
+        (void)failure([&] { runtime.finish(); });
+    }
+    (void)data->host();
+    EXPECT_EQ(values[63], 5u);
 }
 
 TEST_F(CudaDevices, AKernelRunsInPartsOfAnySize) {
@@ -230,7 +276,7 @@ TEST_F(CudaDevices, TasksEndAfterTheirKernelsWhereAnEventWasRefused) {
     answer_next("cuEventRecord", 1);
     for (unsigned i = 0; i < 3; ++i) {
         auto task = std::make_shared<DeviceTask>(program);
-        task->add_kernel("late").arg(0, inout(std::make_shared<Buffer>(64))).work(16);
+        task->add_kernel("late").arg(0, out(std::make_shared<Buffer>(64))).work(16);
         runtime.submit(task);
         EXPECT_THAT(failure([&] { task->wait(); }), HasSubstr(i == 0 ? "cuEventRecord answers" : "nothing"));
         EXPECT_EQ(ran(), before + i + 1);

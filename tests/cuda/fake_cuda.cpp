@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,7 +18,8 @@ namespace {
 
 using Result = int;
 using Address = unsigned long long;
-constexpr Result kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kIllegalAddress = 700;
+constexpr Result kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kNotReady = 600,
+                 kIllegalAddress = 700;
 
 struct Launch {
     unsigned items = 0;
@@ -77,7 +79,8 @@ Result answer_of(const char* call) {
     return result;
 }
 std::atomic<int> devices{1};  // all but the first refuse a context
-std::atomic<unsigned> kernels_run{0};
+std::atomic<unsigned> kernels_run{0}, running_kernels{0}, copies_beside_kernels{0};
+std::atomic<int> copy_ms{0};  // that a copy to the device takes
 
 struct Stream {
     std::mutex mutex;
@@ -120,10 +123,32 @@ struct Stream {
     }
 };
 
+/// That a stream comes to where an event was recorded.
+class Passing {
+  public:
+    void pass() {
+        const std::lock_guard guard(mutex_);
+        passed_ = true;
+        changed_.notify_all();
+    }
+    /// Or to an error that stays.
+    void wait() {
+        std::unique_lock lock(mutex_);
+        while (!passed_ && broken == 0) changed_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+    [[nodiscard]] bool passed() {
+        const std::lock_guard guard(mutex_);
+        return passed_;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool passed_ = false;
+};
+
 struct Event {
-    std::mutex mutex;
-    std::condition_variable changed;
-    unsigned recorded = 0, passed = 0;
+    std::shared_ptr<Passing> last;  // null: it was not recorded
 };
 
 struct Module;
@@ -159,6 +184,7 @@ FAKE int fake_cuda_live() {
 }
 FAKE void fake_cuda_repair() {
     broken = 0;
+    copy_ms = 0;
     devices = 1;
 }
 FAKE void fake_cuda_answer(const char* call, Result result) {
@@ -170,6 +196,12 @@ FAKE void fake_cuda_devices(int count) {
 }
 FAKE unsigned fake_cuda_kernels_run() {
     return kernels_run;
+}
+FAKE unsigned fake_cuda_copies_beside_kernels() {
+    return copies_beside_kernels;
+}
+FAKE void fake_cuda_copy_ms(int ms) {
+    copy_ms = ms;
 }
 /// As a program does that uses CUDA itself.
 FAKE void fake_cuda_enter_own() {
@@ -255,6 +287,8 @@ FAKE Result cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Str
     if (const Result result = usable(); result != 0) return result;
     std::vector<char> staged(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
     stream->give([to, staged = std::move(staged)] {
+        if (copy_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(copy_ms));
+        if (running_kernels > 0) ++copies_beside_kernels;
         std::memcpy(reinterpret_cast<void*>(to), staged.data(), staged.size());
     });
     return 0;
@@ -303,7 +337,9 @@ FAKE Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y,
     }
     stream->give([function, launch = std::move(launch)]() mutable {
         launch.offset = function->module->offset[0];
+        ++running_kernels;
         function->kernel->run(launch);
+        --running_kernels;
         ++kernels_run;
     });
     return 0;
@@ -315,24 +351,26 @@ FAKE Result cuEventCreate(Event** event, unsigned) {
 FAKE Result cuEventRecord(Event* event, Stream* stream) {
     if (const Result result = usable(); result != 0) return result;
     if (const Result answer = answer_of("cuEventRecord"); answer != 0) return answer;
-    unsigned number = 0;
-    {
-        const std::lock_guard guard(event->mutex);
-        number = ++event->recorded;
-    }
-    stream->give([event, number] {
-        const std::lock_guard guard(event->mutex);
-        event->passed = number;
-        event->changed.notify_all();
-    });
+    event->last = std::make_shared<Passing>();
+    stream->give([passing = event->last] { passing->pass(); });
     return 0;
 }
 FAKE Result cuEventSynchronize(Event* event) {
     if (!is_entered()) return kInvalidContext;
-    std::unique_lock lock(event->mutex);
-    while (event->passed != event->recorded && broken == 0)
-        event->changed.wait_for(lock, std::chrono::milliseconds(1));
+    if (event->last != nullptr) event->last->wait();
     return broken;
+}
+FAKE Result cuEventQuery(Event* event) {
+    if (!is_entered()) return kInvalidContext;
+    if (broken != 0) return broken;
+    return event->last == nullptr || event->last->passed() ? 0 : kNotReady;
+}
+FAKE Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
+    if (const Result result = usable(); result != 0) return result;
+    // The event may be destroyed before this stream comes to it.
+    const std::shared_ptr<Passing> passing = event->last;
+    if (passing != nullptr) stream->give([passing] { passing->wait(); });
+    return 0;
 }
 FAKE Result cuEventDestroy_v2(Event* event) {
     --events;

@@ -10,7 +10,7 @@
 
 #include "base/temporary_folder.hpp"
 #include "heddle/device.hpp"
-#include "support/device_programs.hpp"
+#include "support/random_program.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -184,17 +184,74 @@ int with_both_drivers() {
     return 2;
 }
 
-TEST_F(OpenClDevices, TwoDriversShareTheTasksOfOneQueue) {
-    const char* const oclgrind = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
-    if (!std::filesystem::exists(oclgrind)) GTEST_SKIP() << "oclgrind is not installed";
-    const TemporaryFolder folder("/tmp/heddle-icd-");
-    for (const auto& vendor : std::filesystem::directory_iterator("/etc/OpenCL/vendors"))
-        std::filesystem::copy(vendor.path(), folder.path() + "/" + vendor.path().filename().string());
-    std::ofstream(folder.path() + "/oclgrind.icd") << oclgrind << "\n";
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    ::setenv("OCL_ICD_VENDORS", folder.path().c_str(), 1);
+/// On drivers that work in the host's memory and such that do not, and whose copies go on beside others'
+/// work.
+int random_programs() {
+    for (unsigned seed = 0; seed < 3; ++seed) {
+        test::RandomProgram program(
+            seed, {.kinds = {"opencl"}, .simulated = {{.name = "far", .us_per_byte = 1e-3}}, .learn = false},
+            integer_program());
+        program.run(300);
+    }
+    return ::testing::Test::HasFailure() ? 1 : 0;
+}
+
+/// Oclgrind has memory of its own.
+int tasks_beside_copies() {
+    DeviceRuntime runtime;
+    const auto apart = std::ranges::find_if(
+        runtime.devices(), [](const Device& device) { return !device.info().shares_host_memory; });
+    if (apart == runtime.devices().end()) return 77;
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    std::vector<std::shared_ptr<Buffer>> sources, results;
+    std::vector<TaskPointer> tasks;
+    for (int i = 0; i < 50; ++i) {
+        const std::vector<int> values(64, i);
+        sources.push_back(std::make_shared<Buffer>(64 * sizeof(int)));
+        sources.back()->write(values.data(), 64 * sizeof(int));
+        results.push_back(std::make_shared<Buffer>(64 * sizeof(int)));
+        tasks.push_back(std::make_shared<DeviceTask>(program));
+        tasks.back()->add_kernel("copy").arg(0, in(sources.back())).arg(1, out(results.back())).work(64);
+        tasks.back()->only_on(*apart);
+    }
+    runtime.submit(tasks);
+    runtime.finish();
+    for (int i = 0; i < 50; ++i) {
+        if (sources[static_cast<size_t>(i)]->traffic().to_devices != 1) return 2;
+        for (size_t k = 0; k < 64; ++k)
+            if (static_cast<const int*>(results[static_cast<size_t>(i)]->host())[k] != i) return 1;
+    }
+    return 0;
+}
+
+class OpenClDrivers : public OpenClDevices {
+  protected:
+    void SetUp() override {
+        OpenClDevices::SetUp();
+        if (IsSkipped()) return;
+        const char* const oclgrind = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
+        if (!std::filesystem::exists(oclgrind)) GTEST_SKIP() << "oclgrind is not installed";
+        for (const auto& vendor : std::filesystem::directory_iterator("/etc/OpenCL/vendors"))
+            std::filesystem::copy(vendor.path(), folder_.path() + "/" + vendor.path().filename().string());
+        std::ofstream(folder_.path() + "/oclgrind.icd") << oclgrind << "\n";
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        ::setenv("OCL_ICD_VENDORS", folder_.path().c_str(), 1);
+    }
+    void TearDown() override { ::unsetenv("OCL_ICD_VENDORS"); }
+
+    const TemporaryFolder folder_{"/tmp/heddle-icd-"};
+};
+
+TEST_F(OpenClDrivers, ShareTheTasksOfOneQueue) {
     EXPECT_EXIT(std::exit(with_both_drivers()), ::testing::ExitedWithCode(0), "");
-    ::unsetenv("OCL_ICD_VENDORS");
+}
+
+TEST_F(OpenClDrivers, RandomProgramsGiveWhatTheyGiveInOrder) {
+    EXPECT_EXIT(std::exit(random_programs()), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(OpenClDrivers, OneWithMemoryOfItsOwnGetsTheNextTasksData) {
+    EXPECT_EXIT(std::exit(tasks_beside_copies()), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -82,10 +82,10 @@ class Pams final : public QueueScheduler {
     }
 
     [[nodiscard]] TaskPointer choose(const Device& device) override {
-        const double others_us = others_end_us(device);
+        const double others_us = others_end_us(device), begins_us = device.busy_us();
         for (const Rank& candidate : lists_[device.index()]) {
-            if (candidate.cost_us > std::max(others_us, ends_elsewhere_us(*candidate.entry, device)))
-                continue;
+            const double ends_us = begins_us + candidate.cost_us;
+            if (ends_us > std::max(others_us, ends_elsewhere_us(*candidate.entry, device))) continue;
             TaskPointer task = candidate.entry->task;
             remove(task);
             return task;

@@ -69,6 +69,8 @@ std::string connect(Driver& driver) {
     library.find(driver.make_event, "cuEventCreate");
     library.find(driver.record_event, "cuEventRecord");
     library.find(driver.wait_event, "cuEventSynchronize");
+    library.find(driver.query_event, "cuEventQuery");
+    library.find(driver.stream_waits, "cuStreamWaitEvent");
     library.find(driver.free_event, "cuEventDestroy_v2");
     library.find(driver.error_name, "cuGetErrorName");
     if (!library.missing().empty())

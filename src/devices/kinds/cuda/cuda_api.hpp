@@ -22,7 +22,7 @@ using Event = EventObject*;
 using Module = ModuleObject*;
 using Function = FunctionObject*;
 
-constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100;
+constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
 constexpr int kMultiprocessors = 16, kComputeMajor = 75, kComputeMinor = 76;  // device attributes
 constexpr unsigned kStreamNonBlocking = 1, kEventBlocks = 1, kEventNoTiming = 2;
 
@@ -58,6 +58,8 @@ struct Driver {
     Result (*make_event)(Event*, unsigned) = nullptr;
     Result (*record_event)(Event, Stream) = nullptr;
     Result (*wait_event)(Event) = nullptr;
+    Result (*query_event)(Event) = nullptr;
+    Result (*stream_waits)(Stream, Event, unsigned) = nullptr;
     Result (*free_event)(Event) = nullptr;
     Result (*error_name)(Result, const char**) = nullptr;
 };

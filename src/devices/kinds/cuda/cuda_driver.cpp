@@ -1,4 +1,5 @@
-// Kind cuda: every device of NVIDIA's driver. The device's primary context and a stream for each.
+// Kind cuda: every device of NVIDIA's driver. The device's primary context for each, a stream for kernels and
+// one for copies.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -21,6 +22,33 @@ std::string version_text() {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+class CudaCopy final : public DriverCopy {
+  public:
+    explicit CudaCopy(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+    ~CudaCopy() override {
+        const Entered entered(*session_, std::nothrow);
+        if (entered.in() && event_ != nullptr) driver().free_event(event_);
+    }
+    /// What the stream was given so far; within the context. Throws DeviceError.
+    void record(Stream stream) {
+        check(driver().make_event(&event_, kEventBlocks | kEventNoTiming), session_->name, "cuEventCreate");
+        check(driver().record_event(event_, stream), session_->name, "cuEventRecord");
+    }
+    [[nodiscard]] Event event() const { return event_; }
+    [[nodiscard]] bool has_ended() override {
+        const Entered entered(*session_, std::nothrow);
+        return !entered.in() || driver().query_event(event_) != kNotReady;
+    }
+    [[nodiscard]] bool finish() override {
+        const Entered entered(*session_, std::nothrow);
+        return entered.in() && driver().wait_event(event_) == kSuccess;
+    }
+
+  private:
+    const std::shared_ptr<Session> session_;
+    Event event_ = nullptr;
+};
+
 class CudaDriver final : public DeviceDriver {
   public:
     explicit CudaDriver(DeviceNumber device) : session_(std::make_shared<Session>(device, name_of(device))) {
@@ -38,14 +66,20 @@ class CudaDriver final : public DeviceDriver {
         info_.memory_bytes = bytes;
         const Entered entered(*session_);
         check(driver().make_stream(&stream_, kStreamNonBlocking), info_.name, "cuStreamCreate");
+        if (const Result made = driver().make_stream(&copies_, kStreamNonBlocking); made != kSuccess) {
+            driver().free_stream(stream_);
+            check(made, info_.name, "cuStreamCreate");
+        }
     }
 
     ~CudaDriver() override {
         const Entered entered(*session_, std::nothrow);
         if (!entered.in()) return;
+        driver().finish_stream(copies_);
         driver().finish_stream(stream_);
         for (Event event : marks_) driver().free_event(event);
         for (Event event : idle_) driver().free_event(event);
+        driver().free_stream(copies_);
         driver().free_stream(stream_);
     }
 
@@ -64,17 +98,28 @@ class CudaDriver final : public DeviceDriver {
         return memory;
     }
 
-    void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) override {
+    /// Kernels that are launched from now on wait for it.
+    [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
+                                                    const void* from) override {
+        auto copy = std::make_unique<CudaCopy>(session_);
         const Entered entered(*session_);
-        check(driver().copy_in(static_cast<CudaMemory&>(memory).address + offset, from, bytes, stream_),
+        check(driver().copy_in(static_cast<CudaMemory&>(memory).address + offset, from, bytes, copies_),
               info_.name, "cuMemcpyHtoDAsync");
+        try {
+            copy->record(copies_);
+            check(driver().stream_waits(stream_, copy->event(), 0), info_.name, "cuStreamWaitEvent");
+        } catch (...) {
+            driver().finish_stream(copies_);  // nobody else would know of the copy
+            throw;
+        }
+        return copy;
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
         const Entered entered(*session_);
-        check(driver().copy_out(to, static_cast<CudaMemory&>(memory).address + offset, bytes, stream_),
+        check(driver().copy_out(to, static_cast<CudaMemory&>(memory).address + offset, bytes, copies_),
               info_.name, "cuMemcpyDtoHAsync");
-        check(driver().finish_stream(stream_), info_.name, "cuStreamSynchronize");
+        check(driver().finish_stream(copies_), info_.name, "cuStreamSynchronize");
     }
 
     void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
@@ -128,7 +173,7 @@ class CudaDriver final : public DeviceDriver {
   private:
     std::shared_ptr<Session> session_;
     DeviceInfo info_;
-    Stream stream_ = nullptr;
+    Stream stream_ = nullptr, copies_ = nullptr;
     // The worker's.
     std::deque<Event> marks_;  // those not waited for
     Mark first_mark_ = 1;      // the first of them

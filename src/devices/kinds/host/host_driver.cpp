@@ -65,7 +65,7 @@ class HostDriver final : public DeviceDriver {
     [[nodiscard]] std::unique_ptr<DriverMemory> allocate(size_t, void*) override {
         return std::make_unique<HostMemory>();
     }
-    void write(DriverMemory&, size_t, size_t, const void*) override {}
+    std::unique_ptr<DriverCopy> write(DriverMemory&, size_t, size_t, const void*) override { return nullptr; }
     void read(DriverMemory&, size_t, size_t, void*) override {}
 
     void launch(DriverProgram&, const std::string& kernel, std::span<const DriverArgument>,

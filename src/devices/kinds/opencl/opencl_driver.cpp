@@ -1,10 +1,12 @@
-// Kind opencl: every device of every driver that the ICD loader finds. A context and a queue for each device.
+// Kind opencl: every device of every driver that the ICD loader finds. A context and a queue for each device,
+// and another queue for copies where it has memory of its own.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "devices/kinds/opencl/opencl_program.hpp"
 
@@ -40,6 +42,30 @@ DeviceType type_of(cl_device_type flags) {
     return (flags & CL_DEVICE_TYPE_GPU) != 0 ? DeviceType::kGpu : DeviceType::kAccelerator;
 }
 
+cl_int status(cl_event event) {
+    cl_int now = CL_QUEUED;
+    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof now, &now, nullptr);
+    return now;
+}
+
+/// CL_COMPLETE, or why it failed.
+cl_int outcome(cl_event event) {
+    const cl_int now = status(event);
+    if (now <= CL_COMPLETE) return now;
+    const cl_int code = clWaitForEvents(1, &event);
+    return code == CL_SUCCESS ? CL_COMPLETE : status(event) < CL_COMPLETE ? status(event) : code;
+}
+
+class OpenClCopy final : public DriverCopy {
+  public:
+    explicit OpenClCopy(cl_event event) : event_(event) { clRetainEvent(event); }
+    [[nodiscard]] bool has_ended() override { return status(event_.get()) <= CL_COMPLETE; }
+    [[nodiscard]] bool finish() override { return outcome(event_.get()) == CL_COMPLETE; }
+
+  private:
+    Event event_;
+};
+
 class OpenClDriver final : public DeviceDriver {
   public:
     OpenClDriver(cl_platform_id platform, cl_device_id device) : device_(device) {
@@ -54,14 +80,17 @@ class OpenClDriver final : public DeviceDriver {
         cl_int code = CL_SUCCESS;
         context_.reset(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code), Releaser());
         check(code, info_.name, "clCreateContext");
-        queue_.reset(clCreateCommandQueue(context_.get(), device, 0, &code));
-        check(code, info_.name, "clCreateCommandQueue");
+        queue_ = make_queue();
         info_.shares_host_memory = info_.type == DeviceType::kCpu &&
                                    device_value<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE &&
                                    works_in_host_memory();
+        if (!info_.shares_host_memory) copies_ = make_queue();
     }
 
-    ~OpenClDriver() override { clFinish(queue_.get()); }
+    ~OpenClDriver() override {
+        if (copies_ != nullptr) clFinish(copies_.get());
+        clFinish(queue_.get());
+    }
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
@@ -77,14 +106,19 @@ class OpenClDriver final : public DeviceDriver {
         return memory;
     }
 
-    void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) override {
-        check(clEnqueueWriteBuffer(queue_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_FALSE,
-                                   offset, bytes, from, 0, nullptr, nullptr),
+    [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
+                                                    const void* from) override {
+        cl_event event = nullptr;
+        check(clEnqueueWriteBuffer(copies_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_FALSE,
+                                   offset, bytes, from, 0, nullptr, &event),
               info_.name, "clEnqueueWriteBuffer");
+        written_.emplace_back(event);
+        clFlush(copies_.get());
+        return std::make_unique<OpenClCopy>(event);
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
-        check(clEnqueueReadBuffer(queue_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_TRUE,
+        check(clEnqueueReadBuffer(copies_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_TRUE,
                                   offset, bytes, to, 0, nullptr, nullptr),
               info_.name, "clEnqueueReadBuffer");
     }
@@ -100,23 +134,29 @@ class OpenClDriver final : public DeviceDriver {
         const cl_uint dimensions = shape.work.z + shape.offset.z > 1   ? 3
                                    : shape.work.y + shape.offset.y > 1 ? 2
                                                                        : 1;
+        const std::vector<cl_event> written = written_events();
         cl_event event = nullptr;
         const cl_int code =
             clEnqueueNDRangeKernel(queue_.get(), prepared, dimensions, has_offset ? offset : nullptr, work,
-                                   shape.group.x == 0 ? nullptr : group, 0, nullptr, &event);
+                                   shape.group.x == 0 ? nullptr : group, static_cast<cl_uint>(written.size()),
+                                   written.empty() ? nullptr : written.data(), &event);
         if (code != CL_SUCCESS)
             check(code, info_.name, fmt::format("clEnqueueNDRangeKernel of \"{}\"", kernel).c_str());
-        last_.reset(event);
+        last_.event.reset(event);
+        note_written();
     }
 
     [[nodiscard]] Mark mark() override {
-        if (last_ == nullptr) {
+        if (last_.event == nullptr || !written_.empty()) {
+            const std::vector<cl_event> written = written_events();
             cl_event event = nullptr;
-            check(clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event), info_.name,
-                  "clEnqueueMarkerWithWaitList");
-            last_.reset(event);
+            check(clEnqueueMarkerWithWaitList(queue_.get(), static_cast<cl_uint>(written.size()),
+                                              written.empty() ? nullptr : written.data(), &event),
+                  info_.name, "clEnqueueMarkerWithWaitList");
+            last_.event.reset(event);
+            note_written();
         }
-        marks_.push_back(std::move(last_));
+        marks_.push_back(std::exchange(last_, {}));
         // So that the device begins while its worker prepares others.
         constexpr size_t kUnflushed = 8;
         if (++unflushed_ == kUnflushed || marks_.size() == 1) {
@@ -127,24 +167,20 @@ class OpenClDriver final : public DeviceDriver {
     }
 
     void sleep_until_passed(Mark mark) override {
-        cl_event const object = marks_[mark - first_mark_].get();
+        cl_event const object = marks_[mark - first_mark_].event.get();
         if (status(object) > CL_COMPLETE) clWaitForEvents(1, &object);
         unflushed_ = 0;
     }
 
     void wait(Mark) override {
         unflushed_ = 0;  // OpenCL's waits flush
-        const Event event = std::move(marks_.front());
+        const Marked marked = std::move(marks_.front());
         marks_.pop_front();
         ++first_mark_;
-        cl_event const object = event.get();
-        cl_int now = status(object);
-        if (now > CL_COMPLETE) {
-            const cl_int code = clWaitForEvents(1, &object);
-            now = code == CL_SUCCESS ? CL_COMPLETE : std::min(status(object), cl_int{CL_COMPLETE});
-            if (code != CL_SUCCESS && now == CL_COMPLETE) now = code;
-        }
-        check(now, info_.name, "a kernel");
+        const cl_int code = outcome(marked.event.get());
+        if (code == CL_COMPLETE) return;
+        for (const Event& copy : marked.after) check(outcome(copy.get()), info_.name, "a copy to it");
+        check(code, info_.name, "a kernel");
     }
 
     [[nodiscard]] double now_us() const override {
@@ -159,10 +195,28 @@ class OpenClDriver final : public DeviceDriver {
     }
 
   private:
-    static cl_int status(cl_event event) {
-        cl_int now = CL_QUEUED;
-        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof now, &now, nullptr);
-        return now;
+    /// The last command before a mark, and the copies that it and those since the last mark waited for.
+    struct Marked {
+        Event event;
+        std::vector<Event> after;
+    };
+
+    [[nodiscard]] Queue make_queue() const {
+        cl_int code = CL_SUCCESS;
+        Queue queue(clCreateCommandQueue(context_.get(), device_, 0, &code));
+        check(code, info_.name, "clCreateCommandQueue");
+        return queue;
+    }
+
+    [[nodiscard]] std::vector<cl_event> written_events() const {
+        std::vector<cl_event> events;
+        for (const Event& event : written_) events.push_back(event.get());
+        return events;
+    }
+    /// A command waits for what was written so far, and so do those behind it.
+    void note_written() {
+        for (Event& event : written_) last_.after.push_back(std::move(event));
+        written_.clear();
     }
 
     [[nodiscard]] Memory buffer(size_t bytes, void* host) {
@@ -196,10 +250,12 @@ class OpenClDriver final : public DeviceDriver {
     DeviceInfo info_;
     std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
     Queue queue_;
+    Queue copies_;  // null where it works in the host's memory
     // The worker's.
-    Event last_;
-    std::deque<Event> marks_;  // those not waited for
-    Mark first_mark_ = 1;      // the first of them
+    std::vector<Event> written_;  // those that no command waits for yet
+    Marked last_;
+    std::deque<Marked> marks_;  // those not waited for
+    Mark first_mark_ = 1;       // the first of them
     size_t unflushed_ = 0;
 };
 

@@ -15,6 +15,22 @@ struct VirtualClock {
     double now_us = 0;
 };
 
+class SimulatedCopy final : public DriverCopy {
+  public:
+    SimulatedCopy(std::shared_ptr<VirtualClock> clock, double ends_at_us)
+        : clock_(std::move(clock)), ends_at_us_(ends_at_us) {}
+    [[nodiscard]] bool has_ended() override {
+        const std::lock_guard guard(clock_->mutex);
+        return clock_->now_us >= ends_at_us_;
+    }
+    /// The bytes are there already; the clock is its worker's.
+    [[nodiscard]] bool finish() override { return true; }
+
+  private:
+    const std::shared_ptr<VirtualClock> clock_;
+    const double ends_at_us_;
+};
+
 struct SimulatedMemory final : DriverMemory {
     std::vector<std::byte> own;
     std::byte* bytes = nullptr;
@@ -62,14 +78,22 @@ class SimulatedDriver final : public DeviceDriver {
         return memory;
     }
 
-    void write(DriverMemory& memory, size_t offset, size_t bytes, const void* from) override {
+    [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
+                                                    const void* from) override {
+        ++writes_;
+        if (device_.fails_at_copy != 0 && writes_ >= device_.fails_at_copy)
+            throw DeviceError(ErrorCode::kSystem, info_.name, true,
+                              fmt::format("{} failed at copy {}, as it was told to", info_.name, writes_));
         std::memcpy(static_cast<SimulatedMemory&>(memory).bytes + offset, from, bytes);
-        take(copy_us(bytes));
+        const std::lock_guard guard(clock_->mutex);
+        written_at_us_ = use(copies_free_us_, copy_us(bytes));
+        return std::make_unique<SimulatedCopy>(clock_, written_at_us_);
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
         std::memcpy(to, static_cast<SimulatedMemory&>(memory).bytes + offset, bytes);
-        take(copy_us(bytes));
+        const std::lock_guard guard(clock_->mutex);
+        use(copies_free_us_, copy_us(bytes));
     }
 
     void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
@@ -93,13 +117,16 @@ class SimulatedDriver final : public DeviceDriver {
         static_cast<SimulatedProgram&>(program).functions.at(kernel)(HostArguments(std::move(pointers)),
                                                                      shape);
         constexpr double kUsPerItem = 1e-3;
-        take(device_.cost_us ? device_.cost_us(kernel, shape)
-                             : kUsPerItem * static_cast<double>(shape.work.count()));
+        const double us = device_.cost_us ? device_.cost_us(kernel, shape)
+                                          : kUsPerItem * static_cast<double>(shape.work.count());
+        const std::lock_guard guard(clock_->mutex);
+        computes_free_us_ = std::max(computes_free_us_, written_at_us_);
+        use(computes_free_us_, us);
     }
 
     [[nodiscard]] Mark mark() override {
         const std::lock_guard guard(clock_->mutex);
-        marks_[++last_mark_] = free_us_;
+        marks_[++last_mark_] = std::max(computes_free_us_, written_at_us_);
         return last_mark_;
     }
 
@@ -130,17 +157,20 @@ class SimulatedDriver final : public DeviceDriver {
     }
 
   private:
-    /// The device is busy for so long, after what it does already.
-    void take(double us) {
-        const std::lock_guard guard(clock_->mutex);
-        free_us_ = std::max(free_us_, clock_->now_us) + us;
+    /// With the clock's lock: one of its two engines is busy for so long, after what it does already. Until
+    /// when.
+    double use(double& free_us, double us) const {
+        free_us = std::max(free_us, clock_->now_us) + us;
+        return free_us;
     }
 
     const SimulatedDevice device_;
     const std::shared_ptr<VirtualClock> clock_;
     DeviceInfo info_;
-    unsigned launches_ = 0;
-    double free_us_ = 0;
+    unsigned launches_ = 0, writes_ = 0;
+    // With the clock's lock: it computes and copies at the same time.
+    double computes_free_us_ = 0, copies_free_us_ = 0;
+    double written_at_us_ = 0;  // the last write has ended
     Mark last_mark_ = 0;
     std::map<Mark, double> marks_;
 };
