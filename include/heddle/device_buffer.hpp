@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "heddle/device_image.hpp"
 #include "heddle/export.hpp"
 
 namespace heddle::devices {
@@ -38,12 +39,18 @@ class HEDDLE_API Buffer {
     /// The caller's own memory, which stays there as long as the buffer; nobody else touches it between the
     /// submission of a task that uses it and the end of a wait() or read().
     Buffer(void* memory, size_t bytes, std::string name = {});
+    /// Images. Devices copy them as a whole, those that share the host's memory, too; tasks that use one run
+    /// where DeviceInfo::has_images. Throw as the two above.
+    explicit Buffer(const ImageShape& shape, std::string name = {});
+    Buffer(void* memory, const ImageShape& shape, std::string name = {});
     ~Buffer();
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
 
     [[nodiscard]] size_t size() const noexcept;
     [[nodiscard]] const std::string& name() const noexcept;
+    /// Null where it is none.
+    [[nodiscard]] const ImageShape* image() const noexcept;
 
     /// Copies in or out. Throw Error kInvalidArgument for a range outside, DeviceError where the only copy
     /// was on a device that died.
@@ -62,7 +69,8 @@ class HEDDLE_API Buffer {
 
 enum class AccessMode { kIn, kOut, kInOut };
 
-/// What a kernel does with a range of a buffer. The kernel gets the whole buffer all the same.
+/// What a kernel does with a range of a buffer, for an image all of it. The kernel gets the whole buffer all
+/// the same.
 struct Access {
     std::shared_ptr<Buffer> buffer;
     AccessMode mode = AccessMode::kInOut;

@@ -30,7 +30,8 @@ struct DeviceInfo {
     DeviceType type = DeviceType::kCpu;
     unsigned units = 0;               ///< that compute at the same time
     uint64_t memory_bytes = 0;        ///< that a kernel can reach
-    bool shares_host_memory = false;  ///< buffers are never copied for it
+    bool shares_host_memory = false;  ///< buffers are never copied for it, but for images
+    bool has_images = false;          ///< kernels read and write images there
 };
 
 /// The devices of all kinds that this build knows, and an entry for each kind without one. Loads plug-ins and
@@ -129,6 +130,8 @@ struct SimulatedDevice {
     unsigned fails_at_launch = 0;
     /// The same by copies to it.
     unsigned fails_at_copy = 0;
+    /// Kernels get the first pixel.
+    bool has_images = false;
 };
 
 }  // namespace heddle::devices

@@ -34,11 +34,12 @@ void traced(const DeviceDriver& driver, const char* direction, size_t bytes, con
 
 }  // namespace
 
-BufferState::BufferState(void* memory, size_t bytes, std::string name)
+BufferState::BufferState(void* memory, size_t bytes, std::string name, std::optional<ImageShape> image)
     : size_(bytes),
       name_(std::move(name)),
       host_(memory != nullptr && bytes > 0 ? memory : map_zeros(bytes, name_)),
       own_(memory == nullptr),
+      image_(image),
       valid_(bytes, Validity{kHost, 0}),
       uses_(bytes, RangeUse{}) {}
 
@@ -62,6 +63,14 @@ ByteRange BufferState::checked(ByteRange range) const {
     return range;
 }
 
+ByteRange BufferState::checked_for_kernel(ByteRange range) const {
+    range = checked(range);
+    if (image_ && range.size < size_)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("buffer \"{}\" is an image, and kernels use all of it", name_));
+    return range;
+}
+
 const BufferState::Copy* BufferState::find(const DeviceDriver& driver) const {
     const auto found = std::find_if(copies_.begin(), copies_.end(),
                                     [&](const Copy& copy) { return copy.driver.get() == &driver; });
@@ -70,8 +79,8 @@ const BufferState::Copy* BufferState::find(const DeviceDriver& driver) const {
 
 BufferState::Copy& BufferState::copy_on(const std::shared_ptr<DeviceDriver>& driver) {
     if (const Copy* const found = find(*driver)) return const_cast<Copy&>(*found);
-    Copy copy{driver, driver->allocate(size_, host_), kHost};
-    if (!driver->info().shares_host_memory) {
+    Copy copy{driver, image_ ? driver->allocate_image(*image_) : driver->allocate(size_, host_), kHost};
+    if (!is_in_place_on(driver->info())) {
         Places taken = kHost;
         for (const Copy& other : copies_) taken |= other.place;
         if (taken == ~Places{0})
@@ -180,6 +189,10 @@ void BufferState::written(const DeviceDriver& driver, ByteRange range) {
 
 void BufferState::acquire_host(ByteRange range, bool fetch, bool only) {
     const std::lock_guard guard(mutex_);
+    if (image_ && range.size < size_) {
+        range = {0, size_};
+        fetch = true;
+    }
     if (only) settle_uploads(range, true);
     valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
         if (fetch) fetch_to_host(offset, size, validity);
@@ -191,7 +204,7 @@ void BufferState::acquire_host(ByteRange range, bool fetch, bool only) {
 double BufferState::fetch_us(const DeviceDriver& driver, ByteRange range) {
     const std::lock_guard guard(mutex_);
     const Copy* const copy = find(driver);
-    const Places place = copy != nullptr ? copy->place : driver.info().shares_host_memory ? kHost : Places{0};
+    const Places place = copy != nullptr ? copy->place : is_in_place_on(driver.info()) ? kHost : Places{0};
     double us = 0;
     valid_.visit(range.offset, range.size, [&](size_t, size_t size, const Validity& validity) {
         if (((validity.valid | validity.coming) & place) != 0) return;

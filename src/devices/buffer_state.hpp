@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ struct RangeUse {
 
 class BufferState {
   public:
-    BufferState(void* memory, size_t bytes, std::string name);
+    BufferState(void* memory, size_t bytes, std::string name, std::optional<ImageShape> image = {});
     ~BufferState();
 
     [[nodiscard]] static BufferState& of(Buffer& buffer) { return *buffer.state_; }
@@ -43,9 +44,16 @@ class BufferState {
     [[nodiscard]] size_t size() const noexcept { return size_; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] void* host_memory() const noexcept { return host_; }
+    [[nodiscard]] const ImageShape* image() const noexcept { return image_ ? &*image_ : nullptr; }
     [[nodiscard]] BufferTraffic traffic() const;
     /// All of it for one of no bytes. Throws Error kInvalidArgument.
     [[nodiscard]] ByteRange checked(ByteRange range) const;
+    /// For a kernel, which uses all of an image.
+    [[nodiscard]] ByteRange checked_for_kernel(ByteRange range) const;
+    /// The device's kernels use the host's memory.
+    [[nodiscard]] bool is_in_place_on(const DeviceInfo& device) const noexcept {
+        return device.shares_host_memory && !image_;
+    }
 
     /// The device's copy, for a kernel that is launched later. With `fetch` the range is valid there when
     /// that begins; with `change` it may write it. Throws DeviceError.
@@ -93,6 +101,7 @@ class BufferState {
     const std::string name_;
     void* host_;
     const bool own_;
+    const std::optional<ImageShape> image_;
     mutable std::mutex mutex_;
     std::vector<Copy> copies_;
     RangeMap<Validity> valid_;

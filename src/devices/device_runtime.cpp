@@ -152,6 +152,15 @@ Buffer::Buffer(void* memory, size_t bytes, std::string name) {
     state_ = std::make_unique<BufferState>(memory, bytes, std::move(name));
 }
 
+Buffer::Buffer(const ImageShape& shape, std::string name)
+    : state_(std::make_unique<BufferState>(nullptr, shape.bytes(), std::move(name), shape)) {}
+
+Buffer::Buffer(void* memory, const ImageShape& shape, std::string name) {
+    if (memory == nullptr)
+        throw Error(ErrorCode::kInvalidArgument, "an image of the caller's memory needs memory");
+    state_ = std::make_unique<BufferState>(memory, shape.bytes(), std::move(name), shape);
+}
+
 Buffer::~Buffer() = default;
 
 size_t Buffer::size() const noexcept {
@@ -159,6 +168,9 @@ size_t Buffer::size() const noexcept {
 }
 const std::string& Buffer::name() const noexcept {
     return state_->name();
+}
+const ImageShape* Buffer::image() const noexcept {
+    return state_->image();
 }
 BufferTraffic Buffer::traffic() const {
     return state_->traffic();

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/device_image.hpp"
 #include "heddle/device_types.hpp"
 
 namespace heddle::devices {
@@ -64,6 +65,13 @@ class DeviceDriver {
     [[nodiscard]] virtual std::shared_ptr<DriverProgram> build(const ProgramSource& source) = 0;
     /// For a device that shares the host's memory it is that at `host`. Throws DeviceError.
     [[nodiscard]] virtual std::unique_ptr<DriverMemory> allocate(size_t bytes, void* host) = 0;
+    /// "", or why it has no such image.
+    [[nodiscard]] virtual std::string image_problem(const ImageShape&) const { return "it has no images"; }
+    /// Never the host's memory; written and read as a whole. Throws DeviceError.
+    [[nodiscard]] virtual std::unique_ptr<DriverMemory> allocate_image(const ImageShape& shape) {
+        throw DeviceError(ErrorCode::kUnavailable, info().name, false,
+                          info().name + " cannot have an image: " + image_problem(shape));
+    }
     /// The worker alone. The memory and the host's bytes stay as they are until it has ended. Null: it has.
     /// Throws DeviceError.
     [[nodiscard]] virtual std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,

@@ -118,7 +118,7 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
             task.handle = batch[i];
             task.live = live_.insert(live_.end(), fresh[i]);
             ++unfinished_;
-            task.sign();
+            task.sign(devices_);
             task.enter_graph();
             ++task.waits_for;  // until the scheduler knows it
         }

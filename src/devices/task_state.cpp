@@ -63,7 +63,20 @@ std::string TaskState::refusal(const DeviceState& device) const {
         if (std::find(lacking.begin(), lacking.end(), device.index) != lacking.end())
             return fmt::format("its program has no kernel \"{}\"", kernel.name());
     }
-    return "";
+    return image_refusal(device);
+}
+
+std::string TaskState::image_refusal(const DeviceState& device) const {
+    std::string why;
+    visit_accesses([&](const Access& access) {
+        const BufferState& buffer = BufferState::of(*access.buffer);
+        if (buffer.image() == nullptr || !why.empty()) return;
+        const std::string problem = device.driver->image_problem(*buffer.image());
+        if (!problem.empty())
+            why = fmt::format("buffer \"{}\" is an image of {}, and {}", buffer.name(),
+                              buffer.image()->text(), problem);
+    });
+    return why;
 }
 
 bool TaskState::runs_on(const DeviceState& device) const {
@@ -73,7 +86,8 @@ bool TaskState::runs_on(const DeviceState& device) const {
 bool TaskState::suits(const DeviceState& device) const {
     return (only_device < 0 || only_device == static_cast<int>(device.index)) &&
            of(*program).built[device.index] != nullptr &&
-           std::find(lacking_on_.begin(), lacking_on_.end(), device.index) == lacking_on_.end();
+           std::find(lacking_on_.begin(), lacking_on_.end(), device.index) == lacking_on_.end() &&
+           (status != TaskStatus::kBuilt || image_refusal(device).empty());
 }
 
 std::string TaskState::shown_name() const {
@@ -84,7 +98,9 @@ std::string TaskState::shown_name() const {
     return names;
 }
 
-void TaskState::sign() {
+void TaskState::sign(std::span<const std::unique_ptr<DeviceState>> devices) {
+    for (const auto& device : devices)
+        if (!image_refusal(*device).empty()) lacking_on_.push_back(device->index);
     signature_ = of(*program).hash;
     for (const Kernel& kernel : kernels) {
         mix(signature_, std::hash<std::string>()(kernel.name()));
@@ -224,7 +240,7 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
         const KernelArgument& argument = kernel.arguments_[i];
         if (const auto* const access = std::get_if<Access>(&argument)) {
             BufferState& buffer = BufferState::of(*access->buffer);
-            const ByteRange range = buffer.checked(access->range);
+            const ByteRange range = buffer.checked_for_kernel(access->range);
             const bool fetch =
                 access->mode != AccessMode::kOut && !covers(written, access->buffer.get(), range);
             has_begun_ |= fetch;
@@ -285,9 +301,12 @@ void TaskState::publish(DeviceState& on) {
 }
 
 bool TaskState::may_run_again(const DeviceState& on) const {
-    if (launched_ == 0 || !on.driver->info().shares_host_memory) return true;
+    if (launched_ == 0) return true;
     bool changes = false;
-    visit_accesses([&](const Access& access) { changes |= access.mode == AccessMode::kInOut; });
+    visit_accesses([&](const Access& access) {
+        changes |= access.mode == AccessMode::kInOut &&
+                   BufferState::of(*access.buffer).is_in_place_on(on.driver->info());
+    });
     return !changes;
 }
 
@@ -321,7 +340,7 @@ Kernel& Kernel::arg(unsigned index, Access access) {
     if (access.buffer == nullptr)
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("argument {} of kernel \"{}\" is no buffer", index, name_));
-    access.range = BufferState::of(*access.buffer).checked(access.range);
+    access.range = BufferState::of(*access.buffer).checked_for_kernel(access.range);
     argument(index) = std::move(access);
     return *this;
 }

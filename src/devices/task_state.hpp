@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,8 +78,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
 
     /// For people: its name, or those of its kernels.
     [[nodiscard]] std::string shown_name() const;
-    /// As its kernels are when it is submitted.
-    void sign();
+    /// As its kernels are when it is submitted, to one of these.
+    void sign(std::span<const std::unique_ptr<DeviceState>> devices);
     [[nodiscard]] Signature signature() const noexcept { return signature_; }
 
     /// With graph_mutex: it follows those whose data it needs, and later ones will follow it.
@@ -131,6 +132,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     TaskTimes times;
 
   private:
+    /// Why an image that it uses cannot be there, or "".
+    [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
     void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel,
                        std::vector<Access>& written);
@@ -141,7 +144,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     };
     std::vector<Successor> successors_;  // with graph_mutex
     bool left_ = false;                  // with graph_mutex
-    /// Of the devices whose program lacks a kernel of it.
+    /// Of the devices whose program lacks a kernel of it, or that cannot have an image of it.
     std::vector<unsigned> lacking_on_;
     /// Between schedulers that look at what it accesses, who prefetches, and who forgets it.
     mutable std::mutex kernels_mutex_;

@@ -57,6 +57,7 @@ Json devices_as_json() {
         if (device.available) {
             one["type"] = devices::to_string(device.type);
             one["shares_host_memory"] = device.shares_host_memory;
+            one["has_images"] = device.has_images;
         }
         list.push_back(std::move(one));
     }

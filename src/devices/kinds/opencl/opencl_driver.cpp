@@ -56,6 +56,22 @@ cl_int outcome(cl_event event) {
     return code == CL_SUCCESS ? CL_COMPLETE : status(event) < CL_COMPLETE ? status(event) : code;
 }
 
+constexpr size_t kFirstPixel[3] = {0, 0, 0};
+
+/// All of an image.
+struct Region {
+    explicit Region(const ImageShape& shape) : pixels{shape.width, shape.height, 1} {}
+    const size_t pixels[3];
+};
+
+cl_image_format format_of(const ImageShape& shape) {
+    constexpr cl_channel_order kOrders[] = {CL_R, CL_RG, CL_RGBA, CL_BGRA};
+    constexpr cl_channel_type kTypes[] = {
+        CL_UNORM_INT8,    CL_UNORM_INT16,    CL_SIGNED_INT8,    CL_SIGNED_INT16, CL_SIGNED_INT32,
+        CL_UNSIGNED_INT8, CL_UNSIGNED_INT16, CL_UNSIGNED_INT32, CL_HALF_FLOAT,   CL_FLOAT};
+    return {kOrders[static_cast<size_t>(shape.channels)], kTypes[static_cast<size_t>(shape.type)]};
+}
+
 class OpenClCopy final : public DriverCopy {
   public:
     explicit OpenClCopy(cl_event event) : event_(event) { clRetainEvent(event); }
@@ -84,7 +100,8 @@ class OpenClDriver final : public DeviceDriver {
         info_.shares_host_memory = info_.type == DeviceType::kCpu &&
                                    device_value<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE &&
                                    works_in_host_memory();
-        if (!info_.shares_host_memory) copies_ = make_queue();
+        find_images();
+        if (!info_.shares_host_memory || info_.has_images) copies_ = make_queue();
     }
 
     ~OpenClDriver() override {
@@ -106,21 +123,62 @@ class OpenClDriver final : public DeviceDriver {
         return memory;
     }
 
+    [[nodiscard]] std::string image_problem(const ImageShape& shape) const override {
+        if (!info_.has_images) return "it has no images";
+        if (shape.width > most_width_ || shape.height > most_height_)
+            return fmt::format("its images have at most {} x {} pixels", most_width_, most_height_);
+        const cl_image_format wanted = format_of(shape);
+        for (const cl_image_format& format : formats_)
+            if (format.image_channel_order == wanted.image_channel_order &&
+                format.image_channel_data_type == wanted.image_channel_data_type)
+                return "";
+        return "it has no images of such pixels";
+    }
+
+    [[nodiscard]] std::unique_ptr<DriverMemory> allocate_image(const ImageShape& shape) override {
+        if (!image_problem(shape).empty()) return DeviceDriver::allocate_image(shape);
+        const cl_image_format format = format_of(shape);
+        cl_image_desc layout{};
+        layout.image_type = CL_MEM_OBJECT_IMAGE2D;
+        layout.image_width = shape.width;
+        layout.image_height = shape.height;
+        auto memory = std::make_unique<OpenClMemory>();
+        memory->context = context_;
+        memory->image = shape;
+        cl_int code = CL_SUCCESS;
+        memory->object.reset(
+            clCreateImage(context_.get(), CL_MEM_READ_WRITE, &format, &layout, nullptr, &code));
+        check(code, info_.name, "clCreateImage");
+        return memory;
+    }
+
     [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
                                                     const void* from) override {
+        const auto& to = static_cast<OpenClMemory&>(memory);
         cl_event event = nullptr;
-        check(clEnqueueWriteBuffer(copies_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_FALSE,
-                                   offset, bytes, from, 0, nullptr, &event),
-              info_.name, "clEnqueueWriteBuffer");
+        if (to.image)
+            check(clEnqueueWriteImage(copies_.get(), to.object.get(), CL_FALSE, kFirstPixel,
+                                      Region(*to.image).pixels, 0, 0, from, 0, nullptr, &event),
+                  info_.name, "clEnqueueWriteImage");
+        else
+            check(clEnqueueWriteBuffer(copies_.get(), to.object.get(), CL_FALSE, offset, bytes, from, 0,
+                                       nullptr, &event),
+                  info_.name, "clEnqueueWriteBuffer");
         written_.emplace_back(event);
         clFlush(copies_.get());
         return std::make_unique<OpenClCopy>(event);
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
-        check(clEnqueueReadBuffer(copies_.get(), static_cast<OpenClMemory&>(memory).object.get(), CL_TRUE,
-                                  offset, bytes, to, 0, nullptr, nullptr),
-              info_.name, "clEnqueueReadBuffer");
+        const auto& from = static_cast<OpenClMemory&>(memory);
+        if (from.image)
+            check(clEnqueueReadImage(copies_.get(), from.object.get(), CL_TRUE, kFirstPixel,
+                                     Region(*from.image).pixels, 0, 0, to, 0, nullptr, nullptr),
+                  info_.name, "clEnqueueReadImage");
+        else
+            check(clEnqueueReadBuffer(copies_.get(), from.object.get(), CL_TRUE, offset, bytes, to, 0,
+                                      nullptr, nullptr),
+                  info_.name, "clEnqueueReadBuffer");
     }
 
     void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
@@ -219,6 +277,19 @@ class OpenClDriver final : public DeviceDriver {
         written_.clear();
     }
 
+    void find_images() {
+        if (device_value<cl_bool>(device_, CL_DEVICE_IMAGE_SUPPORT) != CL_TRUE) return;
+        cl_uint count = 0;
+        clGetSupportedImageFormats(context_.get(), CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, nullptr,
+                                   &count);
+        formats_.resize(count);
+        clGetSupportedImageFormats(context_.get(), CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, count,
+                                   formats_.data(), nullptr);
+        most_width_ = device_value<size_t>(device_, CL_DEVICE_IMAGE2D_MAX_WIDTH);
+        most_height_ = device_value<size_t>(device_, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
+        info_.has_images = count > 0;
+    }
+
     [[nodiscard]] Memory buffer(size_t bytes, void* host) {
         cl_int code = CL_SUCCESS;
         const cl_mem_flags flags =
@@ -250,7 +321,9 @@ class OpenClDriver final : public DeviceDriver {
     DeviceInfo info_;
     std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
     Queue queue_;
-    Queue copies_;  // null where it works in the host's memory
+    Queue copies_;  // null where nothing is copied: it works in the host's memory and has no images
+    std::vector<cl_image_format> formats_;  // of images that kernels read and write
+    size_t most_width_ = 0, most_height_ = 0;
     // The worker's.
     std::vector<Event> written_;  // those that no command waits for yet
     Marked last_;

@@ -73,8 +73,9 @@ OpenClProgram::Entry OpenClProgram::make(const std::string& name) const {
         parameter.is_local = space == CL_KERNEL_ARG_ADDRESS_LOCAL;
         parameter.is_pointer =
             space == CL_KERNEL_ARG_ADDRESS_GLOBAL || space == CL_KERNEL_ARG_ADDRESS_CONSTANT;
-        parameter.text = fmt::format("{} {}", parameter_text(kernel, i, CL_KERNEL_ARG_TYPE_NAME),
-                                     parameter_text(kernel, i, CL_KERNEL_ARG_NAME));
+        const std::string type = parameter_text(kernel, i, CL_KERNEL_ARG_TYPE_NAME);
+        parameter.is_image = type.starts_with("image2d");
+        parameter.text = fmt::format("{} {}", type, parameter_text(kernel, i, CL_KERNEL_ARG_NAME));
     }
     return entry;
 }
@@ -94,16 +95,21 @@ cl_kernel OpenClProgram::prepared(const std::string& name, std::span<const Drive
     for (cl_uint i = 0; i < entry.count; ++i) {
         const DriverArgument& argument = arguments[i];
         const Parameter& parameter = entry.parameters[i];
-        const bool fits = parameter.text.empty() || (argument.memory != nullptr) == parameter.is_pointer;
+        const auto* const memory = static_cast<OpenClMemory*>(argument.memory);
+        const bool is_image = memory != nullptr && memory->image;
+        const bool fits =
+            parameter.text.empty() || (is_image == parameter.is_image &&
+                                       (memory != nullptr) == (parameter.is_pointer || parameter.is_image));
         cl_int code = CL_INVALID_ARG_VALUE;
-        if (fits && argument.memory != nullptr) {
-            cl_mem const object = static_cast<OpenClMemory*>(argument.memory)->object.get();
+        if (fits && memory != nullptr) {
+            cl_mem const object = memory->object.get();
             code = clSetKernelArg(entry.object.get(), i, sizeof object, static_cast<const void*>(&object));
         } else if (fits) {
             code = clSetKernelArg(entry.object.get(), i, argument.bytes, argument.value);
         }
         if (code == CL_SUCCESS) continue;
-        const std::string given = argument.memory != nullptr ? "a buffer"
+        const std::string given = is_image            ? "an image"
+                                  : memory != nullptr ? "a buffer"
                                   : argument.value != nullptr
                                       ? fmt::format("a value of {} bytes", argument.bytes)
                                       : "local memory";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace heddle::devices::opencl {
 struct OpenClMemory final : DriverMemory {
     std::shared_ptr<std::remove_pointer_t<cl_context>> context;
     Memory object;
+    std::optional<ImageShape> image;
 };
 
 class OpenClProgram final : public DriverProgram {
@@ -30,6 +32,7 @@ class OpenClProgram final : public DriverProgram {
   private:
     struct Parameter {
         bool is_pointer = false;
+        bool is_image = false;
         bool is_local = false;
         std::string text;  // "" where the device does not tell
     };

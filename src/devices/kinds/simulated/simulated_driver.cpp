@@ -60,6 +60,7 @@ class SimulatedDriver final : public DeviceDriver {
         info_.type = device_.type;
         info_.units = 1;
         info_.shares_host_memory = device_.shares_host_memory;
+        info_.has_images = device_.has_images;
     }
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
@@ -75,6 +76,18 @@ class SimulatedDriver final : public DeviceDriver {
         auto memory = std::make_unique<SimulatedMemory>();
         if (!device_.shares_host_memory) memory->own.resize(bytes);
         memory->bytes = device_.shares_host_memory ? static_cast<std::byte*>(host) : memory->own.data();
+        return memory;
+    }
+
+    [[nodiscard]] std::string image_problem(const ImageShape&) const override {
+        return device_.has_images ? "" : "it has no images";
+    }
+
+    [[nodiscard]] std::unique_ptr<DriverMemory> allocate_image(const ImageShape& shape) override {
+        if (!device_.has_images) return DeviceDriver::allocate_image(shape);
+        auto memory = std::make_unique<SimulatedMemory>();
+        memory->own.resize(shape.bytes());
+        memory->bytes = memory->own.data();
         return memory;
     }
 
