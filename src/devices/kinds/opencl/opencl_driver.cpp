@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -72,14 +73,36 @@ cl_image_format format_of(const ImageShape& shape) {
     return {kOrders[static_cast<size_t>(shape.channels)], kTypes[static_cast<size_t>(shape.type)]};
 }
 
+/// Oclgrind keeps the commands of all queues in one map without a lock, though OpenCL's functions may be
+/// called by any thread: its queues and events are used in turn. Null: not so.
+std::mutex* turns_of(const std::string& platform) {
+    static std::mutex oclgrind;
+    return platform == "Oclgrind" ? &oclgrind : nullptr;
+}
+std::unique_lock<std::mutex> take(std::mutex* turns) {
+    return turns == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(*turns);
+}
+
 class OpenClCopy final : public DriverCopy {
   public:
-    explicit OpenClCopy(cl_event event) : event_(event) { clRetainEvent(event); }
-    [[nodiscard]] bool has_ended() override { return status(event_.get()) <= CL_COMPLETE; }
-    [[nodiscard]] bool finish() override { return outcome(event_.get()) == CL_COMPLETE; }
+    /// Within a turn.
+    OpenClCopy(cl_event event, std::mutex* turns) : event_(event), turns_(turns) { clRetainEvent(event); }
+    ~OpenClCopy() override {
+        const auto turn = take(turns_);
+        event_.reset();
+    }
+    [[nodiscard]] bool has_ended() override {
+        const auto turn = take(turns_);
+        return status(event_.get()) <= CL_COMPLETE;
+    }
+    [[nodiscard]] bool finish() override {
+        const auto turn = take(turns_);
+        return outcome(event_.get()) == CL_COMPLETE;
+    }
 
   private:
     Event event_;
+    std::mutex* const turns_;
 };
 
 class OpenClDriver final : public DeviceDriver {
@@ -90,6 +113,7 @@ class OpenClDriver final : public DeviceDriver {
         info_.available = true;
         info_.version = device_text(device, CL_DRIVER_VERSION);
         info_.platform = platform_text(platform, CL_PLATFORM_NAME);
+        turns_ = turns_of(info_.platform);
         info_.type = type_of(device_value<cl_device_type>(device, CL_DEVICE_TYPE));
         info_.units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
         info_.memory_bytes = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
@@ -105,6 +129,7 @@ class OpenClDriver final : public DeviceDriver {
     }
 
     ~OpenClDriver() override {
+        const auto turn = take(turns_);
         if (copies_ != nullptr) clFinish(copies_.get());
         clFinish(queue_.get());
     }
@@ -155,6 +180,7 @@ class OpenClDriver final : public DeviceDriver {
     [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
                                                     const void* from) override {
         const auto& to = static_cast<OpenClMemory&>(memory);
+        const auto turn = take(turns_);
         cl_event event = nullptr;
         if (to.image)
             check(clEnqueueWriteImage(copies_.get(), to.object.get(), CL_FALSE, kFirstPixel,
@@ -166,11 +192,12 @@ class OpenClDriver final : public DeviceDriver {
                   info_.name, "clEnqueueWriteBuffer");
         written_.emplace_back(event);
         clFlush(copies_.get());
-        return std::make_unique<OpenClCopy>(event);
+        return std::make_unique<OpenClCopy>(event, turns_);
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
         const auto& from = static_cast<OpenClMemory&>(memory);
+        const auto turn = take(turns_);
         if (from.image)
             check(clEnqueueReadImage(copies_.get(), from.object.get(), CL_TRUE, kFirstPixel,
                                      Region(*from.image).pixels, 0, 0, to, 0, nullptr, nullptr),
@@ -192,6 +219,7 @@ class OpenClDriver final : public DeviceDriver {
         const cl_uint dimensions = shape.work.z + shape.offset.z > 1   ? 3
                                    : shape.work.y + shape.offset.y > 1 ? 2
                                                                        : 1;
+        const auto turn = take(turns_);
         const std::vector<cl_event> written = written_events();
         cl_event event = nullptr;
         const cl_int code =
@@ -205,6 +233,7 @@ class OpenClDriver final : public DeviceDriver {
     }
 
     [[nodiscard]] Mark mark() override {
+        const auto turn = take(turns_);
         if (last_.event == nullptr || !written_.empty()) {
             const std::vector<cl_event> written = written_events();
             cl_event event = nullptr;
@@ -225,12 +254,14 @@ class OpenClDriver final : public DeviceDriver {
     }
 
     void sleep_until_passed(Mark mark) override {
+        const auto turn = take(turns_);
         cl_event const object = marks_[mark - first_mark_].event.get();
         if (status(object) > CL_COMPLETE) clWaitForEvents(1, &object);
         unflushed_ = 0;
     }
 
     void wait(Mark) override {
+        const auto turn = take(turns_);
         unflushed_ = 0;  // OpenCL's waits flush
         const Marked marked = std::move(marks_.front());
         marks_.pop_front();
@@ -319,6 +350,7 @@ class OpenClDriver final : public DeviceDriver {
 
     cl_device_id device_;
     DeviceInfo info_;
+    std::mutex* turns_ = nullptr;
     std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
     Queue queue_;
     Queue copies_;  // null where nothing is copied: it works in the host's memory and has no images
