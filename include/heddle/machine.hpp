@@ -68,8 +68,9 @@ class HEDDLE_API Machine {
 
 /// What the system lets this process use, and why it is less than the machine.
 struct CpuAllowance {
-    CpuSet affinity;        ///< sched_getaffinity of the calling thread
-    CpuSet cpuset;          ///< the cgroup's cpuset (v1 or v2), or all CPUs where there is none
+    CpuSet affinity;  ///< sched_getaffinity of the calling thread; in a task or kernel of heddle's, which
+                      ///< binds it, of who made the Runtime or Offload
+    CpuSet cpuset;    ///< the cgroup's cpuset (v1 or v2), or all CPUs where there is none
     double quota_cpus = 0;  ///< the cgroup's CPU quota in CPUs, or 0 where there is none
     CpuSet usable;          ///< affinity ∩ cpuset, cut compactly to ceil(quota) CPUs, never empty
 };

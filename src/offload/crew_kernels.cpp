@@ -7,6 +7,7 @@
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "offload/kernel_places.hpp"
+#include "tasks/outer_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -17,8 +18,10 @@ constexpr auto kLongestTurn = std::chrono::milliseconds(10);
 CrewOptions options_for(const EngineFactory& engine, CrewWatcher& watcher) {
     const Machine machine = Machine::detect();
     Exchange& exchange = Exchange::process();
-    exchange.lend_unowned(allowance(machine).usable);
-    return {exchange, engine.name, !machine.synthetic(), *engine.kernels, watcher};
+    const CpuAllowance allowed = allowance(machine);
+    exchange.lend_unowned(allowed.usable);
+    know_outer_affinity();
+    return {exchange, engine.name, !machine.synthetic(), allowed.affinity, *engine.kernels, watcher};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/asymmetric_fence.hpp"
 #include "heddle/error.hpp"
 #include "tasks/crew.hpp"
+#include "tasks/outer_affinity.hpp"
 #include "tasks/recording.hpp"
 
 namespace heddle::detail {
@@ -74,6 +75,7 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
           runtime.flush(lane);
           runtime.memory.empty(lane.records);
       })) {
+    know_outer_affinity();
     if (dag_file != nullptr) (void)graph.watch(&dag_file->log());
     start_engine(find_engine(options.engine));
 }

@@ -24,6 +24,7 @@
 #include "tasks/task_log.hpp"
 #include "tasks/task_memory.hpp"
 #include "tasks/task_place.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle::detail {
 
@@ -104,9 +105,9 @@ struct RuntimeState final : EngineHost {
     /// engine by notify().
     void wait_until(const std::function<bool()>& reached);
     void switch_engine(std::string_view name);
-    /// From now on tasks run on `among` alone, of which cpus has some. Not while the engine is switched.
     /// Tasks inserted so far, and of those the ones that have ended; a moment's changes apart. Any thread.
     [[nodiscard]] WorkCounts work() const noexcept;
+    /// From now on tasks run on `among` alone, of which cpus has some. Not while the engine is switched.
     void confine(const CpuSet& among);
 
     /// All tasks have ended, and none has failed of which nobody was told. Any thread.
@@ -117,7 +118,8 @@ struct RuntimeState final : EngineHost {
     void enter(const std::shared_ptr<SequenceState>& sequence);
 
     const Machine machine = Machine::detect();
-    CpuSet wanted_cpus;  ///< by the program; empty: any
+    CpuSet wanted_cpus;                          ///< by the program; empty: any
+    const CpuSet affinity = affinity_unbound();  ///< of its maker
     const CpuSet cpus;
     const int workers;
     const bool callers_work;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -11,6 +12,11 @@
 #include "heddle/error.hpp"
 
 namespace heddle {
+namespace {
+
+std::atomic<AffinityUnbound> who_binds{nullptr};
+
+}  // namespace
 
 CpuSet affinity_if_known() {
     // The kernel refuses a mask shorter than its own, which on few machines is longer than the usual one.
@@ -30,6 +36,16 @@ CpuSet thread_affinity() {
         throw Error(ErrorCode::kSystem,
                     fmt::format("cannot read this thread's affinity: {}", std::strerror(errno)));
     return known;
+}
+
+void tell_affinity_unbound(AffinityUnbound known) noexcept {
+    who_binds.store(known);
+}
+
+CpuSet affinity_unbound() {
+    const AffinityUnbound known = who_binds.load();
+    const CpuSet* const unbound = known == nullptr ? nullptr : known();
+    return unbound == nullptr ? thread_affinity() : *unbound;
 }
 
 bool set_thread_affinity(const CpuSet& cpus, pid_t thread) noexcept {

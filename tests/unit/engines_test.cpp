@@ -139,6 +139,33 @@ TEST_P(EngineTest, TasksRunOnTheCpusOfTheRuntimeAlone) {
     EXPECT_EQ(allowed.to_list(), with.cpus.to_list());
 }
 
+/// A worker is bound, but not what is made in it.
+TEST_P(EngineTest, WhatIsMadeInATaskMayUseAllCpus) {
+    const std::string all = allowance(Machine::detect()).usable.to_list();
+    RuntimeOptions one = options();
+    one.cpus = CpuSet{allowance(Machine::detect()).usable.last()};
+    Runtime runtime(one);
+    std::string seen, inside, deeper;
+    Sequence sequence(runtime);
+    sequence.insert([&] {
+        seen = allowance(Machine::detect()).usable.to_list();
+        Runtime inner;
+        inside = inner.cpus().to_list();
+        Sequence steps(inner);
+        steps.insert([&] { deeper = allowance(Machine::detect()).affinity.to_list(); });
+        steps.wait();
+    });
+    sequence.wait();
+    EXPECT_EQ(seen, all);
+    EXPECT_EQ(inside, all);
+    EXPECT_EQ(deeper, thread_affinity().to_list());
+    // Outside of tasks it is what the caller may use now.
+    const CpuSet before = thread_affinity();
+    ASSERT_TRUE(set_thread_affinity(one.cpus));
+    EXPECT_EQ(allowance(Machine::detect()).usable.to_list(), one.cpus.to_list());
+    ASSERT_TRUE(set_thread_affinity(before));
+}
+
 TEST_P(EngineTest, WithoutTasksItLeavesItsCpusToOthers) {
     Runtime runtime(options());
     const int all = runtime.cpus().count();

@@ -13,6 +13,7 @@
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "heddle/pause.hpp"
+#include "heddle/task.hpp"
 #include "support/engines.hpp"
 #include "support/kernels.hpp"
 #include "support/left_behind.hpp"
@@ -65,6 +66,22 @@ TEST_P(OffloadTest, EveryThreadOfAKernelIsOnItsCpus) {
         EXPECT_TRUE(set.contains(told));
     }
     EXPECT_TRUE(kernel_cpus().empty());
+}
+
+/// A kernel is bound, but not what is made in it.
+TEST_P(OffloadTest, WhatIsMadeInAKernelMayUseAllCpus) {
+    Offload offload(engine());
+    CpuSet seen, inside;
+    offload
+        .spawn(
+            [&] {
+                seen = allowance(Machine::detect()).usable;
+                inside = Runtime().cpus();
+            },
+            CpuSet{all_cpus().last()})
+        .wait();
+    EXPECT_EQ(seen.to_list(), all_cpus().to_list());
+    EXPECT_EQ(inside.to_list(), all_cpus().to_list());
 }
 
 TEST_P(OffloadTest, AKernelHasAllOfItsCpusWhereNobodyElseHas) {
