@@ -163,6 +163,11 @@ void intercept_queries(cl_icd_dispatch& table) {
         return count == 0 || events == nullptr ? next().clWaitForEvents(count, events)
                                                : wait_for({events, count});
     };
+    table.clSetUserEventStatus = [](cl_event event, cl_int status) -> cl_int {
+        const cl_int code = next().clSetUserEventStatus(event, status);
+        if (code == CL_SUCCESS && status < 0) user_event_failed(event);
+        return code;
+    };
     table.clFinish = [](cl_command_queue queue) -> cl_int { return finish(queue); };
     table.clGetExtensionFunctionAddress = [](const char* name) -> void* {
         return extension(name, next().clGetExtensionFunctionAddress(name));

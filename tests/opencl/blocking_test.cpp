@@ -292,6 +292,26 @@ TEST_F(BlockingCalls, ClFinishInATaskDoesNotWaitForWhatComesLater) {
     clReleaseEvent(second);
 }
 
+/// PoCL tells nobody who asked to be called back.
+TEST_F(BlockingCalls, ATaskWhoseEventIsSetToAnErrorGoesOn) {
+    ClSession session(cpu_device());
+    for (int round = 0; round < 50; ++round) {
+        cl_event gate = clCreateUserEvent(session.context, nullptr);
+        std::atomic<int> code{CL_SUCCESS};
+        Sequence sequence(runtime);
+        sequence.insert([&] { code = clWaitForEvents(1, &gate); });
+        const auto fail = [gate] { clSetUserEventStatus(gate, -5); };
+        // By the same worker, and by another thread at any moment.
+        if (round % 2 == 0)
+            sequence.insert(fail);
+        else
+            fail();
+        sequence.wait();
+        EXPECT_EQ(code, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        clReleaseEvent(gate);
+    }
+}
+
 /// In a task and outside of one.
 void expect_codes_of_blocking_calls(bool in_order) {
     ClSession session(cpu_device(), in_order ? 0 : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
-#include <thread>
 
 #include "heddle/compat/CL/cl_heddle.h"
 #include "support/cl_session.hpp"
+#include "support/wait_until.hpp"
 
 namespace heddle {
 namespace {
@@ -57,10 +57,29 @@ class ReleasedBuffers : public ::testing::Test {
         clSetUserEventStatus(gate, CL_COMPLETE);
         EXPECT_EQ(clWaitForEvents(1, &command), CL_SUCCESS);
         clReleaseEvent(command);
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (gone < 2 && std::chrono::steady_clock::now() < deadline)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        EXPECT_EQ(gone, 2);
+        EXPECT_TRUE(test::becomes_true([&] { return gone == 2; }, std::chrono::seconds(20))) << gone;
+    }
+
+    /// Adds the second buffer and one to `to`.
+    cl_kernel kernel_that_adds_to(cl_mem to) {
+        cl_kernel add = session->kernel(
+            "kernel void add(global int* to, constant int* from, int more) {"
+            "    to[get_global_id(0)] = from[get_global_id(0)] + more; }",
+            "add");
+        const int one = 1;
+        EXPECT_EQ(clSetKernelArg(add, 0, sizeof to, &to), CL_SUCCESS);
+        EXPECT_EQ(clSetKernelArg(add, 1, sizeof(cl_mem), &buffers[1]), CL_SUCCESS);
+        EXPECT_EQ(clSetKernelArg(add, 2, sizeof one, &one), CL_SUCCESS);
+        return add;
+    }
+    /// Behind `native`.
+    cl_event enqueued(cl_kernel kernel) {
+        const size_t work = kCount;
+        cl_event event = nullptr;
+        EXPECT_EQ(
+            clEnqueueNDRangeKernel(session->queue, kernel, 1, nullptr, &work, nullptr, 1, &native, &event),
+            CL_SUCCESS);
+        return event;
     }
 
     std::atomic<int> gone{0};
@@ -98,21 +117,9 @@ TEST_F(ReleasedBuffers, StayForCopies) {
     expect_kept_until_the_end_of(copied);
 }
 
-constexpr const char* kSource =
-    "kernel void add(global int* to, constant int* from, int more) {"
-    "    to[get_global_id(0)] = from[get_global_id(0)] + more; }";
-
 TEST_F(ReleasedBuffers, StayForKernels) {
-    cl_kernel add = session->kernel(kSource, "add");
-    const int one = 1;
-    const size_t work = kCount;
-    for (cl_uint i = 0; i < 2; ++i)
-        ASSERT_EQ(clSetKernelArg(add, i, sizeof(cl_mem), &buffers[i]), CL_SUCCESS);
-    ASSERT_EQ(clSetKernelArg(add, 2, sizeof one, &one), CL_SUCCESS);
     Values values{};
-    cl_event added = nullptr, read = nullptr;
-    ASSERT_EQ(clEnqueueNDRangeKernel(session->queue, add, 1, nullptr, &work, nullptr, 1, &native, &added),
-              CL_SUCCESS);
+    cl_event added = enqueued(kernel_that_adds_to(buffers[0])), read = nullptr;
     ASSERT_EQ(
         clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &added, &read),
         CL_SUCCESS);
@@ -122,33 +129,18 @@ TEST_F(ReleasedBuffers, StayForKernels) {
 }
 
 TEST_F(ReleasedBuffers, StayForClonesOfKernels) {
-    cl_kernel add = session->kernel(kSource, "add");
-    const int one = 1;
-    const size_t work = kCount;
-    for (cl_uint i = 0; i < 2; ++i)
-        ASSERT_EQ(clSetKernelArg(add, i, sizeof(cl_mem), &buffers[i]), CL_SUCCESS);
-    ASSERT_EQ(clSetKernelArg(add, 2, sizeof one, &one), CL_SUCCESS);
-    cl_kernel clone = clCloneKernel(add, nullptr);
-    cl_event added = nullptr;
-    ASSERT_EQ(clEnqueueNDRangeKernel(session->queue, clone, 1, nullptr, &work, nullptr, 1, &native, &added),
-              CL_SUCCESS);
+    cl_kernel clone = clCloneKernel(kernel_that_adds_to(buffers[0]), nullptr);
+    cl_event added = enqueued(clone);
     clReleaseKernel(clone);
     expect_kept_until_the_end_of(added);
 }
 
 TEST_F(ReleasedBuffers, ThatAKernelHadBeforeGo) {
-    cl_kernel add = session->kernel(kSource, "add");
-    const int one = 1;
-    const size_t work = kCount;
+    cl_kernel add = kernel_that_adds_to(buffers[0]);
     cl_mem last = session->buffer(kBytes);
-    for (cl_mem object : {buffers[0], last}) clSetKernelArg(add, 0, sizeof(cl_mem), &object);
-    clSetKernelArg(add, 1, sizeof(cl_mem), &buffers[1]);
-    clSetKernelArg(add, 2, sizeof one, &one);
+    clSetKernelArg(add, 0, sizeof last, &last);
     unused = 1;
-    cl_event added = nullptr;
-    ASSERT_EQ(clEnqueueNDRangeKernel(session->queue, add, 1, nullptr, &work, nullptr, 1, &native, &added),
-              CL_SUCCESS);
-    expect_kept_until_the_end_of(added);
+    expect_kept_until_the_end_of(enqueued(add));
 }
 
 }  // namespace
