@@ -38,6 +38,8 @@ class HEDDLE_API Device {
     [[nodiscard]] unsigned index() const noexcept;
     /// It has not died.
     [[nodiscard]] bool alive() const noexcept;
+    /// It has begun something that has not ended.
+    [[nodiscard]] bool busy() const noexcept;
     /// What it has begun takes so much longer, by estimates, in microseconds.
     [[nodiscard]] double busy_us() const;
     /// Tasks that it has run to their end.

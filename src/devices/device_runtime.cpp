@@ -39,6 +39,9 @@ unsigned Device::index() const noexcept {
 bool Device::alive() const noexcept {
     return !state_->driver->dead;
 }
+bool Device::busy() const noexcept {
+    return state_->busy;
+}
 double Device::busy_us() const {
     return std::max(0.0, state_->free_at_us - state_->driver->now_us());
 }

@@ -131,6 +131,7 @@ void RuntimeState::pop_some(DeviceState& device) {
     for (int i = 0; i < kAtOnce; ++i) {
         const bool was_idle = device.in_flight.empty();
         if (device.driver->dead || (!was_idle && !may_look_ahead(device))) return;
+        device.busy = !was_idle;
         std::shared_ptr<TaskState> task = device.take_next();
         const bool is_counted = task != nullptr && !was_idle;
         if (task == nullptr) {
@@ -154,6 +155,7 @@ void RuntimeState::prefetch(DeviceState& device) {
     {
         const std::lock_guard guard(device.next_mutex);
         if (device.next != nullptr && !TaskState::ended(device.next->status)) return;
+        device.busy = true;
         const TaskPointer handle = scheduler_->pop(device.device);
         device.next = handle == nullptr ? nullptr : TaskState::of(*handle).shared_from_this();
         if (handle == nullptr) return;
@@ -293,6 +295,7 @@ void RuntimeState::lose(DeviceState& device, const std::exception_ptr& why) {
         lost_device_ = true;
     }
     const std::deque<InFlight> flights = std::exchange(device.in_flight, {});
+    device.busy = false;
     for (const InFlight& flight : flights) repeat_or_fail(device, flight.task, why);
     if (const auto next = device.take_next(); next != nullptr) put_back(next);
     Tasks ready, stranded;

@@ -58,12 +58,20 @@ class Heft final : public QueueScheduler {
         const auto found =
             std::find_if(own.begin(), own.end(), [](const Entry* entry) { return entry->ready; });
         if (found == own.end() || !(*found)->task->runs_on(device)) return nullptr;
+        // What it does now may be what tells where this one is better off.
+        if (has_unknown_ && device.busy() && runs_elsewhere(*(*found)->task, device)) return nullptr;
         TaskPointer task = (*found)->task;
         own.erase(found);
         const auto entry = index_.find(task.get());
         unbegun_.erase(entry->second);
         index_.erase(entry);
         return task;
+    }
+
+    [[nodiscard]] bool runs_elsewhere(const DeviceTask& task, const Device& here) const {
+        return std::any_of(devices_.begin(), devices_.end(), [&](const Device* one) {
+            return one->index() != here.index() && one->alive() && task.runs_on(*one);
+        });
     }
 
     void plan(size_t alive) {
