@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "memory/mesh.hpp"
-#include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
@@ -61,7 +60,8 @@ class Deaf final : public Transport::Listener {
 TEST(KillRanks, WhatTheDeadHaveSentIsWholeAndTheirDeathIsTold) {
     std::mt19937 random(1);
     uint64_t heard = 0;
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < 40 || heard <= 1000; ++round) {
+        ASSERT_LT(round, 1000) << "the others say next to nothing";
         const TemporaryFolder folder;
         const pid_t victim = ::fork();
         if (victim == 0) send_until_killed(folder.path());
@@ -81,7 +81,6 @@ TEST(KillRanks, WhatTheDeadHaveSentIsWholeAndTheirDeathIsTold) {
         EXPECT_EQ(witness.wrong, 0u);
         heard += witness.heard;
     }
-    EXPECT_GT(heard, kSanitized ? 100u : 1000u);
 }
 
 }  // namespace

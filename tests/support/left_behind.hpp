@@ -22,22 +22,18 @@ template <class Once>
 void expect_nothing_left_behind(const Once& once, int times) {
     for (int i = 0; i < 50; ++i) once();
     const size_t threads = entries_of("/proc/self/task"), descriptors = entries_of("/proc/self/fd");
-    // A runtime's pool may fill up to its bound meanwhile; what is left behind each time is so in each
-    // series.
-    constexpr int kSeries = 3;
-    bool grows = true;
-    for (int series = 0; series < kSeries && grows; ++series) {
-        const size_t bytes = mallinfo2().uordblks;
-        for (int i = 0; i < times; ++i) once();
-        grows = mallinfo2().uordblks > bytes + 64 * 1024;
-    }
+    const size_t bytes = mallinfo2().uordblks;
+    const auto are_left = [bytes] { return mallinfo2().uordblks > bytes + 64 * 1024; };
+    for (int i = 0; i < times; ++i) once();
+    // What a runtime keeps for the next time goes up and down; what is left behind stays.
+    for (int i = 0; i < 200 && are_left(); ++i) once();
     // Threads that have done all they had to may still be on their way out.
     EXPECT_TRUE(
         becomes_true([&] { return entries_of("/proc/self/task") <= threads; }, std::chrono::seconds(20)))
         << entries_of("/proc/self/task") << " threads, of " << threads;
     EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
     if (!kSanitized) {
-        EXPECT_FALSE(grows) << mallinfo2().uordblks << " bytes by now";
+        EXPECT_FALSE(are_left()) << mallinfo2().uordblks << " bytes, of " << bytes;
     }
 }
 

@@ -103,7 +103,7 @@ TEST(StreamsReplicasTest, ReplicasThatAreDoneAreGone) {
 
 /// The same of stars whose stages are more than a cell, beside them of splits and nets in their stages.
 TEST(StreamsReplicasTest, StagesThatAreDoneAreGone) {
-    constexpr int kMost = kSanitized ? 2'000 : 300'000;
+    constexpr int kMost = kSanitized ? 2'000 : 1'000'000;
     constexpr int kEach = 64;
     const Label value(LabelKind::kField, "v");
     const std::string last = "([{<a>, <b>} -> {<a>, <d = 1>}] | [])";
