@@ -19,6 +19,9 @@ constexpr uint32_t kUntold = 8;
 /// Records that were taken out of a queue of several tasks stay so many, as empty ones, in its front.
 constexpr size_t kMostGone = 64;
 
+/// Of what a short box sends in one call: with more it goes on before the call ends.
+constexpr size_t kMostSent = 16;
+
 /// A box's calls that take less are not traced each: the thread's time goes into them.
 constexpr int64_t kLeastTraced = 1000;  // ns
 
@@ -37,8 +40,14 @@ class BoxPart::Call final : public BoxCall {
   public:
     /// Fields that the box uses up are its own during the call, so that it may have what no other record has.
     Call(BoxPart& part, Record& record, Flow& flow)
-        : part_(part), record_(record), flow_(flow), arguments_(flow.values()) {
+        : part_(part),
+          record_(record),
+          flow_(flow),
+          arguments_(flow.values()),
+          sent_(flow.sent()),
+          latest_values_(flow.latest()) {
         arguments_.clear();
+        sent_.clear();
         for (const Entry& entry : part.box_.input) {
             if (entry.label.kind() != LabelKind::kField)
                 arguments_.emplace_back(record.tag(entry.label));
@@ -54,30 +63,52 @@ class BoxPart::Call final : public BoxCall {
     void emit(size_t variant, std::span<const BoxValue> values) override {
         if (part_.plant_.drops(record_)) return;
         const Variant& declared = check(variant, values);
-        Record record;
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (const Field* const field = std::get_if<Field>(&values[i]))
-                record.set(declared[i].label, *field);
-            else
-                record.set(declared[i].label, std::get<int>(values[i]));
+        // A short call is over soon, and then the flow goes on with it, without another call on this stack.
+        if (sent_.size() < kMostSent && part_.is_short()) {
+            make_latest();
+            latest_ = &declared;
+            latest_values_.assign(values.begin(), values.end());
+            return;
         }
-        inherit_unused(record, record_, part_.used_);
+        // With so many it is not short, whatever others take for them.
+        if (++at_once_ == kMostSent) measured_ = false;
+        const uint64_t begin_ns = measured_ ? now_ns() : 0;
+        make_latest();
+        sent_.push_back(made(declared, values));
+        std::vector<Record> sent;
+        sent.swap(sent_);
         flow_.let_go(&part_);
-        flow_.inner().run(part_.exit_, std::move(record));
+        for (Record& record : sent) flow_.inner().run(part_.exit_, std::move(record));
+        flow_.inner().let_go();
+        if (measured_) away_ns_ += now_ns() - begin_ns;
     }
 
     void emit_last(size_t variant, std::span<BoxValue> values) override {
         if (part_.plant_.drops(record_)) return;
         const Variant& declared = check(variant, values);
-        for (const Label tag : part_.used_tags_) record_.remove(tag);
-        record_.remove_binding_tags();
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (Field* const field = std::get_if<Field>(&values[i]))
-                record_.set(declared[i].label, std::move(*field));
-            else
-                record_.set(declared[i].label, std::get<int>(values[i]));
-        }
-        flow_.pass(part_.exit_, std::move(record_));
+        pass_made();
+        become(declared, values);
+    }
+
+    /// When the box has returned.
+    void pass_sent() {
+        const Variant* const latest = std::exchange(latest_, nullptr);
+        pass_made();
+        if (latest != nullptr) become(*latest, latest_values_);
+    }
+    /// When it has thrown, and the record is needed as it came.
+    void pass_made() {
+        make_latest();
+        for (Record& record : sent_) flow_.pass(part_.exit_, std::move(record));
+        sent_.clear();
+    }
+
+    /// Nanoseconds that the function takes, without what others take for what it sends.
+    [[nodiscard]] uint64_t measure(const BoxFunction& function) {
+        measured_ = true;
+        const uint64_t begin_ns = now_ns();
+        function(*this);
+        return now_ns() - begin_ns - away_ns_;
     }
 
     /// The record as it came, but for what the box has taken out of it.
@@ -88,6 +119,33 @@ class BoxPart::Call final : public BoxCall {
     }
 
   private:
+    [[nodiscard]] Record made(const Variant& declared, std::span<const BoxValue> values) const {
+        Record record;
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (const Field* const field = std::get_if<Field>(&values[i]))
+                record.set(declared[i].label, *field);
+            else
+                record.set(declared[i].label, std::get<int>(values[i]));
+        }
+        inherit_unused(record, record_, part_.used_);
+        return record;
+    }
+    void make_latest() {
+        if (const Variant* const latest = std::exchange(latest_, nullptr))
+            sent_.push_back(made(*latest, latest_values_));
+    }
+    /// The record itself, which the box is done with, goes on as this one.
+    void become(const Variant& declared, std::span<BoxValue> values) {
+        for (const Label tag : part_.used_tags_) record_.remove(tag);
+        record_.remove_binding_tags();
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (Field* const field = std::get_if<Field>(&values[i]))
+                record_.set(declared[i].label, std::move(*field));
+            else
+                record_.set(declared[i].label, std::get<int>(values[i]));
+        }
+        flow_.pass(part_.exit_, std::move(record_));
+    }
     const Variant& check(size_t variant, std::span<const BoxValue> values) const {
         const BoxDefinition& box = part_.box_;
         if (variant == 0 || variant > box.outputs.size())
@@ -111,6 +169,12 @@ class BoxPart::Call final : public BoxCall {
     Record& record_;
     Flow& flow_;
     std::vector<BoxValue>& arguments_;
+    std::vector<Record>& sent_;        ///< held back until the call is over
+    const Variant* latest_ = nullptr;  ///< what it sent after that, or null
+    std::vector<BoxValue>& latest_values_;
+    size_t at_once_ = 0;  ///< records that went on before the call was over
+    bool measured_ = false;
+    uint64_t away_ns_ = 0;
 };
 
 BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& function, int most_calls,
@@ -166,6 +230,11 @@ void BoxPart::take(Record&& record, Flow& flow) {
     });
 }
 
+bool BoxPart::is_short() const {
+    const uint32_t price = duration_ns_.load(std::memory_order_relaxed);
+    return price != 0 && price <= Flow::kBudget;
+}
+
 bool BoxPart::keep_for(Flow& flow) {
     const uint32_t price = duration_ns_.load(std::memory_order_relaxed);
     const bool affords = price != 0 && price < flow.budget;
@@ -209,10 +278,9 @@ bool BoxPart::take_batch(std::vector<Record>& batch) {
     bool half_empty = true;
     const bool some = take_batch(batch, half_empty);
     // Who waits before a short box goes on when nobody is in it, and then calls it himself.
-    const uint32_t price = duration_ns_.load(std::memory_order_relaxed);
-    const bool is_short = price != 0 && price <= Flow::kBudget;
-    if (some ? half_empty && (!is_short || ++untold_ == kUntold) : price != 0) {
-        if (is_short) untold_ = 0;
+    const bool is_measured = duration_ns_.load(std::memory_order_relaxed) != 0;
+    if (some ? half_empty && (!is_short() || ++untold_ == kUntold) : is_measured) {
+        if (is_short()) untold_ = 0;
         plant_.pressure.emptied(gauge_);
     }
     return some;
@@ -280,8 +348,8 @@ void BoxPart::call_and_settle(Record& record, Flow& flow) {
     }
 }
 
-void BoxPart::note_duration(uint64_t begin_ns) {
-    const uint64_t sample = std::max<uint64_t>(now_ns() - begin_ns, 1);
+void BoxPart::note_duration(uint64_t taken_ns) {
+    const uint64_t sample = std::max<uint64_t>(taken_ns, 1);
     const uint64_t average = duration_ns_.load(std::memory_order_relaxed);
     // A call that was interrupted says little: none counts for more than eight others.
     const uint64_t counted = average == 0 ? sample : std::min(sample, 8 * average);
@@ -295,9 +363,7 @@ void BoxPart::call_function(Call& call) {
         function_(call);
         return;
     }
-    const uint64_t begin_ns = now_ns();
-    function_(call);
-    note_duration(begin_ns);
+    note_duration(call.measure(function_));
 }
 
 void BoxPart::call_traced(Call& call) {
@@ -328,9 +394,11 @@ void BoxPart::call(Record& record, Flow& flow) {
     Call call(*this, record, flow);
     try {
         plant_.log == nullptr ? call_function(call) : call_traced(call);
+        call.pass_sent();
     } catch (...) {
         call.put_back();
         plant_.fail(record, path_);
+        call.pass_made();
     }
 }
 

@@ -38,9 +38,11 @@ class BoxPart final : public Inlet, public Kept {
     void call_traced(Call& call);
     /// The same, and until all has come to rest.
     void call_and_settle(Record& record, Flow& flow);
+    /// What its calls take is known, and a flow may call it.
+    [[nodiscard]] bool is_short() const;
     /// Whether the flow may call the box itself.
     [[nodiscard]] bool keep_for(Flow& flow);
-    void note_duration(uint64_t begin_ns);
+    void note_duration(uint64_t taken_ns);
 
     Plant& plant_;
     const BoxDefinition& box_;

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <atomic>
+#include <boost/container/small_vector.hpp>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
@@ -18,25 +18,15 @@ struct cdata {
 };
 
 namespace heddle::streams {
-namespace {
 
-/// What a handle is.
-struct Handle {
-    BoxCall& box;
-    std::exception_ptr failure;
-
-    /// No exception may cross the C code of a box: it is kept until the box returns.
-    void emit(int variant, const std::vector<BoxValue>& values) noexcept {
-        if (failure) return;
-        try {
-            box.emit(variant < 0 ? 0 : static_cast<size_t>(variant), values);
-        } catch (...) {
-            failure = std::current_exception();
-        }
+void C4Handle::emit(int variant, std::span<const BoxValue> values) noexcept {
+    if (failure_) return;
+    try {
+        box_.emit(variant < 0 ? 0 : static_cast<size_t>(variant), values);
+    } catch (...) {
+        failure_ = std::current_exception();
     }
-};
-
-}  // namespace
+}
 
 std::string C4Field::text() const {
     return c4snet_text(data_->type, data_->size, data_->elements);
@@ -51,20 +41,14 @@ c4snet_data_t* data_of(const Field& field) {
     return read_c4snet_text(field->text());
 }
 
-void call_c_box(BoxCall& box, const std::function<void(void* handle)>& call) {
-    Handle handle{box, nullptr};
-    call(&handle);
-    if (handle.failure) std::rethrow_exception(handle.failure);
-}
-
 }  // namespace heddle::streams
 
 using heddle::streams::BoxValue;
 using heddle::streams::C4Field;
-using heddle::streams::Handle;
+using heddle::streams::C4Handle;
 
 struct container {
-    Handle* handle;
+    C4Handle* handle;
     int variant;
     std::vector<BoxValue> values;
 };
@@ -129,9 +113,9 @@ char* C4SNetGetString(c4snet_data_t* data) {
 }
 
 void C4SNetOut(void* hnd, int variant, ...) {
-    auto& handle = *static_cast<Handle*>(hnd);
-    const auto& outputs = handle.box.box().outputs;
-    std::vector<BoxValue> values;
+    auto& handle = *static_cast<C4Handle*>(hnd);
+    const auto& outputs = handle.box().outputs;
+    boost::container::small_vector<BoxValue, 8> values;
     if (variant >= 1 && static_cast<size_t>(variant) <= outputs.size()) {
         va_list arguments;
         va_start(arguments, variant);
@@ -143,11 +127,11 @@ void C4SNetOut(void* hnd, int variant, ...) {
         }
         va_end(arguments);
     }
-    handle.emit(variant, values);
+    handle.emit(variant, {values.data(), values.size()});
 }
 
 c4snet_container_t* C4SNetContainerCreate(void* hnd, int variant) {
-    return new (std::nothrow) container{static_cast<Handle*>(hnd), variant, {}};
+    return new (std::nothrow) container{static_cast<C4Handle*>(hnd), variant, {}};
 }
 void C4SNetContainerSetField(c4snet_container_t* container, void* field) {
     container->values.emplace_back(std::make_shared<C4Field>(static_cast<c4snet_data_t*>(field)));

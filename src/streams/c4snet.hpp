@@ -1,6 +1,8 @@
 // What stands behind C4SNet.h: data of C boxes as fields of records, and the calls of a box.
 #pragma once
 
+#include <exception>
+#include <span>
 #include <string>
 
 #include "heddle/compat/C4SNet.h"
@@ -30,8 +32,21 @@ class C4Field final : public FieldValue {
 /// With a reference for the caller. Throws kBadInput for text that is none of C4SNet.
 [[nodiscard]] c4snet_data_t* data_of(const Field& field);
 
-/// Calls a C box: `call` is given the handle, and what the box sends goes out through `box`. Throws what went
-/// wrong with it when it returns.
-void call_c_box(BoxCall& box, const std::function<void(void* handle)>& call);
+/// What the handle of a call points to: what the C box sends goes out through `box`.
+class C4Handle {
+  public:
+    explicit C4Handle(BoxCall& box) : box_(box) {}
+    [[nodiscard]] const BoxDefinition& box() const { return box_.box(); }
+    /// No exception may cross the C code of a box: it is kept until finish().
+    void emit(int variant, std::span<const BoxValue> values) noexcept;
+    /// When the box has returned: throws what went wrong with what it sent.
+    void finish() const {
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+  private:
+    BoxCall& box_;
+    std::exception_ptr failure_;
+};
 
 }  // namespace heddle::streams

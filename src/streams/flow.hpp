@@ -98,7 +98,9 @@ class Flow {
     /// It keeps boxes while it does nothing: who wants one has to ask for it (PushSeat). Changed while it
     /// keeps nothing; read by any thread.
     void set_stays(bool stays) { stays_.store(stays, std::memory_order_relaxed); }
-    [[nodiscard]] bool stays() const { return stays_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool stays() const {
+        return (outer_ == nullptr ? *this : *outer_).stays_.load(std::memory_order_relaxed);
+    }
 
     /// Before it waits.
     void count() {
@@ -116,16 +118,20 @@ class Flow {
     /// Whoever finds that nobody is counted any more sees what was true before that. Any thread.
     [[nodiscard]] bool is_counted() const { return counted_.load(std::memory_order_relaxed); }
 
-    /// For what a box sends while it is called.
+    /// For what a box sends while it is called. What that reaches may be called there, but nothing further
+    /// inside: no stack has more than two calls of boxes on it.
     Flow& inner() {
         if (!inner_) {
             inner_ = std::make_unique<Flow>();
             inner_->outer_ = outer_ == nullptr ? this : outer_;
         }
+        inner_->budget = outer_ == nullptr ? kBudget : 0;
         return *inner_;
     }
-    /// Of one call at a time.
+    // Room of one call at a time: its arguments, what it has sent, and the latest of that.
     std::vector<snet::BoxValue>& values() { return values_; }
+    std::vector<Record>& sent() { return sent_; }
+    std::vector<snet::BoxValue>& latest() { return latest_; }
 
   private:
     struct Step {
@@ -164,7 +170,8 @@ class Flow {
     Pressure* const uncounted_;
     std::atomic<bool> counted_{false};
     std::atomic<bool> stays_{false};
-    std::vector<snet::BoxValue> values_;
+    std::vector<snet::BoxValue> values_, latest_;
+    std::vector<Record> sent_;
 };
 
 }  // namespace heddle::streams

@@ -67,6 +67,7 @@ class Record {
     [[nodiscard]] const Labelled<Field>& fields() const { return fields_; }
     [[nodiscard]] const Labelled<int>& tags() const { return tags_; }
 
+    [[nodiscard]] bool empty() const { return fields_.empty() && tags_.empty(); }
     [[nodiscard]] bool has(Label label) const;
     /// Of a field that is there.
     [[nodiscard]] const Field& field(Label label) const;

@@ -211,7 +211,9 @@ void NetEntry::take(Record&& record, Flow& flow) {
     for (const auto& [label, value] : record.tags()) (best->has(label) ? inside : rest).set(label, value);
     inside.turn = std::move(record.turn);
     inside.turns_back = record.turns_back;
-    inside.aside = AsideReference(new PutAside(std::move(rest), std::move(record.aside)));
+    // With none around, none stands for nothing: what comes of the record shares no count then.
+    if (record.aside || !rest.empty())
+        inside.aside = AsideReference(new PutAside(std::move(rest), std::move(record.aside)));
     flow.pass(body_, std::move(inside));
 }
 

@@ -4,6 +4,7 @@
 #include <ffi.h>
 #include <fmt/format.h>
 
+#include <boost/container/small_vector.hpp>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -71,34 +72,61 @@ class Signature {
     Signature& operator=(const Signature&) = delete;
 
     void call(void* function, BoxCall& box) {
-        const auto arguments = box.arguments();
+        const auto values = box.arguments();
         // The box's own from when it is called: before that another argument may be none.
-        std::vector<std::unique_ptr<c4snet_data_t, FreeData>> fields;
-        std::vector<void*> pointers(arguments.size() + 1);
-        std::vector<int> ints(arguments.size() + 1);
-        std::vector<void*> at(arguments.size() + 1);
-        for (size_t i = 0; i < arguments.size(); ++i) {
-            if (const auto* field = std::get_if<streams::Field>(&arguments[i])) {
-                pointers[i + 1] = fields.emplace_back(streams::data_of(*field)).get();
-                at[i + 1] = &pointers[i + 1];
-            } else {
-                ints[i + 1] = std::get<int>(arguments[i]);
-                at[i + 1] = &ints[i + 1];
-            }
+        Arguments arguments(values.size());
+        for (size_t i = 0; i < values.size(); ++i) {
+            const auto* const field = std::get_if<streams::Field>(&values[i]);
+            arguments[i].is_field = field != nullptr;
+            if (field != nullptr)
+                arguments[i].field.reset(streams::data_of(*field));
+            else
+                arguments[i].number = std::get<int>(values[i]);
         }
-        streams::call_c_box(box, [&](void* handle) {
-            pointers[0] = handle;
-            at[0] = &pointers[0];
-            void* result = nullptr;
-            for (auto& field : fields) (void)field.release();
-            ffi_call(&interface_, FFI_FN(function), &result, at.data());
-        });
+        streams::C4Handle handle(box);
+        if (arguments.size() <= kMostDirect)
+            call_directly(function, &handle, {arguments.data(), arguments.size()});
+        else
+            call_by_ffi(function, &handle, arguments);
+        handle.finish();
     }
 
   private:
     struct FreeData {
         void operator()(c4snet_data_t* data) const { C4SNetFree(data); }
     };
+    struct Argument {
+        bool is_field = false;
+        std::unique_ptr<c4snet_data_t, FreeData> field;
+        int number = 0;
+    };
+    /// On the stack, as far as most boxes go.
+    using Arguments = boost::container::small_vector<Argument, 8>;
+    /// A call that libffi puts together costs as much as a short box.
+    static constexpr size_t kMostDirect = 4;
+
+    template <class... Known>
+    static void call_directly(void* function, void* handle, std::span<Argument> rest, Known... known) {
+        if (rest.empty()) {
+            reinterpret_cast<void* (*)(void*, Known...)>(function)(handle, known...);
+        } else if constexpr (sizeof...(Known) < kMostDirect) {
+            Argument& next = rest.front();
+            if (next.is_field)
+                call_directly(function, handle, rest.subspan(1), known..., next.field.release());
+            else
+                call_directly(function, handle, rest.subspan(1), known..., next.number);
+        }
+    }
+    void call_by_ffi(void* function, void* handle, Arguments& arguments) {
+        std::vector<void*> pointers{handle}, at;
+        for (Argument& one : arguments) pointers.push_back(one.field.release());
+        at.push_back(&pointers[0]);
+        for (size_t i = 0; i < arguments.size(); ++i)
+            at.push_back(arguments[i].is_field ? static_cast<void*>(&pointers[i + 1]) : &arguments[i].number);
+        void* result = nullptr;
+        ffi_call(&interface_, FFI_FN(function), &result, at.data());
+    }
+
     ffi_cif interface_{};
     std::vector<ffi_type*> types_;
 };
