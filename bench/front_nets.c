@@ -1,6 +1,6 @@
 // front_nets NET NUMBER: runs one of streams_programs' nets on S-Net's FRONT with 2 workers, for one record
 // {<N = NUMBER>}, and prints the seconds from before the run-time system is made until it is gone, and what
-// tag came out. NET is one of: nothing, feedback, star, fibonacci, stream.
+// tag came out. NET is one of: nothing, feedback, star, fibonacci, filters, boxes.
 //
 // The nets are put together by the calls that S-Net's compiler would write (snetentities.h of snet-rts),
 // which is not public. Nets here have no signatures: FRONT has no borders at run time.
@@ -24,6 +24,7 @@
 #include "snetentities.h"
 #include "snettypes.h"
 #include "variant.h"
+#include "workloads/stream_boxes.h"
 
 enum { kNone, kN, kL, kM, kR, kV, kW, kX, kT, kF, kE, kLabels };
 static char* const kNames[kLabels] = {"E__None", "N", "L", "M", "R", "V", "W", "X", "T", "F", "E"};
@@ -88,12 +89,12 @@ static snet_stream_t* plus_one(snet_stream_t* in, snet_info_t* info, int locatio
 static snet_stream_t* the_last(snet_stream_t* in, snet_info_t* info, int location) {
     return SNetFilter(in, info, location, TAGS(kX, kE), always(), ONE(RESULT(1, set(kX, value_of(kX)))));
 }
-static snet_stream_t* another(snet_stream_t* in, snet_info_t* info, int location) {
+static snet_stream_t* no_more(snet_stream_t* in, snet_info_t* info, int location) {
     return SNetFilter(in, info, location, TAGS(kX), always(), SNetFilterInstrListListCreate(0));
 }
 static snet_stream_t* keep_last(snet_stream_t* in, snet_info_t* info, int location) {
     return SNetParallel(in, info, location, SNetVariantListListCreate(2, PATTERN(kX, kE), PATTERN(kX)),
-                        the_last, another);
+                        the_last, no_more);
 }
 static snet_stream_t* add_and_keep(snet_stream_t* in, snet_info_t* info, int location) {
     return SNetSerial(in, info, location, plus_one, keep_last);
@@ -104,8 +105,66 @@ static snet_stream_t* add_twice(snet_stream_t* in, snet_info_t* info, int locati
 static snet_stream_t* add_thrice(snet_stream_t* in, snet_info_t* info, int location) {
     return SNetSerial(in, info, location, plus_one, add_twice);
 }
-static snet_stream_t* stream(snet_stream_t* in, snet_info_t* info, int location) {
+static snet_stream_t* filters(snet_stream_t* in, snet_info_t* info, int location) {
     return SNetSerial(in, info, location, source, add_thrice);
+}
+
+// workloads/stream_boxes.snet
+static int taken(snet_handle_t* box, int name) {
+    return SNetRecTakeTag(SNetHndGetRecord(box), name);
+}
+static snet_handle_t* call_many(snet_handle_t* box) {
+    return many(box, taken(box, kN));
+}
+static snet_handle_t* call_add(snet_handle_t* box) {
+    return add(box, taken(box, kX));
+}
+static snet_handle_t* call_last(snet_handle_t* box) {
+    const int x = taken(box, kX);
+    return last(box, x, taken(box, kE));
+}
+static snet_handle_t* call_another(snet_handle_t* box) {
+    return another(box, taken(box, kX));
+}
+static snet_handle_t* no_realm(snet_handle_t* box) {
+    return box;
+}
+static snet_stream_t* box(snet_stream_t* in, snet_info_t* info, int location, const char* name,
+                          snet_box_fun_t call, snet_int_list_list_t* outputs) {
+    return SNetBox(in, info, location, name, call, no_realm, no_realm, no_realm, outputs);
+}
+static snet_int_list_list_t* x_alone(void) {
+    return SNetIntListListCreate(1, SNetIntListCreate(2, tag, kX));
+}
+static snet_stream_t* box_many(snet_stream_t* in, snet_info_t* info, int location) {
+    return box(
+        in, info, location, "many", call_many,
+        SNetIntListListCreate(2, SNetIntListCreate(2, tag, kX), SNetIntListCreate(4, tag, kX, tag, kE)));
+}
+static snet_stream_t* box_add(snet_stream_t* in, snet_info_t* info, int location) {
+    return box(in, info, location, "add", call_add, x_alone());
+}
+static snet_stream_t* box_last(snet_stream_t* in, snet_info_t* info, int location) {
+    return box(in, info, location, "last", call_last, x_alone());
+}
+static snet_stream_t* box_another(snet_stream_t* in, snet_info_t* info, int location) {
+    return box(in, info, location, "another", call_another, x_alone());
+}
+static snet_stream_t* box_end(snet_stream_t* in, snet_info_t* info, int location) {
+    return SNetParallel(in, info, location, SNetVariantListListCreate(2, PATTERN(kX, kE), PATTERN(kX)),
+                        box_last, box_another);
+}
+static snet_stream_t* add_and_end(snet_stream_t* in, snet_info_t* info, int location) {
+    return SNetSerial(in, info, location, box_add, box_end);
+}
+static snet_stream_t* add_twice_and_end(snet_stream_t* in, snet_info_t* info, int location) {
+    return SNetSerial(in, info, location, box_add, add_and_end);
+}
+static snet_stream_t* add_thrice_and_end(snet_stream_t* in, snet_info_t* info, int location) {
+    return SNetSerial(in, info, location, box_add, add_twice_and_end);
+}
+static snet_stream_t* boxes(snet_stream_t* in, snet_info_t* info, int location) {
+    return SNetSerial(in, info, location, box_many, add_thrice_and_end);
 }
 
 static snet_stream_t* level(snet_stream_t* in, snet_info_t* info, int location) {
@@ -192,11 +251,8 @@ static snet_stream_t* fibonacci(snet_stream_t* in, snet_info_t* info, int locati
 static const struct {
     const char* name;
     Net* net;
-} kNets[] = {{"nothing", nothing},
-             {"feedback", feedback},
-             {"star", star},
-             {"fibonacci", fibonacci},
-             {"stream", stream}};
+} kNets[] = {{"nothing", nothing},     {"feedback", feedback}, {"star", star},
+             {"fibonacci", fibonacci}, {"filters", filters},   {"boxes", boxes}};
 
 static double now(void) {
     struct timespec time;
@@ -223,7 +279,7 @@ int main(int argc, char** argv) {
     char in[] = "/tmp/front-in-XXXXXX", out[] = "/tmp/front-out-XXXXXX";
     FILE* const input = net == NULL ? NULL : fdopen(mkstemp(in), "w");
     if (input == NULL || mkstemp(out) < 0) {
-        fprintf(stderr, "usage: front_nets nothing|feedback|star|fibonacci|stream NUMBER\n");
+        fprintf(stderr, "usage: front_nets nothing|feedback|star|fibonacci|filters|boxes NUMBER\n");
         return 2;
     }
     fprintf(input,
@@ -232,11 +288,13 @@ int main(int argc, char** argv) {
             "<tag label=\"N\">%ld</tag>\n</record>\n<record type=\"terminate\" />\n",
             strtol(argv[2], NULL, 10));
     fclose(input);
-    char* arguments[] = {argv[0], "-w", "2", "-i", in, "-o", out, NULL};
+    // A box for one record at a time, as ours are: its default, two at once in order, is several times
+    // slower.
+    char* arguments[] = {argv[0], "-w", "2", "-c", "1", "-i", in, "-o", out, NULL};
     char* interfaces[] = {"C4SNet"};
     C4SNetInit(0, nodist);
     const double begin = now();
-    const int code = SNetInRun(7, arguments, (char**)kNames, kLabels, interfaces, 1, net);
+    const int code = SNetInRun(9, arguments, (char**)kNames, kLabels, interfaces, 1, net);
     const double took = now() - begin;
     printf("%.9f %ld\n", took, written(out));
     unlink(in);

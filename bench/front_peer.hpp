@@ -7,6 +7,9 @@
 
 namespace heddle::bench {
 
+inline constexpr const char* kNoFront =
+    "there was no snet-rts when this was built; set SNET_RTS_HOME to where it is installed";
+
 class FrontPeer {
   public:
     /// The folder of front_nets.
