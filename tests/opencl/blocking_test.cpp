@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/compat/CL/cl_heddle.h"
@@ -64,7 +65,8 @@ enum class Memory { kBuffer, kImage, kShared };
 /// What 50 tasks wait for, and what the next task gives them: a buffer, an image and shared memory that
 /// commands fill.
 struct Late {
-    explicit Late(cl_command_queue_properties properties) : session(cpu_device(), properties) {
+    explicit Late(cl_command_queue_properties properties)
+        : session(cpu_device(), properties), in_order(properties == 0) {
         const std::array<cl_queue_properties, 1> none{0};
         other = clCreateCommandQueueWithProperties(session.context, session.device, none.data(), nullptr);
         buffer = session.buffer(kBytes);
@@ -84,6 +86,8 @@ struct Late {
         gate = clCreateUserEvent(session.context, nullptr);
     }
     ~Late() {
+        for (const auto& [object, from] : mapped)
+            clEnqueueUnmapMemObject(session.queue, object, from, 0, nullptr, nullptr);
         clFinish(session.queue);
         clReleaseEvent(gate);
         if (shared != nullptr) clSVMFree(session.context, shared);
@@ -114,7 +118,17 @@ struct Late {
         return well;
     }
 
+    /// PoCL takes any mapping of the place for the one that ends, also one whose command is still to come,
+    /// and frees it: without an order of commands all are to be there before the first ends.
+    cl_int unmap(cl_mem object, void* from) {
+        if (in_order) return clEnqueueUnmapMemObject(session.queue, object, from, 0, nullptr, nullptr);
+        mapped.emplace_back(object, from);
+        return CL_SUCCESS;
+    }
+
     ClSession session;
+    const bool in_order;
+    std::vector<std::pair<cl_mem, void*>> mapped;  ///< and not unmapped yet; the one worker's
     cl_command_queue other = nullptr;
     cl_mem buffer = nullptr, image = nullptr;
     void* shared = nullptr;
@@ -129,7 +143,7 @@ using Blocks = std::function<cl_int(Late& late, Values& values)>;
 cl_int mapped(Late& late, cl_mem object, void* from, cl_int code, Values& values) {
     if (from == nullptr || code != CL_SUCCESS) return code == CL_SUCCESS ? CL_MAP_FAILURE : code;
     std::copy_n(static_cast<const int*>(from), values.size(), values.begin());
-    return clEnqueueUnmapMemObject(late.session.queue, object, from, 0, nullptr, nullptr);
+    return late.unmap(object, from);
 }
 
 struct Call {
