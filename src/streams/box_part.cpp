@@ -207,25 +207,27 @@ void BoxPart::take(Record&& record, Flow& flow) {
         call(record, flow);
         return;
     }
-    bool full = false, is_kept = false;
+    bool full = false, is_kept = false, starts = false;
     {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(lock_);
         queue_.push_back(std::move(record));
         count_up(queued_count_);
         queued_.store(true, std::memory_order_relaxed);
         const size_t count = queue_.size() - first_;
         full = count >= gauge_.bound.load(std::memory_order_relaxed);
         // One more at a time, as for the workers of a pool: where the last one has found something to do.
-        if (tasks_ < most_calls_ && !coming_) start_task();
+        starts = tasks_ < most_calls_ && !coming_;
+        if (starts) claim_task();
         const Flow* const keeper = keeper_.load(std::memory_order_relaxed);
         is_kept = keeper != nullptr && keeper->stays();
     }
+    if (starts) start_task();
     if (is_kept) (void)plant_.seat.ask(PushSeat::For::kBox);
     if (!full || plant_.stopped()) return;
     flow.let_go();
     flow.count();
     plant_.pressure.wait(gauge_, [this] {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(lock_);
         return queue_.size() - first_ >= gauge_.bound.load(std::memory_order_relaxed);
     });
 }
@@ -246,7 +248,7 @@ bool BoxPart::keep_for(Flow& flow) {
         }
     } else {
         if (!affords || most_calls_ != 1) return false;
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(lock_);
         if (tasks_ != 0 || !queue_.empty()) return false;
         tasks_ = 1;
         keeper_.store(&flow, std::memory_order_relaxed);
@@ -257,26 +259,31 @@ bool BoxPart::keep_for(Flow& flow) {
 }
 
 void BoxPart::let_go() {
-    const std::lock_guard guard(mutex_);
-    keeper_.store(nullptr, std::memory_order_relaxed);
-    if (queue_.empty()) {
-        tasks_ = 0;
-        return;
+    {
+        const std::lock_guard guard(lock_);
+        keeper_.store(nullptr, std::memory_order_relaxed);
+        if (queue_.empty()) {
+            tasks_ = 0;
+            return;
+        }
     }
-    plant_.pressure.begin();
-    plant_.schedule(task_name_, [this] { drain(); });
+    start_task();
+}
+
+void BoxPart::claim_task() {
+    ++tasks_;
+    coming_ = true;
 }
 
 void BoxPart::start_task() {
-    ++tasks_;
-    coming_ = true;
     plant_.pressure.begin();
     plant_.schedule(task_name_, [this] { drain(); });
 }
 
 bool BoxPart::take_batch(std::vector<Record>& batch) {
-    bool half_empty = true;
-    const bool some = take_batch(batch, half_empty);
+    bool half_empty = true, starts = false;
+    const bool some = take_batch(batch, half_empty, starts);
+    if (starts) start_task();
     // Who waits before a short box goes on when nobody is in it, and then calls it himself.
     const bool is_measured = duration_ns_.load(std::memory_order_relaxed) != 0;
     if (some ? half_empty && (!is_short() || ++untold_ == kUntold) : is_measured) {
@@ -286,8 +293,8 @@ bool BoxPart::take_batch(std::vector<Record>& batch) {
     return some;
 }
 
-bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty) {
-    const std::lock_guard guard(mutex_);
+bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty, bool& starts) {
+    const std::lock_guard guard(lock_);
     coming_ = false;
     if (first_ == queue_.size()) {
         --tasks_;
@@ -306,7 +313,8 @@ bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty) {
     }
     half_empty = queue_.size() - first_ <= gauge_.bound.load(std::memory_order_relaxed) / 2;
     // Another one for what is left.
-    if (!queue_.empty() && tasks_ < most_calls_) start_task();
+    starts = !queue_.empty() && tasks_ < most_calls_;
+    if (starts) claim_task();
     return true;
 }
 

@@ -6,6 +6,7 @@
 // what is sent in the midst of a call goes to the queues, where it may have to wait.
 #pragma once
 
+#include "cores/short_lock.hpp"
 #include "streams/parts.hpp"
 
 namespace heddle::streams {
@@ -27,11 +28,12 @@ class BoxPart final : public Inlet, public Kept {
     class Call;
     /// A task, until the queue is empty.
     void drain();
-    /// Under the mutex.
+    /// Under the lock: one that is to be started without it.
+    void claim_task();
     void start_task();
     /// What one task calls for next, into an empty batch; false: nothing is there, and the task is over.
     bool take_batch(std::vector<Record>& batch);
-    bool take_batch(std::vector<Record>& batch, bool& half_empty);
+    bool take_batch(std::vector<Record>& batch, bool& half_empty, bool& starts);
     /// The record is used up; what it becomes at last is passed to the flow.
     void call(Record& record, Flow& flow);
     void call_function(Call& call);
@@ -56,22 +58,22 @@ class BoxPart final : public Inlet, public Kept {
     std::vector<Label> used_tags_;
     Pressure::Gauge gauge_;
 
-    std::mutex mutex_;
+    ShortLock lock_;
     std::vector<Record> queue_;
     size_t first_ = 0;  ///< of the queue; those before are gone
     int tasks_ = 0;
     bool coming_ = false;  ///< the last task has not begun yet
-    /// The flow that keeps the box, and counts as a task. It writes it itself, under the mutex, so that it
+    /// The flow that keeps the box, and counts as a task. It writes it itself, under the lock, so that it
     /// reads its own address or none without it.
     std::atomic<Flow*> keeper_{nullptr};
-    /// Whether something is in the queue, as the keeper asks. Written under the mutex; who has to be seen
+    /// Whether something is in the queue, as the keeper asks. Written under the lock; who has to be seen
     /// there before the keeper's record is told by what orders the two (an OrderedExit's mutex).
     std::atomic<bool> queued_{false};
     /// Nanoseconds of a call, on average; 0: not known, or several at once. Written by its one task.
     std::atomic<uint32_t> duration_ns_{0};
     uint32_t count_ = 0;  ///< of calls
     /// Calls for records that came to the queue, of those that were called at once, and what came to the
-    /// queue: written by its one task, or under the mutex; read by who looks.
+    /// queue: written by its one task, or under the lock; read by who looks.
     std::atomic<uint64_t> called_{0}, called_at_once_{0}, queued_count_{0};
     uint32_t untold_ = 0;  ///< of its one task: how often the queue was emptied since that was told
 };
