@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/temporary_folder.hpp"
@@ -231,15 +233,21 @@ class OpenClDrivers : public OpenClDevices {
         if (IsSkipped()) return;
         const char* const oclgrind = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
         if (!std::filesystem::exists(oclgrind)) GTEST_SKIP() << "oclgrind is not installed";
-        for (const auto& vendor : std::filesystem::directory_iterator("/etc/OpenCL/vendors"))
-            std::filesystem::copy(vendor.path(), folder_.path() + "/" + vendor.path().filename().string());
-        std::ofstream(folder_.path() + "/oclgrind.icd") << oclgrind << "\n";
         GTEST_FLAG_SET(death_test_style, "threadsafe");
-        ::setenv("OCL_ICD_VENDORS", folder_.path().c_str(), 1);
+        // The test's other process comes here, too, and has the folder of this one.
+        if (const char* const given = std::getenv("OCL_ICD_VENDORS");
+            given != nullptr && std::string_view(given).starts_with(kFolder))
+            return;
+        const std::string& path = folder_.emplace(kFolder).path();
+        for (const auto& vendor : std::filesystem::directory_iterator("/etc/OpenCL/vendors"))
+            std::filesystem::copy(vendor.path(), path + "/" + vendor.path().filename().string());
+        std::ofstream(path + "/oclgrind.icd") << oclgrind << "\n";
+        ::setenv("OCL_ICD_VENDORS", path.c_str(), 1);
     }
     void TearDown() override { ::unsetenv("OCL_ICD_VENDORS"); }
 
-    const TemporaryFolder folder_{"/tmp/heddle-icd-"};
+    static constexpr const char* kFolder = "/tmp/heddle-icd-";
+    std::optional<TemporaryFolder> folder_;
 };
 
 TEST_F(OpenClDrivers, ShareTheTasksOfOneQueue) {

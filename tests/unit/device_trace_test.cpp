@@ -2,15 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <string>
 
-#include "base/temporary_folder.hpp"
 #include "heddle/device.hpp"
 #include "support/device_programs.hpp"
-#include "trace/reader.hpp"
-#include "trace/timeline.hpp"
+#include "support/traced.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -32,14 +29,7 @@ int run_traced() {
 }
 
 TEST(DeviceTraces, TellTasksAndCopiesOfEachDevice) {
-    const TemporaryFolder folder("/tmp/heddle-trace-");
-    const std::string path = folder.path() + "/trace.jsonl";
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    // The other process comes here, too, and has a folder of its own.
-    ::setenv("HEDDLE_TRACE", path.c_str(), 0);
-    EXPECT_EXIT(std::exit(run_traced()), ::testing::ExitedWithCode(0), "");
-    ::unsetenv("HEDDLE_TRACE");
-    const trace::Timeline timeline(trace::read_file(path));
+    const trace::Timeline timeline = heddle::test::trace_of(run_traced);
     EXPECT_EQ(timeline.dropped, 0);
     std::map<std::string, int> pieces;
     for (const trace::Work& work : timeline.work)

@@ -3,17 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/temporary_folder.hpp"
 #include "heddle/memory.hpp"
 #include "memory/operation_trace.hpp"
-#include "trace/reader.hpp"
-#include "trace/timeline.hpp"
+#include "support/traced.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -51,16 +48,6 @@ int run_traced() {
 
 class MemoryTraces : public ::testing::Test {
   protected:
-    static trace::Timeline traced(int (*run)()) {
-        const TemporaryFolder folder("/tmp/heddle-trace-");
-        const std::string path = folder.path() + "/trace.jsonl";
-        GTEST_FLAG_SET(death_test_style, "threadsafe");
-        // The other process comes here, too, and has a folder of its own.
-        ::setenv("HEDDLE_TRACE", path.c_str(), 0);
-        EXPECT_EXIT(std::exit(run()), ::testing::ExitedWithCode(0), "");
-        ::unsetenv("HEDDLE_TRACE");
-        return trace::Timeline(trace::read_file(path));
-    }
     /// Row and name of each piece, and how often; waits begin with "waits for".
     static std::map<std::string, int> pieces(const trace::Timeline& timeline) {
         std::map<std::string, int> all;
@@ -73,7 +60,7 @@ class MemoryTraces : public ::testing::Test {
 };
 
 TEST_F(MemoryTraces, TellWhoMissesWhoWaitsAndWhatMoves) {
-    const trace::Timeline timeline = traced(run_traced);
+    const trace::Timeline timeline = test::trace_of(run_traced);
     EXPECT_EQ(timeline.dropped, 0);
     const std::map<std::string, int> all = pieces(timeline);
     // Allocations are numbered with segments, from 1 on.
@@ -89,7 +76,7 @@ TEST_F(MemoryTraces, TellWhoMissesWhoWaitsAndWhatMoves) {
 }
 
 TEST_F(MemoryTraces, PiecesOfARowNest) {
-    const trace::Timeline timeline = traced(run_traced);
+    const trace::Timeline timeline = test::trace_of(run_traced);
     std::map<int, std::vector<const trace::Work*>> open;
     for (const trace::Work& work : timeline.work) {
         std::vector<const trace::Work*>& lane = open[work.lane];
@@ -116,7 +103,7 @@ int run_crowd() {
 }
 
 TEST_F(MemoryTraces, MoreOperationsAtOnceThanRowsAreCounted) {
-    const trace::Timeline timeline = traced(run_crowd);
+    const trace::Timeline timeline = test::trace_of(run_crowd);
     EXPECT_GE(timeline.dropped, 3);
     EXPECT_EQ(timeline.lanes.size(), OperationTrace::kMostRows);
 }
