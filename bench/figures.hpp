@@ -18,6 +18,11 @@
 
 namespace heddle::bench {
 
+/// Where the program lies, and what it runs beside it.
+[[nodiscard]] inline std::filesystem::path own_folder() {
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
 /// One value a run.
 struct Figure {
     std::string name;

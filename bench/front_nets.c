@@ -109,7 +109,7 @@ static snet_stream_t* filters(snet_stream_t* in, snet_info_t* info, int location
     return SNetSerial(in, info, location, source, add_thrice);
 }
 
-// workloads/stream_boxes.snet
+// kBoxes of streams_commands.cpp, with the functions of workloads/stream_boxes.c.
 static int taken(snet_handle_t* box, int name) {
     return SNetRecTakeTag(SNetHndGetRecord(box), name);
 }

@@ -196,8 +196,7 @@ void idle(const Home& home, bool quick) {
 
 /// By a program of its own, which is built where there is an Open MPI.
 void by_mpi(bool quick) {
-    const std::string program =
-        std::filesystem::path(std::filesystem::read_symlink("/proc/self/exe")).parent_path() / "gets_mpi";
+    const std::string program = heddle::bench::own_folder() / "gets_mpi";
     if (::access(program.c_str(), X_OK) != 0) return;
     heddle::bench::Command command{{"mpirun.openmpi", "--oversubscribe", "-n", "2", program},
                                    {"HEDDLE_ARBITER=off", "HEDDLE_MPI=openmpi", "OMPI_ALLOW_RUN_AS_ROOT=1",

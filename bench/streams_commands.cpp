@@ -16,6 +16,7 @@ namespace {
 using heddle::bench::Command;
 using heddle::bench::Figure;
 using heddle::bench::FrontPeer;
+using heddle::bench::own_folder;
 
 constexpr const char* kBoxes = R"(
 net stream_boxes ({<N>} -> {<X>})
@@ -27,10 +28,6 @@ net stream_boxes ({<N>} -> {<X>})
 }
 connect many .. add .. add .. add .. (last | another);
 )";
-
-std::filesystem::path own_folder() {
-    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-}
 
 /// One network, and a file of records for it.
 class SnetRun {

@@ -17,6 +17,7 @@ using namespace heddle::snet;  // NOLINT: it is all about these
 using heddle::bench::Figure;
 using heddle::bench::FrontPeer;
 using heddle::bench::kNoFront;
+using heddle::bench::own_folder;
 using heddle::bench::print_skipped;
 
 constexpr int kWorkers = 2;
@@ -77,10 +78,6 @@ Net filters() {
     const Net plus_one = filter("{<X>} -> {<X = X + 1>}");
     return source >> plus_one >> plus_one >> plus_one >>
            (filter("{<X>, <E>} -> {<X>}") | filter("{<X>} -> "));
-}
-
-std::filesystem::path own_folder() {
-    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
 /// "streams.NET" in turn with the same net on FRONT.

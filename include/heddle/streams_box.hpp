@@ -25,8 +25,9 @@ class HEDDLE_API BoxCall {
     /// it.
     [[nodiscard]] virtual std::span<BoxValue> arguments() = 0;
     /// Sends a record of the given variant (the first is 1) with the values in the order of the signature,
-    /// and what the box's input had besides. May pause the task while what follows is full. Throws kBadInput
-    /// for a variant that the box has not declared, or values that do not fit it.
+    /// and what the box's input had besides. Of a short call they may go on when it is over: a call must not
+    /// wait for what becomes of them. May pause the task while what follows is full. Throws kBadInput for a
+    /// variant that the box has not declared, or values that do not fit it.
     virtual void emit(size_t variant, std::span<const BoxValue> values) = 0;
     /// The same, as the last thing that the call does: cheaper. Moves the values out.
     virtual void emit_last(size_t variant, std::span<BoxValue> values) = 0;

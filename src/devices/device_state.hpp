@@ -46,6 +46,7 @@ struct DeviceState {
     /// Of its clock, by estimates: when it has done what it has begun, and what is next. Workers write,
     /// schedulers read.
     std::atomic<double> free_at_us{0};
+    /// Something is in flight: as of when the worker last asked the scheduler for more.
     std::atomic<bool> busy{false};
     std::atomic<uint64_t> tasks_run{0};
     std::exception_ptr loss;  // why it is dead, with graph_mutex

@@ -42,7 +42,7 @@ struct CrewOptions {
     Exchange& exchange;
     std::string name;
     bool bind;
-    CpuSet outer_affinity;  ///< of the program, which binds none of its threads
+    CpuSet makers_affinity;
     const KernelRunner& runner;
     CrewWatcher& watcher;
 };
@@ -61,7 +61,7 @@ class Crew final : public KernelCrew {
     /// Other CPUs from now on, not none.
     void confine(const CpuSet& wanted);
     [[nodiscard]] CpuSet cpus() const;
-    [[nodiscard]] const CpuSet& outer_affinity() const noexcept { return options_.outer_affinity; }
+    [[nodiscard]] const CpuSet& makers_affinity() const noexcept { return options_.makers_affinity; }
     /// The kernel that it runs now, for threads of that kernel to ask. Before it runs.
     void begin(const detail::KernelState& kernel) noexcept { kernel_ = &kernel; }
     [[nodiscard]] const detail::KernelState* kernel() const noexcept { return kernel_; }

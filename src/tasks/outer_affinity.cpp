@@ -8,11 +8,11 @@
 namespace heddle {
 
 void know_outer_affinity() noexcept {
-    tell_affinity_unbound([]() noexcept -> const CpuSet* {
+    tell_outer_affinity([]() noexcept -> const CpuSet* {
         if (const TaskFrame* const frame = current_frame(); frame != nullptr)
-            return &frame->runtime->affinity;
+            return &frame->runtime->makers_affinity;
         const Crew* const crew = Crew::here();
-        return crew == nullptr ? nullptr : &crew->outer_affinity();
+        return crew == nullptr ? nullptr : &crew->makers_affinity();
     });
 }
 

@@ -118,8 +118,8 @@ struct RuntimeState final : EngineHost {
     void enter(const std::shared_ptr<SequenceState>& sequence);
 
     const Machine machine = Machine::detect();
-    CpuSet wanted_cpus;                          ///< by the program; empty: any
-    const CpuSet affinity = affinity_unbound();  ///< of its maker
+    CpuSet wanted_cpus;  ///< by the program; empty: any
+    const CpuSet makers_affinity = outer_affinity();
     const CpuSet cpus;
     const int workers;
     const bool callers_work;

@@ -23,7 +23,7 @@ CpuAllowance combine(const Machine& machine, const CpuSet& affinity, const Cgrou
 
 CpuAllowance allowance(const Machine& machine) {
     if (machine.synthetic()) return {machine.cpus(), machine.cpus(), 0, machine.cpus()};
-    return combine(machine, affinity_unbound(), read_cgroup_limits(SystemFiles{}));
+    return combine(machine, outer_affinity(), read_cgroup_limits(SystemFiles{}));
 }
 
 }  // namespace heddle

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-std::atomic<AffinityUnbound> who_binds{nullptr};
+std::atomic<OuterAffinity> who_binds{nullptr};
 
 }  // namespace
 
@@ -38,12 +38,12 @@ CpuSet thread_affinity() {
     return known;
 }
 
-void tell_affinity_unbound(AffinityUnbound known) noexcept {
+void tell_outer_affinity(OuterAffinity known) noexcept {
     who_binds.store(known);
 }
 
-CpuSet affinity_unbound() {
-    const AffinityUnbound known = who_binds.load();
+CpuSet outer_affinity() {
+    const OuterAffinity known = who_binds.load();
     const CpuSet* const unbound = known == nullptr ? nullptr : known();
     return unbound == nullptr ? thread_affinity() : *unbound;
 }

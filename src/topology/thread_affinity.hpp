@@ -15,11 +15,11 @@ namespace heddle {
 /// Of the calling thread; empty where the system does not tell, errno says why.
 [[nodiscard]] CpuSet affinity_if_known();
 /// Where the calling thread could run, had heddle not bound it for what it does now; null: heddle has not.
-using AffinityUnbound = const CpuSet* (*)() noexcept;
+using OuterAffinity = const CpuSet* (*)() noexcept;
 /// Who binds threads tells it here. One for the process: the same each time.
-void tell_affinity_unbound(AffinityUnbound known) noexcept;
+void tell_outer_affinity(OuterAffinity known) noexcept;
 /// As thread_affinity(), but what is told by that where it has an answer.
-[[nodiscard]] CpuSet affinity_unbound();
+[[nodiscard]] CpuSet outer_affinity();
 /// Binds a thread by its id, 0 for the calling one. False: the system refuses, or there is no memory to ask
 /// it; errno says why.
 [[nodiscard]] bool set_thread_affinity(const CpuSet& cpus, pid_t thread = 0) noexcept;

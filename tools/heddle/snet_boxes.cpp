@@ -119,11 +119,12 @@ class Signature {
     }
     void call_by_ffi(void* function, void* handle, Arguments& arguments) {
         std::vector<void*> pointers{handle}, at;
-        for (Argument& one : arguments) pointers.push_back(one.field.release());
+        for (const Argument& one : arguments) pointers.push_back(one.field.get());
         at.push_back(&pointers[0]);
         for (size_t i = 0; i < arguments.size(); ++i)
             at.push_back(arguments[i].is_field ? static_cast<void*>(&pointers[i + 1]) : &arguments[i].number);
         void* result = nullptr;
+        for (Argument& one : arguments) (void)one.field.release();
         ffi_call(&interface_, FFI_FN(function), &result, at.data());
     }
 

@@ -61,8 +61,9 @@ HEDDLE_API c4snet_type_t C4SNetGetType(c4snet_data_t* data);
 HEDDLE_API char* C4SNetGetString(c4snet_data_t* data);
 
 /* Sends a record of the box's output variant with that number (the first is 1): for each of its labels, in
- * their order, a c4snet_data_t *, which then is the record's, or an int. What is wrong with it fails the
- * record that the box was called for. */
+ * their order, a c4snet_data_t *, which then is the record's, or an int. It may go on when the call is over:
+ * a call must not wait for what becomes of it. What is wrong with it fails the record that the box was called
+ * for. */
 HEDDLE_API void C4SNetOut(void* hnd, int variant, ...);
 
 /* The same, label by label. */

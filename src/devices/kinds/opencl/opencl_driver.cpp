@@ -132,6 +132,9 @@ class OpenClDriver final : public DeviceDriver {
         const auto turn = take(turns_);
         if (copies_ != nullptr) clFinish(copies_.get());
         clFinish(queue_.get());
+        written_.clear();
+        last_ = {};
+        marks_.clear();
     }
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }
