@@ -52,8 +52,9 @@ class HEDDLE_API Device {
 
 using TaskPointer = std::shared_ptr<DeviceTask>;
 
-/// Chooses where tasks run: a constructor, these three and a destructor (seed 004 section 2.3), which threads
-/// of the runtime call at any time, several at once.
+/// Chooses where tasks run: a constructor, these three and a destructor (seed 004 section 2.3). Threads of
+/// the runtime call them at any time; push and pop in turn, so that what becomes ready together is there
+/// together: neither may wait for the other.
 class HEDDLE_API Scheduler {
   public:
     virtual ~Scheduler() = default;

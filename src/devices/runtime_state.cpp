@@ -168,12 +168,19 @@ std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
 }
 
 void RuntimeState::hand_over(const std::vector<TaskPointer>& ready) {
+    const std::lock_guard guard(handing_over_);
     for (const TaskPointer& task : ready) {
         scheduler_->push(task);
         // It may have been told so before it had it.
         if (TaskState::of(*task).withdrawn()) scheduler_->dropped(task);
     }
     wake_workers();
+}
+
+TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
+    const std::lock_guard guard(handing_over_);
+    pass.outdated = pass.outdated || events_ != pass.events;
+    return pass.outdated ? nullptr : scheduler_->pop(device.device);
 }
 
 void RuntimeState::count_out(std::span<const std::shared_ptr<TaskState>> ended) {

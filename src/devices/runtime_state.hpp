@@ -6,6 +6,7 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -29,12 +30,19 @@ class RuntimeState {
 
   private:
     void work(std::span<DeviceState* const> own);
+    /// A worker asks the scheduler for all of its devices as of one event, so that none sees what those
+    /// before it did not, and what happens on a virtual clock repeats.
+    struct Pass {
+        int events;
+        bool outdated = false;  // somebody was refused, since there was another event: once more
+    };
     /// True where a task was begun, or tried to.
-    bool begin_some(DeviceState& device);
-    bool fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why);
-    void pop_some(DeviceState& device);
+    bool begin_some(DeviceState& device, Pass& pass);
+    void pop_some(DeviceState& device, Pass& pass);
     /// While a device with memory of its own is busy it gets its next task, and what that reads is sent.
-    void prefetch(DeviceState& device);
+    void prefetch(DeviceState& device, Pass& pass);
+    [[nodiscard]] TaskPointer pop(const DeviceState& device, Pass& pass);
+    bool fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why);
     /// For an idle device the scheduler chooses once more where what another one has next is run. False where
     /// there is none.
     [[nodiscard]] bool reconsider_for(const DeviceState& idle);
@@ -67,7 +75,7 @@ class RuntimeState {
     /// They have left the graph.
     void count_out(std::span<const std::shared_ptr<TaskState>> ended);
     [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
-    /// To the scheduler.
+    /// To the scheduler, all at once for those that pop.
     void hand_over(const std::vector<TaskPointer>& ready);
     void check(const TaskPointer& task) const;
     void wake_workers();
@@ -81,6 +89,8 @@ class RuntimeState {
     std::vector<const Device*> pointers_;
     std::vector<std::thread> threads_;
 
+    /// Held while ready tasks are pushed, and for each pop.
+    std::mutex handing_over_;
     /// Goes on with each event after which an idle worker should ask the scheduler again.
     std::atomic<int> events_{0};
     std::atomic<bool> stopping_{false};

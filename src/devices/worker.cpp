@@ -52,11 +52,12 @@ static bool may_look_ahead(const DeviceState& device) {
 
 void RuntimeState::work(std::span<DeviceState* const> own) {
     while (true) {
-        const int events = events_.load();
+        Pass pass{events_};
         bool begun = false;
-        for (DeviceState* const device : own) begun |= begin_some(*device);
+        for (DeviceState* const device : own) begun |= begin_some(*device, pass);
         if (begun) continue;
-        for (DeviceState* const device : own) prefetch(*device);
+        for (DeviceState* const device : own) prefetch(*device, pass);
+        if (pass.outdated) continue;
         DeviceState* next = nullptr;
         for (DeviceState* const device : own) {
             if (device->in_flight.empty()) continue;
@@ -68,17 +69,21 @@ void RuntimeState::work(std::span<DeviceState* const> own) {
             end_oldest(*next);
         } else {
             if (stopping_) return;
-            events_.wait(events);
+            events_.wait(pass.events);
         }
     }
 }
 
-bool RuntimeState::begin_some(DeviceState& device) {
+bool RuntimeState::begin_some(DeviceState& device, Pass& pass) {
     std::deque<InFlight>& flights = device.in_flight;
     const size_t first = flights.size();
     if (first == 0) device.free_at_us = device.driver->now_us();
-    pop_some(device);
-    if (flights.empty() && reconsider_for(device)) pop_some(device);
+    pop_some(device, pass);
+    if (flights.empty() && !pass.outdated && reconsider_for(device)) {
+        Pass again{events_};
+        pop_some(device, again);
+        pass.outdated = true;
+    }
     if (flights.size() == first) return false;
     {
         const std::lock_guard guard(graph_mutex());
@@ -126,7 +131,7 @@ bool RuntimeState::fails_later(InFlight& flight, DeviceState& device, std::excep
 }
 
 /// Few: so that the device has begun with the first of them soon.
-void RuntimeState::pop_some(DeviceState& device) {
+void RuntimeState::pop_some(DeviceState& device, Pass& pass) {
     constexpr int kAtOnce = 8;
     for (int i = 0; i < kAtOnce; ++i) {
         const bool was_idle = device.in_flight.empty();
@@ -135,7 +140,7 @@ void RuntimeState::pop_some(DeviceState& device) {
         std::shared_ptr<TaskState> task = device.take_next();
         const bool is_counted = task != nullptr && !was_idle;
         if (task == nullptr) {
-            const TaskPointer handle = scheduler_->pop(device.device);
+            const TaskPointer handle = pop(device, pass);
             if (handle == nullptr) return;
             task = TaskState::of(*handle).shared_from_this();
         }
@@ -149,14 +154,14 @@ void RuntimeState::pop_some(DeviceState& device) {
     }
 }
 
-void RuntimeState::prefetch(DeviceState& device) {
+void RuntimeState::prefetch(DeviceState& device, Pass& pass) {
     if (device.driver->info().shares_host_memory || device.driver->dead || device.in_flight.empty()) return;
     std::exception_ptr failure;
     {
         const std::lock_guard guard(device.next_mutex);
         if (device.next != nullptr && !TaskState::ended(device.next->status)) return;
         device.busy = true;
-        const TaskPointer handle = scheduler_->pop(device.device);
+        const TaskPointer handle = pop(device, pass);
         device.next = handle == nullptr ? nullptr : TaskState::of(*handle).shared_from_this();
         if (handle == nullptr) return;
         const double there_us = device.driver->now_us() + device.next->transfer_us(device);

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
 #include <numeric>
+#include <thread>
 
 #include "bench/devices_mix.hpp"
 #include "devices/schedulers/heft_plan.hpp"
@@ -155,6 +157,57 @@ TEST(DeviceSchedulers, AUsersOwnDecides) {
     runtime.submit(tasks);
     runtime.finish();
     for (size_t i = 0; i < tasks.size(); ++i) EXPECT_EQ(tasks[i]->device(), static_cast<int>(i % 2));
+}
+
+/// One queue, slowly filled, that counts how often it is asked while a part of a batch is in it.
+class BatchWatch final : public Scheduler {
+  public:
+    static constexpr size_t kBatch = 4;
+    void push(TaskPointer task) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::lock_guard guard(mutex_);
+        queue_.push_back(std::move(task));
+        ++pushed_;
+    }
+    TaskPointer pop(const Device&) override {
+        const std::lock_guard guard(mutex_);
+        if (pushed_ % kBatch != 0) ++partly_there_;
+        if (queue_.empty()) return nullptr;
+        TaskPointer task = std::move(queue_.front());
+        queue_.pop_front();
+        return task;
+    }
+    void wait_until_idle() override {}
+    [[nodiscard]] size_t partly_there() const { return partly_there_; }
+
+  private:
+    std::mutex mutex_;
+    std::deque<TaskPointer> queue_;
+    size_t pushed_ = 0, partly_there_ = 0;
+};
+
+TEST(DeviceSchedulers, WhatBecomesReadyTogetherIsThereTogether) {
+    const auto watch = std::make_shared<BatchWatch>();
+    std::vector<SimulatedDevice> devices = test::two_simulated();
+    for (SimulatedDevice& device : devices) device.shares_host_memory = true;  // it asks for nothing ahead
+    {
+        DeviceRuntime runtime({.kinds = {}, .simulated = devices, .scheduler = watch});
+        ProgramSource source;
+        source.host["rest"] = [](const HostArguments&, const LaunchShape&) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        };
+        const auto program = std::make_shared<Program>(runtime, source);
+        for (int batch = 0; batch < 10; ++batch) {
+            std::vector<TaskPointer> tasks;
+            for (size_t i = 0; i < BatchWatch::kBatch; ++i) {
+                tasks.push_back(std::make_shared<DeviceTask>(program));
+                tasks.back()->add_kernel("rest").work(1);
+            }
+            runtime.submit(tasks);
+        }
+        runtime.finish();
+    }
+    EXPECT_EQ(watch->partly_there(), 0u);
 }
 
 TEST(DeviceSchedulers, EachSurvivesADeviceThatDies) {

@@ -3,10 +3,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
+#include <fstream>
 #include <future>
+#include <string>
 #include <thread>
 
 #include "memory/server_state.hpp"
@@ -19,7 +22,7 @@ namespace {
 
 using namespace memory;  // NOLINT: each name here is of it
 
-/// A mesh that keeps back what it has received, and tells what it has sent.
+/// A mesh that keeps back what it has received, and tells of it and of what it has sent.
 class WatchedMesh final : public Transport, private Transport::Listener {
   public:
     WatchedMesh(memory::Rank self, const std::string& folder)
@@ -32,7 +35,6 @@ class WatchedMesh final : public Transport, private Transport::Listener {
     void stop() override { mesh_.stop(); }
     void send(memory::Rank to, Packet packet) override {
         const auto content = parse(packet);
-        if (content && std::holds_alternative<std::vector<Message>>(*content)) ++messages_sent;
         if (content && std::holds_alternative<ChangeReply>(*content)) ++replies_sent;
         mesh_.send(to, std::move(packet));
     }
@@ -42,10 +44,16 @@ class WatchedMesh final : public Transport, private Transport::Listener {
         changed_.notify_all();
     }
 
-    std::atomic<int> messages_sent{0}, replies_sent{0};
+    std::atomic<int> consents_received{0}, replies_sent{0};
 
   private:
     void received(memory::Rank from, std::span<const std::byte> packet) override {
+        const auto content = parse(packet);
+        const auto* const messages = content ? std::get_if<std::vector<Message>>(&*content) : nullptr;
+        if (messages != nullptr && std::ranges::any_of(*messages, [](const Message& one) {
+                return one.kind == MessageKind::kWriteGrant;
+            }))
+            ++consents_received;
         {
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [&] { return !keeps_; });
@@ -60,6 +68,14 @@ class WatchedMesh final : public Transport, private Transport::Listener {
     std::condition_variable changed_;
     bool keeps_ = false;
 };
+
+/// Whether a thread of this process waits for something.
+bool sleeps(pid_t thread) {
+    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string number, name;
+    char state = 0;
+    return stat >> number >> name >> state && state == 'S';
+}
 
 // How a thread is made to stand still: it says so, and waits for a byte.
 int stands[2], goes_on[2];
@@ -96,10 +112,12 @@ TEST(MemoryMovingTest, WhatIsFreedIsNobodyElsesBeforeItsLastTransferHasEnded) {
 
     // A put to what lies on rank 1, whose consent is kept back until its thread stands still.
     mesh->keep_back(true);
-    const int sent = mesh->messages_sent;
-    std::thread puts([&] { (void)here.execute_sync(client, op::Put{own, {data, {20, 16}}, {}, true}); });
-    ASSERT_TRUE(becomes_true([&] { return mesh->messages_sent > sent; }));
-    (void)here.counters();  // it has given the lock back
+    std::atomic<pid_t> putting{0};
+    std::thread puts([&] {
+        putting = ::gettid();
+        (void)here.execute_sync(client, op::Put{own, {data, {20, 16}}, {}, true});
+    });
+    ASSERT_TRUE(becomes_true([&] { return mesh->consents_received == 1 && sleeps(putting); }));
     char byte = 0;
     ASSERT_EQ(::pthread_kill(puts.native_handle(), SIGUSR2), 0);
     ASSERT_EQ(::read(stands[0], &byte, 1), 1);
