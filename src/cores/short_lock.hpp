@@ -16,6 +16,27 @@
 
 namespace heddle {
 
+/// How who waits for a section of some tens of nanoseconds passes the time.
+class Patience {
+  public:
+    void wait() noexcept {
+        if (round_ < kSpins) {
+            spin_pause();
+        } else if (round_ < kSpins + kYields) {
+            std::this_thread::yield();
+        } else {
+            const timespec nap{0, std::min(1'000L * (round_ - kSpins - kYields + 1), 100'000L)};
+            nanosleep(&nap, nullptr);
+        }
+        ++round_;
+    }
+
+  private:
+    static constexpr int kSpins = 100;
+    static constexpr int kYields = 50;
+    int round_ = 0;
+};
+
 class ShortLock {
   public:
     void lock() noexcept {
@@ -26,22 +47,11 @@ class ShortLock {
 
   private:
     void wait() noexcept {
-        for (int round = 0;; ++round) {
+        for (Patience patience;; patience.wait())
             if (!held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire))
                 return;
-            if (round < kSpins) {
-                spin_pause();
-            } else if (round < kSpins + kYields) {
-                std::this_thread::yield();
-            } else {
-                const timespec nap{0, std::min(1'000L * (round - kSpins - kYields + 1), 100'000L)};
-                nanosleep(&nap, nullptr);
-            }
-        }
     }
 
-    static constexpr int kSpins = 100;
-    static constexpr int kYields = 50;
     std::atomic<bool> held_{false};
 };
 

@@ -42,6 +42,11 @@ class EngineHost {
     /// Counts what ended on this lane. To be called before a thread sleeps or looks whether it has waited
     /// enough.
     virtual void flush(Lane& lane) noexcept = 0;
+    /// For engines that look at the line (Engine::looks_at_line): of Graph the functions of these names.
+    [[nodiscard]] virtual uint32_t in_line() const noexcept = 0;
+    [[nodiscard]] virtual uint32_t started_in_line() const noexcept = 0;
+    [[nodiscard]] virtual Task* next_in_line(Lane& lane, uint32_t most) noexcept = 0;
+    [[nodiscard]] virtual bool put_back(Lane& lane, Task& task) noexcept = 0;
     /// Of all threads that ever had to do with this runtime.
     [[nodiscard]] virtual LaneTable& all_lanes() noexcept = 0;
     /// To be called by a worker that has nothing to do, again and again while there are any.
@@ -85,6 +90,10 @@ class Engine {
     /// do all tasks while somebody looks at the graph (heddle/dag.hpp).
     virtual void insert(Lane& lane, Task& task) { ready(lane, task); }
     [[nodiscard]] virtual bool own_graph() const { return false; }
+    /// Does a thread that has nothing to do look at EngineHost::next_in_line()? Then tasks may come that way.
+    [[nodiscard]] virtual bool looks_at_line() const { return false; }
+    /// There is one more in line.
+    virtual void line_grew() noexcept {}
     /// With a graph of its own: these data are going, and no task uses them any more. Any thread, in tasks
     /// too.
     virtual void forget(const DataState&) noexcept {}

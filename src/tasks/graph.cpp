@@ -21,6 +21,24 @@ bool link(const TaskRef& before, Edge& edge, Task& task) noexcept {
     return true;
 }
 
+/// Nobody can follow it any more. Returns who does; closed() where it was so before.
+Edge* close(Task& task) noexcept {
+    return task.successors.exchange(Task::closed(), std::memory_order_acq_rel);
+}
+
+/// Those that wait for nothing any more, linked by `next`.
+Task* release(Edge* edge) noexcept {
+    Task* ready = nullptr;
+    while (edge != nullptr) {
+        Task& next = *edge->to;
+        edge = edge->next;  // before the decrement: the edge may lie in that task, which may then run and end
+        if (!next.predecessor_ended()) continue;
+        next.next = ready;
+        ready = &next;
+    }
+    return ready;
+}
+
 /// May it be done beside others of its kind?
 bool goes_beside(AccessMode mode) noexcept {
     return mode != AccessMode::kOut && mode != AccessMode::kInOut;
@@ -48,8 +66,7 @@ LastUses& Domain::known(DataState& data) noexcept {
     return parent_ == nullptr ? data.uses : uses_.find(&data)->second;
 }
 
-bool Graph::add(TaskMemory::Cache& cache, Task& task, Domain& domain) {
-    const std::lock_guard guard(lock_);
+bool Graph::enter(TaskMemory::Cache& cache, Task& task, Domain& domain) {
     // What may fail comes first.
     const uint32_t accesses = task.accesses;
     int32_t most = 0;  // predecessors that it can have
@@ -64,6 +81,7 @@ bool Graph::add(TaskMemory::Cache& cache, Task& task, Domain& domain) {
         most += beside || uses.readers.empty() ? 1 : static_cast<int32_t>(uses.readers.size());
     }
     task.id = ++last_id_;
+    ++entered_;
     if (watched()) [[unlikely]]
         tell(task, domain);
     // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record
@@ -140,13 +158,13 @@ void Graph::join(TaskMemory::Cache& cache, const DataState* data, LastUses& uses
     uses.writer = {&task, task.id, &access};
     const int32_t off = most - before + 1;
     if (task.waits_for.fetch_sub(off, std::memory_order_acq_rel) != off) return;
-    (void)finish(task);  // all have ended, and nobody can follow it while this function has the lock
+    (void)close(task);  // all have ended, and nobody can follow it while this function has the lock
     memory_.free(cache, task);
 }
 
 bool Graph::admit(TaskMemory::Cache& cache, Task& task, Task*& next) noexcept {
     if ((task.special & kJoins) != 0) {
-        Task* after = finish(task);
+        Task* after = release(close(task));
         memory_.free(cache, task);
         while (after != nullptr) {
             Task& one = *std::exchange(after, after->next);
@@ -167,29 +185,25 @@ std::vector<Task*> Graph::followers(const Task& task, size_t most) {
         for (; edge != nullptr && edge != Task::closed() && found.size() < most; edge = edge->next)
             if (std::ranges::find(found, edge->to) == found.end()) found.push_back(edge->to);
     };
-    const Edge* const first = task.successors.load(std::memory_order_acquire);
-    if (task.accesses == 0 || first == nullptr || first == Task::closed()) return found;
-    found.reserve(most);
+    if (task.accesses == 0) return found;
     // None of them can end, or have its edges changed by more than what is added to them here.
     const std::lock_guard guard(lock_);
+    enter_line();
+    const Edge* const first = task.successors.load(std::memory_order_acquire);
+    if (first == nullptr || first == Task::closed()) return found;
+    found.reserve(most);
     look(task);
     for (size_t i = 0; i < found.size(); ++i) look(*found[i]);
     return found;
 }
 
-Task* Graph::finish(Task& task) noexcept {
-    Task* ready = nullptr;
-    if (task.accesses == 0) return ready;
-    Edge* edge = task.successors.exchange(Task::closed(), std::memory_order_acq_rel);
-    if (edge == Task::closed()) return ready;  // it was in a graph of the engine's
-    while (edge != nullptr) {
-        Task& next = *edge->to;
-        edge = edge->next;  // before the decrement: the edge may lie in that task, which may then run and end
-        if (!next.predecessor_ended()) continue;
-        next.next = ready;
-        ready = &next;
-    }
-    return ready;
+Task* Graph::finish(Task& task, GraphSeat& seat) noexcept {
+    if (task.accesses == 0) return nullptr;
+    Edge* const edges = close(task);
+    if (edges == Task::closed()) return nullptr;  // it was in a graph of the engine's
+    // release: who reads that all have left sees what they wrote.
+    seat.left.store(seat.left.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    return release(edges);
 }
 
 }  // namespace heddle

@@ -8,14 +8,22 @@
 // body, so that each of the ones follows all of the others by one edge. Data are looked up in a Domain: that
 // of the tasks that no task inserted, and one for the children of each task, who are ordered among themselves
 // alone.
+//
+// To find the order takes longer than a fine task does, and is of use only where two threads could run tasks
+// at once. So tasks may stand in line first, in the order of their insertion. While nothing else is in the
+// graph, the first in line runs, then the next: that order is right whatever they name, and none of them is
+// ever entered. When somebody else looks for work, the one that runs is entered as it is, and those behind it
+// are as they are asked for. Whatever cannot stand in line makes all that do so enter before it.
 #pragma once
 
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
-#include "cores/short_lock.hpp"
+#include "cores/biased_lock.hpp"
 #include "tasks/sharing.hpp"
 #include "tasks/task_memory.hpp"
 
@@ -53,26 +61,64 @@ class Domain {
     std::unordered_map<const DataState*, LastUses> uses_;  // not at the root, where data have it themselves
 };
 
+/// What a thread has of its own in a Graph.
+struct GraphSeat {
+    BiasedLock::Key key;
+    std::atomic<uint64_t> left{0};  ///< tasks that were entered and ended here; written by the thread alone
+};
+
 class Graph {
   public:
     /// Joins are records of this memory.
     explicit Graph(TaskMemory& memory) : memory_(memory) {}
 
+    /// A task with accesses stands in line, where next_in_line() finds it; `number` is how many have done so
+    /// that are counted there, under the graph's lock. False: it is one that cannot, and add() is for it.
+    [[nodiscard]] bool stand(GraphSeat& seat, Task& task, const Domain& domain,
+                             std::atomic<uint64_t>& number) noexcept;
     /// Enters a task with accesses. True: nothing is before it; otherwise finish() of another task returns
-    /// it. Throws std::bad_alloc, and has then done nothing.
-    [[nodiscard]] bool add(TaskMemory::Cache& cache, Task& task, Domain& domain);
+    /// it. Throws std::bad_alloc, and has not taken the task then.
+    [[nodiscard]] bool add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain);
     /// The same for one without accesses, of which somebody who watches is told.
-    [[nodiscard]] bool add_alone(Task& task) noexcept {
+    void add_alone(Task& task) noexcept {
         if (watched()) [[unlikely]]
             tell_alone(task);
-        return true;
     }
-    /// The task has run. Returns those that were waiting for it alone, linked by `next`. Of these admit()
-    /// says who may run.
-    [[nodiscard]] static Task* finish(Task& task) noexcept;
+    /// The task has run, and was not started in line. Returns those that were waiting for it alone, linked by
+    /// `next`. Of these admit() says who may run.
+    [[nodiscard]] static Task* finish(Task& task, GraphSeat& seat) noexcept;
+
+    /// How many stand in line, or did when somebody entered them and could run: next_in_line() is worth a
+    /// call. A hint; exact for whom a fence orders after stand().
+    [[nodiscard]] uint32_t in_line() const noexcept { return in_line_.load(std::memory_order_relaxed); }
+    /// Tasks that were started in the order of the line so far. A hint.
+    [[nodiscard]] uint32_t started_in_line() const noexcept {
+        return started_.load(std::memory_order_relaxed);
+    }
+    /// Tasks out of the line that could run, linked by `next`: one that begins the order of the line, where
+    /// `left`() says that all have left that were entered; else at most `most` of so many as are entered for
+    /// it. Null: there is none now. Where memory is short, those in line stay there.
+    template <class Left>
+    [[nodiscard]] Task* next_in_line(GraphSeat& seat, uint32_t most, const Left& left) noexcept {
+        if (in_line() == 0) return nullptr;
+        const BiasedLock::Guard guard(lock_, seat.key);
+        if (found_.first != nullptr) return take_found(most);
+        if (in_order_ == nullptr) {
+            if (line_.first == nullptr) return nullptr;
+            if (left() == entered_) return &start_in_order();
+        }
+        return find_in_line(most);
+    }
+    /// A task with Task::in_order has run. True: it was never entered; `next` is the one behind it, which is
+    /// to be run then, or null. False: finish() is still to be called.
+    [[nodiscard]] bool end_in_order(GraphSeat& seat, Task& task, Task*& next) noexcept;
+
+    /// A task with Task::in_order is not to be run yet. True: it is the first in line again. False: it was
+    /// entered meanwhile, and could run.
+    [[nodiscard]] bool put_back(GraphSeat& seat, Task& task) noexcept;
 
     /// Those that follow one that has not ended, near or far, as joins do: at most so many. They are there
-    /// until that one ends. Throws std::bad_alloc.
+    /// until that one ends. Enters all that stand in line. Throws std::bad_alloc.
     [[nodiscard]] std::vector<Task*> followers(const Task& task, size_t most);
 
     /// Tells of all that it finds from now on, to nobody with null. While no task is in it. False: it does so
@@ -118,6 +164,37 @@ class Graph {
     void end_reducing(Task& task);
 
   private:
+    /// By `next`, in the order in which they came.
+    struct List {
+        Task *first = nullptr, *last = nullptr;
+        void append(Task& task) noexcept {
+            task.next = nullptr;
+            (first == nullptr ? first : last->next) = &task;
+            last = &task;
+        }
+        void prepend(Task& task) noexcept {
+            task.next = first;
+            if (first == nullptr) last = &task;
+            first = &task;
+        }
+        [[nodiscard]] Task& pop() noexcept {
+            Task& task = *first;
+            first = task.next;
+            task.next = nullptr;
+            return task;
+        }
+    };
+
+    [[nodiscard]] bool enter(TaskMemory::Cache& cache, Task& task, Domain& domain);
+    /// The running one and so many of those behind it.
+    void enter_line(uint32_t most = std::numeric_limits<uint32_t>::max());
+    [[nodiscard]] Task& start_in_order() noexcept;
+    [[nodiscard]] Task* find_in_line(uint32_t most) noexcept;
+    [[nodiscard]] Task* take_found(uint32_t most) noexcept;
+    void count_in_line(int32_t more) noexcept {
+        in_line_.store(in_line() + static_cast<uint32_t>(more), std::memory_order_relaxed);
+    }
+
     void tell_alone(Task& task) noexcept;
     void tell(const Task& task, Domain& domain) noexcept;
     void tell_join(const Task& task, const DataState* data, const LastUses& uses) noexcept;
@@ -128,9 +205,16 @@ class Graph {
     [[nodiscard]] static bool take_turns(Task& task) noexcept;
 
     TaskMemory& memory_;
-    ShortLock lock_;
+    BiasedLock lock_;
     uint64_t last_id_ = 0;
     uint32_t last_group_ = 0;
+    uint64_t entered_ = 0;  // tasks so far, without joins
+    // Tasks of the root domain alone stand in line.
+    List line_, found_;         // found_: of the line, entered since, with nothing before them
+    Task* in_order_ = nullptr;  // started in line, and not entered: then nothing but its children is
+    std::atomic<uint32_t> in_line_{0}, started_{0};  // written under the lock
+    TaskMemory::Cache joins_;                        // for those that entering the line makes
+    Domain root_{nullptr};
     DagLog* watch_ = nullptr;  // written while no task is in the graph
 };
 

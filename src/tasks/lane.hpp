@@ -11,8 +11,8 @@
 #include <memory>
 #include <mutex>
 
+#include "tasks/graph.hpp"
 #include "tasks/ready_queue.hpp"
-#include "tasks/task_memory.hpp"
 
 namespace heddle {
 
@@ -27,6 +27,7 @@ struct alignas(64) Lane {
     std::atomic<int> cpu{-1};
     /// So far; written by the thread alone, read by others that look how it gets on.
     std::atomic<uint64_t> inserted{0}, ran{0}, ended{0};
+    GraphSeat in_graph;
     std::atomic<uint64_t> replayed{0};   ///< started here by recordings, without being inserted again
     std::atomic<bool> in_engine{false};  ///< the thread may be in the engine; read by who switches it
 };

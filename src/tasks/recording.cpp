@@ -270,7 +270,7 @@ void RecordingState::start() {
             runtime.graph.start_group(*tasks->domain, *groups_[i].data, groups_[i].reduction,
                                       static_cast<uint32_t>(i) + 1, groups_[i].members);
     tasks->domain->set_parent(current_frame()->task->sequence);
-    tasks->inserted.fetch_add(recorded_.size(), std::memory_order_relaxed);
+    tasks->others.fetch_add(recorded_.size(), std::memory_order_relaxed);
     Lane& lane = runtime.lane();
     lane.replayed.store(lane.replayed.load(std::memory_order_relaxed) + recorded_.size(),
                         std::memory_order_relaxed);

@@ -182,18 +182,40 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     const InEngine inside(*this, lane);
     count_one(lane.inserted);
     SequenceState& sequence = *task.sequence;
-    const uint64_t number = sequence.inserted.fetch_add(1, std::memory_order_relaxed);
+    if (engine->looks_at_line() && graph.stand(lane.in_graph, task, *sequence.domain, sequence.stood)) {
+        engine->line_grew();
+        if (sequence.stood.load(std::memory_order_relaxed) % kLookEvery == 0)
+            help_if_far_ahead(lane, sequence);
+        return;
+    }
+    const uint64_t number = sequence.others.fetch_add(1, std::memory_order_relaxed);
     try {
         if (engine->own_graph() && sequence.domain->parent() == nullptr && !graph.watched())
             insert_into_engine(lane, task);
-        else if (task.accesses == 0 ? graph.add_alone(task) : graph.add(lane.records, task, *sequence.domain))
+        else if (enter(lane, task))
             could_run(lane, task);
     } catch (...) {
-        sequence.inserted.fetch_sub(1, std::memory_order_relaxed);
+        sequence.others.fetch_sub(1, std::memory_order_relaxed);
         engine->notify();
         throw;
     }
     if (number % kLookEvery == 0) help_if_far_ahead(lane, sequence);
+}
+
+bool RuntimeState::enter(Lane& lane, Task& task) {
+    if (task.accesses > 0) return graph.add(lane.records, lane.in_graph, task, *task.sequence->domain);
+    graph.add_alone(task);
+    return true;
+}
+
+Task* RuntimeState::next_in_line(Lane& lane, uint32_t most) noexcept {
+    return graph.next_in_line(lane.in_graph, most, [&] {
+        uint64_t left = 0;
+        // acquire: what tasks wrote that have left is there for those that follow.
+        for (uint32_t i = 0; i < lanes->size(); ++i)
+            left += (*lanes)[i].in_graph.left.load(std::memory_order_acquire);
+        return left;
+    });
 }
 
 /// Its graph takes commute() and redux() for inout(): one task after the other, which is an order, too.
@@ -217,8 +239,7 @@ void RuntimeState::could_run(Lane& lane, Task& task) noexcept {
 void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
     if (current_frame() != nullptr) return;
     const auto ahead = [&] {
-        return sequence.inserted.load(std::memory_order_relaxed) -
-               sequence.finished.load(std::memory_order_relaxed);
+        return sequence.inserted() - sequence.finished.load(std::memory_order_relaxed);
     };
     uint64_t left = ahead();
     if (left < kFarAhead) return;
@@ -266,15 +287,15 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     lane = lane_if_any(*lanes);
     Task* turns = task.special == 0 ? nullptr : end_special(task);
     SequenceState& sequence = *task.sequence;
-    Task* next;
+    Task *next = nullptr, *continuation = nullptr;
     if ((task.special & kRecorded) == 0) {
-        next = Graph::finish(task);
+        if (!task.in_order || !graph.end_in_order(lane->in_graph, task, continuation))
+            next = Graph::finish(task, lane->in_graph);
         memory.free(lane->records, task);
     } else {
         next = RecordingState::finish(task);
     }
     count(*lane, sequence);
-    Task* continuation = nullptr;
     const auto ready = [&](Task& one) {
         if (continuation == nullptr && one.priority == 0 && (one.special & kPlaced) == 0)
             continuation = &one;
@@ -356,7 +377,7 @@ void RuntimeState::flush(Lane& lane) noexcept {
     lane.finished.store(0, std::memory_order_relaxed);
     lane.ended.store(lane.ended.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
     // Read before the addition, after which the sequence may be gone. Who inserts more waits anew.
-    const uint64_t inserted = sequence->inserted.load(std::memory_order_acquire);
+    const uint64_t inserted = sequence->inserted();
     const uint64_t before = sequence->finished.fetch_add(count, std::memory_order_seq_cst);
     if (before + count < inserted) return;
     if (waiter_count_.load(std::memory_order_seq_cst) > 0) wake_waiters(sequence);

@@ -34,18 +34,22 @@ struct SequenceState {
 
     RuntimeState& runtime;
     std::shared_ptr<Domain> domain;
-    /// Tasks inserted, and those of them that ended and were counted. `finished` is written last, with
-    /// release: who reads both equal sees all that the tasks wrote, and nobody of them touches the sequence
-    /// any more.
-    alignas(64) std::atomic<uint64_t> inserted{0};
+    /// Tasks inserted: those that stood in line, counted under the graph's lock, and others; and those that
+    /// ended and were counted. `finished` is written last, with release: who reads it, then the others, and
+    /// finds as many sees all that the tasks wrote, and nobody of them touches the sequence any more.
+    alignas(64) std::atomic<uint64_t> stood{0};
+    std::atomic<uint64_t> others{0};
     alignas(64) std::atomic<uint64_t> finished{0};
     InnerWait::Knot knot;
     /// Itself, where its Sequence went in one of its own tasks; until it is done.
     std::shared_ptr<SequenceState> kept;
 
+    [[nodiscard]] uint64_t inserted() const noexcept {
+        return stood.load(std::memory_order_acquire) + others.load(std::memory_order_acquire);
+    }
     [[nodiscard]] bool done() const noexcept {
         const uint64_t ended = finished.load(std::memory_order_acquire);
-        return ended == inserted.load(std::memory_order_acquire);
+        return ended == inserted();
     }
 };
 
@@ -74,6 +78,12 @@ struct RuntimeState final : EngineHost {
     Task* run(Lane*& lane, Task& task) noexcept override { return run(lane, task, false); }
     Task* run_here(Lane& lane, Task& task) noexcept override;
     void flush(Lane& lane) noexcept override;
+    [[nodiscard]] uint32_t in_line() const noexcept override { return graph.in_line(); }
+    [[nodiscard]] uint32_t started_in_line() const noexcept override { return graph.started_in_line(); }
+    [[nodiscard]] Task* next_in_line(Lane& lane, uint32_t most) noexcept override;
+    [[nodiscard]] bool put_back(Lane& lane, Task& task) noexcept override {
+        return graph.put_back(lane.in_graph, task);
+    }
     [[nodiscard]] LaneTable& all_lanes() noexcept override { return *lanes; }
     [[nodiscard]] PollingServices& polling_services() noexcept override { return polling; }
     bool poll() noexcept override { return polling.poll(); }
@@ -151,6 +161,7 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
     void insert_into_engine(Lane& lane, Task& task);
+    [[nodiscard]] bool enter(Lane& lane, Task& task);
     [[nodiscard]] Task* run(Lane*& lane, Task& task, bool stays) noexcept;
     void run_in_place(TaskFrame& frame);
     void run_traced(TaskFrame& frame);

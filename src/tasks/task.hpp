@@ -82,7 +82,9 @@ struct alignas(64) Task {
         Task* next_chain;  ///< in TaskMemory: of the first record of a chain
     };
     detail::Body body = nullptr;
-    Task* next = nullptr;  ///< in the one list that it is in: free records, or ready tasks
+    Task* next = nullptr;  ///< in the one list that it is in: free records, the line, or ready tasks
+    /// It was started in line (Graph::next_in_line()). For who has it to run.
+    bool in_order = false;
 
     [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
     [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }

@@ -59,6 +59,10 @@ class NobodysHost final : public EngineHost {
     Task* run(Lane*&, Task&) noexcept override { return nullptr; }
     Task* run_here(Lane&, Task&) noexcept override { return nullptr; }
     void flush(Lane&) noexcept override {}
+    uint32_t in_line() const noexcept override { return 0; }
+    uint32_t started_in_line() const noexcept override { return 0; }
+    Task* next_in_line(Lane&, uint32_t) noexcept override { return nullptr; }
+    bool put_back(Lane&, Task&) noexcept override { return false; }
     LaneTable& all_lanes() noexcept override { std::terminate(); }
     PollingServices& polling_services() noexcept override { std::terminate(); }
     bool poll() noexcept override { return false; }

@@ -72,7 +72,10 @@ struct FlowsOfLane {
     Flow* current = nullptr;  ///< runs now
     Fiber* home = nullptr;    ///< the thread's own fiber, while it is in a flow
     Pace pace;                ///< of the pool's worker whose lane it is
-    int nested = 0;           ///< stays in flows that began in a task
+    // Of that worker's latest look at the line:
+    bool spared = false;  ///< others do as well without it
+    bool of_use = false;  ///< they do not
+    int nested = 0;       ///< stays in flows that began in a task
     // Of the present stay in flows:
     Worker* worker = nullptr;  ///< null for a thread that waits
     int budget = 0;            ///< so many tasks, then home

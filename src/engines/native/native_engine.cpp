@@ -25,6 +25,13 @@ constexpr int kHelp = 512;
 constexpr int kMostNested = 16;
 /// A thread without work looks for some so long before it sleeps.
 constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
+/// So long a worker looks at how those in line are run, before it takes a part in that.
+constexpr Nanoseconds kLookAtLine = std::chrono::microseconds(1);
+/// While there are fewer in line it looks again, so many times in all: some coarse tasks are soon inserted.
+constexpr uint32_t kManyInLine = 32;
+constexpr int kMostLooks = 16;
+/// Where more stand in line than who inserts would let wait, it takes a part in any case.
+constexpr uint32_t kLongLine = 4'096;
 /// Of one worker; where several nap, each does so as many times longer.
 constexpr Nanoseconds kNap = std::chrono::microseconds(500);
 
@@ -133,8 +140,44 @@ Task* NativeEngine::steal(Lane& lane) noexcept {
     return nullptr;
 }
 
+bool NativeEngine::line_needs_nobody() noexcept {
+    if (host_.in_line() > kLongLine) return false;
+    Time since = SteadyClock().now();
+    for (int looks = 0; looks < kMostLooks; ++looks) {
+        const uint64_t before = host_.started_in_line();
+        Time now;
+        do {
+            for (int i = 0; i < 4; ++i) spin_pause();
+            now = SteadyClock().now();
+        } while (now - since < kLookAtLine);
+        const uint64_t tasks = host_.started_in_line() - before;
+        if (tasks == 0 || Pace::coarse(tasks, now - since)) return false;
+        if (host_.in_line() >= kManyInLine) return true;
+        since = now;
+    }
+    return true;
+}
+
+Task* NativeEngine::from_line(Lane& lane) noexcept {
+    if (host_.in_line() == 0) return nullptr;
+    FlowsOfLane& here = flows(lane);
+    if (here.worker != nullptr && !one_at_a_time_ && !here.of_use) {
+        here.spared = line_needs_nobody();
+        if (here.spared) return nullptr;
+        here.of_use = true;
+    }
+    Task* const first = host_.next_in_line(lane, here.pace.probing() ? kProbe : ReadyQueue::kMostStolen);
+    if (first == nullptr) return nullptr;
+    Task* rest = std::exchange(first->next, nullptr);
+    if (rest == nullptr) return first;
+    while (rest != nullptr) keep(lane, *std::exchange(rest, rest->next));
+    announce();
+    return first;
+}
+
 Task* NativeEngine::find(Lane& lane) noexcept {
     if (Task* task = next(lane)) return task;
+    if (Task* task = from_line(lane)) return task;
     if (Task* task = steal(lane)) return task;
     return urgent_.pop(true);
 }
@@ -145,7 +188,7 @@ bool NativeEngine::may_have_work() noexcept {
 
 bool NativeEngine::has_tasks() noexcept {
     if (one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed)) return false;
-    if (!urgent_.empty() || !resumed_.empty()) return true;
+    if (!urgent_.empty() || !resumed_.empty() || host_.in_line() > 0) return true;
     const uint32_t lanes = host_.all_lanes().size();
     for (uint32_t i = 0; i < lanes; ++i)
         if (host_.all_lanes()[i].queue.size() > 0) return true;
@@ -153,6 +196,7 @@ bool NativeEngine::has_tasks() noexcept {
 }
 
 void NativeEngine::keep(Lane& lane, Task& task) noexcept {
+    if (task.in_order && host_.put_back(lane, task)) return;
     try {
         lane.queue.push(task);
     } catch (const std::bad_alloc&) {
@@ -164,22 +208,25 @@ void NativeEngine::keep(Lane& lane, Task& task) noexcept {
 bool NativeEngine::run_one(Worker& worker) {
     const auto leave = [&] { return worker.should_leave(); };
     Lane& lane = host_.lane();
-    Pace& pace = flows(lane).pace;
+    FlowsOfLane& here = flows(lane);
+    Pace& pace = here.pace;
     lane.cpu.store(worker.cpu(), std::memory_order_relaxed);
+    here.spared = here.of_use = false;
     bool seated, found;
     do {
         seated = !one_at_a_time_ || !seat_taken_.exchange(true);
         found = seated && enter(lane, &worker, pace.probing() ? kProbe : kLookEvery);
         host_.flush(lane);
         if (one_at_a_time_ && seated) seat_taken_.store(false);
-    } while (!found && !pace.probing() && linger(leave));
+    } while (!found && !pace.probing() && !here.spared && linger(leave));
     lane.cpu.store(-1, std::memory_order_relaxed);
     if (found) {
         announce();
         keep_pace(lane, worker);
         return true;
     }
-    if (pace.found_none(SteadyClock().now(), counts_of(host_.all_lanes(), lane), one_at_a_time_)) {
+    if (pace.found_none(SteadyClock().now(), counts_of(host_.all_lanes(), lane), one_at_a_time_) ||
+        here.spared) {
         nap(lane, worker);
         return true;
     }
@@ -195,7 +242,9 @@ bool NativeEngine::help(Lane& lane) noexcept {
     if (host_.frame() != nullptr) return help_in_task(lane);
     if (!callers_work_) return false;
     const WaiterPlace place(cpus_, bind_);
-    return help_here(lane, kHelp);
+    const bool found = help_here(lane, kHelp);
+    if (has_tasks()) announce();  // this thread may have others to do now
+    return found;
 }
 
 /// For a task that waits and cannot be paused: another one runs on top of it, in this thread.
@@ -220,14 +269,18 @@ bool NativeEngine::help_in_task(Lane& lane) noexcept {
 
 bool NativeEngine::help_here(Lane& lane, int budget) {
     if (one_at_a_time_ && seat_taken_.exchange(true)) return false;
-    const bool watched = napping_.load(std::memory_order_relaxed) > 0;
-    const Time before = watched ? SteadyClock().now() : Time{};
-    const uint64_t ran = lane.ran.load(std::memory_order_relaxed);
-    const bool found = enter(lane, nullptr, budget);
+    // Workers that nap left this thread what they took for fine tasks: a few will tell.
+    bool found = true;
+    if (napping_.load(std::memory_order_relaxed) > 0) {
+        const Time before = SteadyClock().now();
+        const uint64_t ran = lane.ran.load(std::memory_order_relaxed);
+        found = enter(lane, nullptr, kProbe);
+        if (Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before))
+            end_naps();
+    }
+    if (found) found = enter(lane, nullptr, budget);
     host_.flush(lane);
     if (one_at_a_time_) seat_taken_.store(false);
-    if (watched && Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before))
-        end_naps();
     return found;
 }
 

@@ -28,6 +28,8 @@ class NativeEngine final : public Engine, private WorkSource {
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override;
     bool help(Lane& lane) noexcept override;
+    [[nodiscard]] bool looks_at_line() const override { return true; }
+    void line_grew() noexcept override { announce(); }
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] bool goes_near() const override { return true; }
     void suspend(Publish publish) override;
@@ -44,9 +46,12 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] Task* find(Lane& lane) noexcept;
     [[nodiscard]] Task* next(Lane& lane) noexcept;
     [[nodiscard]] Task* steal(Lane& lane) noexcept;
+    [[nodiscard]] Task* from_line(Lane& lane) noexcept;
+    /// Others run what stands in line as fast alone.
+    [[nodiscard]] bool line_needs_nobody() noexcept;
     [[nodiscard]] Task* after(Lane& lane, Task* continuation) noexcept;
     [[nodiscard]] Lane& lane_for(Lane& own, Task& task) noexcept;
-    /// In the lane's queue, for later.
+    /// In the lane's queue or back in line, for later.
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.
     void announce() noexcept;

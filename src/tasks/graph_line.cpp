@@ -1,0 +1,99 @@
+// The line of a Graph: tasks that were added, and whose order nobody has had to find so far.
+#include <mutex>
+#include <new>
+
+#include "tasks/graph.hpp"
+
+namespace heddle {
+namespace {
+
+/// Is the order of insertion all that there is to say about its turn?
+bool stands(const Task& task, const Domain& domain) noexcept {
+    return task.accesses > 0 && domain.parent() == nullptr && task.priority == 0 &&
+           (task.special & ~kToldOfCancel) == 0;
+}
+
+}  // namespace
+
+bool Graph::stand(GraphSeat& seat, Task& task, const Domain& domain, std::atomic<uint64_t>& number) noexcept {
+    if (!stands(task, domain) || watched()) return false;
+    const BiasedLock::Guard guard(lock_, seat.key);
+    line_.append(task);
+    count_in_line(1);
+    number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return true;
+}
+
+bool Graph::add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain) {
+    const BiasedLock::Guard guard(lock_, seat.key);
+    if (domain.parent() == nullptr) enter_line();
+    return enter(cache, task, domain);
+}
+
+void Graph::enter_line(uint32_t most) {
+    if (in_order_ != nullptr) {
+        (void)enter(joins_, *in_order_, root_);  // nothing is before it: it runs
+        in_order_ = nullptr;
+    }
+    for (; line_.first != nullptr && most > 0; --most) {
+        Task& task = *line_.first;
+        Task* const behind = task.next;  // once it is entered it may run, end, and be another task
+        const bool could_run = enter(joins_, task, root_);
+        line_.first = behind;
+        if (could_run)
+            found_.append(task);
+        else
+            count_in_line(-1);
+    }
+}
+
+Task& Graph::start_in_order() noexcept {
+    Task& task = line_.pop();
+    count_in_line(-1);
+    started_.store(started_in_line() + 1, std::memory_order_relaxed);
+    task.in_order = true;
+    in_order_ = &task;
+    return task;
+}
+
+bool Graph::end_in_order(GraphSeat& seat, Task& task, Task*& next) noexcept {
+    task.in_order = false;
+    const BiasedLock::Guard guard(lock_, seat.key);
+    if (in_order_ != &task) return false;
+    in_order_ = nullptr;
+    next = line_.first == nullptr ? nullptr : &start_in_order();
+    return true;
+}
+
+bool Graph::put_back(GraphSeat& seat, Task& task) noexcept {
+    const BiasedLock::Guard guard(lock_, seat.key);
+    if (in_order_ != &task) return false;
+    in_order_ = nullptr;
+    task.in_order = false;
+    line_.prepend(task);
+    count_in_line(1);
+    return true;
+}
+
+Task* Graph::find_in_line(uint32_t most) noexcept {
+    try {
+        enter_line(most);
+    } catch (const std::bad_alloc&) {
+        // Those behind wait until there is memory, or until they may run in their order.
+    }
+    return take_found(most);
+}
+
+Task* Graph::take_found(uint32_t most) noexcept {
+    Task* const first = found_.first;
+    Task* last = nullptr;
+    for (; found_.first != nullptr && most > 0; --most) {
+        last = found_.first;
+        found_.first = last->next;
+        count_in_line(-1);
+    }
+    if (last != nullptr) last->next = nullptr;
+    return first;
+}
+
+}  // namespace heddle
