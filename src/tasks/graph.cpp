@@ -66,7 +66,7 @@ LastUses& Domain::known(DataState& data) noexcept {
     return parent_ == nullptr ? data.uses : uses_.find(&data)->second;
 }
 
-bool Graph::enter(TaskMemory::Cache& cache, Task& task, Domain& domain) {
+bool Graph::enter(TaskMemory::Cache& cache, Task& task, Domain& domain, int32_t held) {
     // What may fail comes first.
     const uint32_t accesses = task.accesses;
     int32_t most = 0;  // predecessors that it can have
@@ -84,18 +84,18 @@ bool Graph::enter(TaskMemory::Cache& cache, Task& task, Domain& domain) {
     ++entered_;
     if (watched()) [[unlikely]]
         tell(task, domain);
-    // Those that have ended are taken off afterwards. Where none has, the task may run, end, and its record
-    // be used again from the last of them on.
-    task.waits_for.store(most, std::memory_order_relaxed);
+    // Those that have ended are taken off afterwards. Where none has, and nothing holds the task, it may run,
+    // end, and its record be used again from the last of them on.
+    task.waits_for.store(most + held, std::memory_order_relaxed);
     task.successors.store(nullptr, std::memory_order_relaxed);
     int32_t before = 0;
     for (uint32_t i = 0; i < accesses; ++i)
         before += follow(task, *task.access(i), domain.of(*task.access(i)->data));
-    if (before == most) return false;
     if (before == 0) return true;
-    const int32_t ended = most - before;
-    // acquire: where all have ended meanwhile, what they wrote is seen.
-    return task.waits_for.fetch_sub(ended, std::memory_order_acq_rel) == ended;
+    const int32_t off = most - before + held;
+    // acquire: where all have ended meanwhile, what they wrote is seen; release: who runs it may end the
+    // data.
+    return off > 0 && task.waits_for.fetch_sub(off, std::memory_order_acq_rel) == off;
 }
 
 int Graph::follow(Task& task, Access& access, LastUses& uses) noexcept {

@@ -185,7 +185,9 @@ class Graph {
         }
     };
 
-    [[nodiscard]] bool enter(TaskMemory::Cache& cache, Task& task, Domain& domain);
+    /// `held`: 0 for who keeps its data until this returns, as who inserts it does; else 1: it does not run
+    /// before this has done with them.
+    [[nodiscard]] bool enter(TaskMemory::Cache& cache, Task& task, Domain& domain, int32_t held);
     /// The running one and so many of those behind it.
     void enter_line(uint32_t most = std::numeric_limits<uint32_t>::max());
     [[nodiscard]] Task& start_in_order() noexcept;

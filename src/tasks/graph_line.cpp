@@ -27,18 +27,18 @@ bool Graph::stand(GraphSeat& seat, Task& task, const Domain& domain, std::atomic
 bool Graph::add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain) {
     const BiasedLock::Guard guard(lock_, seat.key);
     if (domain.parent() == nullptr) enter_line();
-    return enter(cache, task, domain);
+    return enter(cache, task, domain, 0);
 }
 
 void Graph::enter_line(uint32_t most) {
     if (in_order_ != nullptr) {
-        (void)enter(joins_, *in_order_, root_);  // nothing is before it: it runs
+        (void)enter(joins_, *in_order_, root_, 0);  // nothing is before it: it runs
         in_order_ = nullptr;
     }
     for (; line_.first != nullptr && most > 0; --most) {
         Task& task = *line_.first;
         Task* const behind = task.next;  // once it is entered it may run, end, and be another task
-        const bool could_run = enter(joins_, task, root_);
+        const bool could_run = enter(joins_, task, root_, 1);
         line_.first = behind;
         if (could_run)
             found_.append(task);
