@@ -82,7 +82,7 @@ bool RuntimeState::begin_some(DeviceState& device, Pass& pass) {
     if (flights.empty() && !pass.outdated && reconsider_for(device)) {
         Pass again{events_};
         pop_some(device, again);
-        pass.outdated = true;
+        pass.outdated = true;  // the others have not been asked since
     }
     if (flights.size() == first) return false;
     {

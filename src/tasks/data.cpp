@@ -70,9 +70,11 @@ void DataHandle::wait() const {
     DataState& state = DataState::of(checked());
     for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
         for (uint32_t i = 0; i < frame->task->accesses; ++i)
-            if (frame->task->access(i)->data == &state)
+            if (frame->task->access(i)->data == &state) {
+                state.runtime.graph.enter_all();  // where they are destroyed they go all the same
                 throw Error(ErrorCode::kInvalidArgument,
                             "a task cannot wait for data that it uses itself: it would wait for its own end");
+            }
     if (state.runtime.idle()) return;
     // A task that follows all of them, in a sequence of its own.
     const auto sequence = std::make_shared<SequenceState>(state.runtime, state.runtime.domain_here());

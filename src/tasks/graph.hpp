@@ -73,7 +73,8 @@ class Graph {
     explicit Graph(TaskMemory& memory) : memory_(memory) {}
 
     /// A task with accesses stands in line, where next_in_line() finds it; `number` is how many have done so
-    /// that are counted there, under the graph's lock. False: it is one that cannot, and add() is for it.
+    /// that are counted there, under the graph's lock. False: it is one that cannot, and add() is for it. Its
+    /// data are to be there until it has ended.
     [[nodiscard]] bool stand(GraphSeat& seat, Task& task, const Domain& domain,
                              std::atomic<uint64_t>& number) noexcept;
     /// Enters a task with accesses. True: nothing is before it; otherwise finish() of another task returns
@@ -116,6 +117,12 @@ class Graph {
     /// A task with Task::in_order is not to be run yet. True: it is the first in line again. False: it was
     /// entered meanwhile, and could run.
     [[nodiscard]] bool put_back(GraphSeat& seat, Task& task) noexcept;
+
+    /// All that stand in line: from now on their data may go while they run. Throws std::bad_alloc.
+    void enter_all() {
+        const std::lock_guard guard(lock_);
+        enter_line();
+    }
 
     /// Those that follow one that has not ended, near or far, as joins do: at most so many. They are there
     /// until that one ends. Enters all that stand in line. Throws std::bad_alloc.

@@ -7,9 +7,10 @@
 namespace heddle {
 namespace {
 
-/// Is the order of insertion all that there is to say about its turn?
+/// Is the order of insertion all that there is to say about its turn? And are its data there until it has
+/// ended, so that it may be entered until then? What is destroyed with a task may be the last to hold them.
 bool stands(const Task& task, const Domain& domain) noexcept {
-    return task.accesses > 0 && domain.parent() == nullptr && task.priority == 0 &&
+    return task.accesses > 0 && domain.parent() == nullptr && task.priority == 0 && task.trivial &&
            (task.special & ~kToldOfCancel) == 0;
 }
 

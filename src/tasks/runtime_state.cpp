@@ -192,7 +192,7 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     try {
         if (engine->own_graph() && sequence.domain->parent() == nullptr && !graph.watched())
             insert_into_engine(lane, task);
-        else if (enter(lane, task))
+        else if (enter_graph(lane, task))
             could_run(lane, task);
     } catch (...) {
         sequence.others.fetch_sub(1, std::memory_order_relaxed);
@@ -202,7 +202,7 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     if (number % kLookEvery == 0) help_if_far_ahead(lane, sequence);
 }
 
-bool RuntimeState::enter(Lane& lane, Task& task) {
+bool RuntimeState::enter_graph(Lane& lane, Task& task) {
     if (task.accesses > 0) return graph.add(lane.records, lane.in_graph, task, *task.sequence->domain);
     graph.add_alone(task);
     return true;

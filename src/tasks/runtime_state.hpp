@@ -161,7 +161,7 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
     void insert_into_engine(Lane& lane, Task& task);
-    [[nodiscard]] bool enter(Lane& lane, Task& task);
+    [[nodiscard]] bool enter_graph(Lane& lane, Task& task);
     [[nodiscard]] Task* run(Lane*& lane, Task& task, bool stays) noexcept;
     void run_in_place(TaskFrame& frame);
     void run_traced(TaskFrame& frame);

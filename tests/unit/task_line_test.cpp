@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/error.hpp"
+#include "heddle/future.hpp"
 #include "heddle/pause.hpp"
 #include "heddle/task.hpp"
 #include "tasks/runtime_state.hpp"
@@ -159,6 +160,31 @@ TEST_P(TaskLineTest, TasksThatTasksInsertStandBehindTheirs) {
         sequence_.wait();
         EXPECT_EQ(x.get(), 1024);
     }
+}
+
+/// Where others look for work meanwhile, what they look at is there.
+TEST_P(TaskLineTest, FuturesThatNobodyKeepsGoWithTheirTasks) {
+    Scalar<int> x(runtime_, 0);
+    int sum = 0;
+    for (int i = 0; i < 5'000; ++i) {
+        const Future<int> four = sequence_.async([](int& v) { return ++v > 0 ? 4 : 0; }, inout(x));
+        sequence_.insert([](int& v) { ++v; }, inout(x));
+        sequence_.insert([&sum](int of_four, int&) { sum += of_four; }, in(four), inout(x));
+    }
+    sequence_.wait();
+    EXPECT_EQ(x.get(), 10'000);
+    EXPECT_EQ(sum, 20'000);
+}
+
+TEST_P(TaskLineTest, DataMayGoInTheTaskThatUsesThem) {
+    Scalar<int> x(runtime_, 0);
+    for (int i = 0; i < 1'000; ++i) {
+        auto* const own = new Scalar<int>(runtime_, 0);
+        sequence_.insert([own](int&) { delete own; }, inout(*own));
+        for (int k = 0; k < 3; ++k) sequence_.insert([](int& v) { ++v; }, inout(x));
+    }
+    sequence_.wait();
+    EXPECT_EQ(x.get(), 3'000);
 }
 
 }  // namespace
