@@ -15,6 +15,7 @@
 
 #include "cores/outside.hpp"
 #include "heddle/cores.hpp"
+#include "heddle/machine.hpp"
 #include "heddle/memory.hpp"
 #include "support/daemon.hpp"
 #include "support/temporary_folder.hpp"
@@ -206,6 +207,45 @@ TEST_F(StatusTool, AFreeMachineHasNoClients) {
     EXPECT_TRUE(status["cpus"][0]["client"].is_null());
     EXPECT_TRUE(status["cpus"][0]["component"].is_null());
     EXPECT_THAT(output_of(tool("status")), HasSubstr("4 CPUs, 4 free, 0 clients"));
+}
+
+TEST(StatusOfTheRealMachine, WhoSaysThatItLeftAndDidNotIsSeen) {
+    if (const Machine machine = Machine::detect();
+        machine.synthetic() || allowance(machine).usable.count() < 2)
+        GTEST_SKIP() << "needs two real CPUs";
+    Daemon daemon({"", {"--fence-after", "60000"}, {}});
+    const auto status = [&](const char* words) {
+        return output_of("HEDDLE_ARBITER=" + daemon.path() + " " HEDDLE_BUILD_DIR "/bin/heddle status " +
+                         words);
+    };
+    const auto client = [&](const char* name) {
+        const json shown = json::parse(status("--json"));
+        for (const json& one : shown["clients"])
+            if (one["name"] == name) return one;
+        return json();
+    };
+    Child liar({HEDDLE_BUILD_DIR "/bin/unruly_client", daemon.path()});
+    ASSERT_TRUE(becomes_true([&] { return !client("unruly").is_null(); }, 10s));
+    EXPECT_EQ(client("unruly")["strays"], json::array());
+    WireClient other(daemon.path());
+    ASSERT_TRUE(other.join(hello_of("weaver", 1)));
+    // The signal may come before the arbiter has asked: then it says that it left nothing.
+    EXPECT_TRUE(becomes_true(
+        [&] {
+            liar.signal(SIGUSR1);
+            return client("weaver")["granted"].size() == 1;
+        },
+        10s));
+    const json taken = client("weaver")["granted"];
+    EXPECT_TRUE(becomes_true([&] { return client("unruly")["strays"] == taken; }, 10s)) << client("unruly");
+    EXPECT_EQ(client("weaver")["strays"], json::array());
+    EXPECT_TRUE(becomes_true(
+        [&] {
+            return status("").find("  runs on " + std::to_string(taken[0].get<int>()) +
+                                   " too, where others should\n") != std::string::npos;
+        },
+        10s))
+        << status("");
 }
 
 TEST_F(StatusTool, TopWithoutATerminalPrintsSnapshots) {

@@ -7,6 +7,7 @@
 #include "cores/observer.hpp"
 #include "heddle/error.hpp"
 #include "status_text.hpp"
+#include "strays.hpp"
 
 namespace heddle::tool {
 namespace {
@@ -39,7 +40,7 @@ json components_of(const ArbiterSnapshot& status, uint32_t client) {
     return components;
 }
 
-json to_json(const ArbiterSnapshot& status) {
+json to_json(const ArbiterSnapshot& status, const std::map<uint32_t, CpuSet>& astray) {
     json cpus = json::array();
     for (const auto& cpu : status.cpus)
         cpus.push_back({{"cpu", cpu.cpu},
@@ -56,6 +57,7 @@ json to_json(const ArbiterSnapshot& status) {
                            {"lent", numbers(c.lent)},
                            {"away", c.away},
                            {"fenced", fenced_by(c.fenced)},
+                           {"strays", astray.contains(c.id) ? numbers(astray.at(c.id)) : std::vector<int>()},
                            {"min", c.min},
                            {"max", c.max},
                            {"weight", c.weight},
@@ -77,10 +79,12 @@ void add_status(CLI::App& app) {
         try {
             Observer observer(Observer::default_path());
             const ArbiterSnapshot status = counted_status(observer);
+            const auto astray = strays(status);
             if (*as_json) {
-                fmt::print("{}\n", to_json(status).dump(2, ' ', false, json::error_handler_t::replace));
+                fmt::print("{}\n",
+                           to_json(status, astray).dump(2, ' ', false, json::error_handler_t::replace));
             } else {
-                fmt::print("{}", status_text(status));
+                fmt::print("{}", status_text(status, nullptr, 0, astray));
             }
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kUnavailable) throw ServiceAbsent(error.what());

@@ -65,7 +65,8 @@ ArbiterSnapshot counted_status(Observer& observer) {
     return observer.status();
 }
 
-std::string status_text(const ArbiterSnapshot& status, const ArbiterSnapshot* before, double seconds) {
+std::string status_text(const ArbiterSnapshot& status, const ArbiterSnapshot* before, double seconds,
+                        const std::map<uint32_t, CpuSet>& astray) {
     int idle = 0;
     for (const auto& cpu : status.cpus) idle += cpu.client == 0 ? 1 : 0;
     std::string text = fmt::format("arbiter {}, policy {}, up {:.0f} s; {} CPUs, {} free, {} client{}\n",
@@ -80,6 +81,8 @@ std::string status_text(const ArbiterSnapshot& status, const ArbiterSnapshot* be
         text += fmt::format("  {}  {:>4} {:>8}  {:<20.20} {:>6} {:>5} {:>12.2f}  {}\n", letter_of(c.id), c.id,
                             c.pid, c.away ? "(away) " + c.name : c.name, c.demand, c.granted.count(),
                             c.cpu_seconds, c.granted.to_list());
+        if (const auto place = astray.find(c.id); place != astray.end())
+            text += fmt::format("{:20}  runs on {} too, where others should\n", "", place->second.to_list());
         text += component_rows(status, c.id, before, seconds);
     }
     return text;

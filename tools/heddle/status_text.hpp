@@ -1,6 +1,7 @@
 // The arbiter's status as text, for `heddle status` and `heddle top`.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,10 @@
 namespace heddle::tool {
 
 /// The arbiter in a line, then a table of its clients, and under each its components with what they have
-/// done. `before` was taken so many seconds earlier: then it says how much they do a second, too.
+/// done. `before` was taken so many seconds earlier: then it says how much they do a second, too. `astray`:
+/// what strays() found.
 [[nodiscard]] std::string status_text(const ArbiterSnapshot& status, const ArbiterSnapshot* before = nullptr,
-                                      double seconds = 0);
+                                      double seconds = 0, const std::map<uint32_t, CpuSet>& astray = {});
 
 /// The status with the counts of this moment: they are asked for by the first look, and there at the second.
 [[nodiscard]] ArbiterSnapshot counted_status(Observer& observer);
