@@ -99,6 +99,8 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
         });
     engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work});
     factory = &wanted;
+    own_graph_ = engine->own_graph();
+    looks_at_line_ = engine->looks_at_line();
     if (!polling.empty()) engine->services_arrived();
 }
 
@@ -182,20 +184,21 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     const InEngine inside(*this, lane);
     count_one(lane.inserted);
     SequenceState& sequence = *task.sequence;
-    if (engine->looks_at_line() && graph.stand(lane.in_graph, task, *sequence.domain, sequence.stood)) {
+    if (looks_at_line_ && task.accesses > 0 &&
+        graph.stand(lane.in_graph, task, *sequence.domain, sequence.stood)) {
         engine->line_grew();
         if (sequence.stood.load(std::memory_order_relaxed) % kLookEvery == 0)
             help_if_far_ahead(lane, sequence);
         return;
     }
-    const uint64_t number = sequence.others.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t number = sequence.count_in(lane);
     try {
-        if (engine->own_graph() && sequence.domain->parent() == nullptr && !graph.watched())
+        if (own_graph_ && sequence.domain->parent() == nullptr && !graph.watched())
             insert_into_engine(lane, task);
         else if (enter_graph(lane, task))
             could_run(lane, task);
     } catch (...) {
-        sequence.others.fetch_sub(1, std::memory_order_relaxed);
+        sequence.count_out(lane);
         engine->notify();
         throw;
     }

@@ -34,18 +34,39 @@ struct SequenceState {
 
     RuntimeState& runtime;
     std::shared_ptr<Domain> domain;
-    /// Tasks inserted: those that stood in line, counted under the graph's lock, and others; and those that
-    /// ended and were counted. `finished` is written last, with release: who reads it, then the others, and
-    /// finds as many sees all that the tasks wrote, and nobody of them touches the sequence any more.
+    /// Tasks inserted: those that stood in line, counted under the graph's lock; others of the thread that
+    /// has the lane `inserter`, which it counts alone; and all others. And those that ended and were counted.
+    /// `finished` is written last, with release: who reads it, then the others, and finds as many sees all
+    /// that the tasks wrote, and nobody of them touches the sequence any more.
     alignas(64) std::atomic<uint64_t> stood{0};
-    std::atomic<uint64_t> others{0};
+    std::atomic<uint64_t> of_inserter{0}, others{0};
+    std::atomic<const Lane*> inserter{nullptr};  ///< who was the first; for good
     alignas(64) std::atomic<uint64_t> finished{0};
+    /// Counts in a task that did not stand in line; `lane` is the calling thread's. Returns how many did so
+    /// before it, as far as the same counter knows.
+    uint64_t count_in(const Lane& lane) noexcept {
+        const Lane* who = inserter.load(std::memory_order_relaxed);
+        if (who == nullptr && inserter.compare_exchange_strong(who, &lane, std::memory_order_relaxed))
+            who = &lane;
+        if (who != &lane) return others.fetch_add(1, std::memory_order_relaxed);
+        const uint64_t before = of_inserter.load(std::memory_order_relaxed);
+        of_inserter.store(before + 1, std::memory_order_relaxed);
+        return before;
+    }
+    /// It was not inserted after all.
+    void count_out(const Lane& lane) noexcept {
+        if (inserter.load(std::memory_order_relaxed) != &lane)
+            others.fetch_sub(1, std::memory_order_relaxed);
+        else
+            of_inserter.store(of_inserter.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    }
     InnerWait::Knot knot;
     /// Itself, where its Sequence went in one of its own tasks; until it is done.
     std::shared_ptr<SequenceState> kept;
 
     [[nodiscard]] uint64_t inserted() const noexcept {
-        return stood.load(std::memory_order_acquire) + others.load(std::memory_order_acquire);
+        return stood.load(std::memory_order_acquire) + of_inserter.load(std::memory_order_acquire) +
+               others.load(std::memory_order_acquire);
     }
     [[nodiscard]] bool done() const noexcept {
         const uint64_t ended = finished.load(std::memory_order_acquire);
@@ -150,6 +171,9 @@ struct RuntimeState final : EngineHost {
     std::unique_ptr<Engine> engine;
 
   private:
+    // Of the engine, as it says itself.
+    bool own_graph_ = false, looks_at_line_ = false;
+
     class InEngine;
     /// On the stack of the task that waits.
     struct SequenceWaiter {

@@ -105,7 +105,12 @@ void Insertion::commit(const DataView* const* data, const AccessMode* modes, con
                        const Reduction* const* reductions) {
     Task& task = *static_cast<Task*>(task_);
     try {
-        name(data, modes, options, reductions);
+        if (task.accesses > 0 || options != nullptr) {
+            name(data, modes, options, reductions);
+        } else {
+            task.named = false;
+            task.priority = 0;
+        }
         sequence_.runtime.commit(sequence_.runtime.lane(), task);
     } catch (...) {
         if (!task.trivial) task.body(closure_, BodyAction::kDestroy);

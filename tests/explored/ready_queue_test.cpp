@@ -1,5 +1,5 @@
-// ReadyQueue and PriorityQueue as they are, under the explorer: each task comes out once, with what was
-// written before it went in.
+// ReadyQueue, with an owner and without, and PriorityQueue as they are, under the explorer: each task comes
+// out once, with what was written before it went in.
 #include "tasks/ready_queue.hpp"
 
 #include <array>
@@ -19,12 +19,18 @@ constexpr size_t kJobs = 3;
 
 template <class Queue>
 struct Jobs {
+    template <class... Arguments>
+    explicit Jobs(Arguments... arguments) : queue(arguments...) {}
     Queue queue;
     std::array<Job, kJobs> jobs;
 
     void push(size_t job) {
         jobs[job].written = 1;
         queue.push(jobs[job]);
+    }
+    void push_own(size_t job) {
+        jobs[job].written = 1;
+        queue.push_own(jobs[job]);
     }
     void take(Explorer& explorer, Task* task) {
         if (task == nullptr) return;
@@ -39,7 +45,7 @@ struct Jobs {
 };
 
 void steal_while_the_owner_works(Explorer& explorer) {
-    auto all = std::make_shared<Jobs<ReadyQueue>>();
+    auto all = std::make_shared<Jobs<TaskQueue<ShortLock>>>();
     explorer.thread([all, &explorer] {
         all->push(0);
         all->push(1);
@@ -48,6 +54,27 @@ void steal_while_the_owner_works(Explorer& explorer) {
         all->take(explorer, all->queue.pop());
     });
     explorer.thread([all, &explorer] {
+        Task* stolen[ReadyQueue::kMostStolen];
+        const size_t count = all->queue.steal(stolen);
+        for (size_t i = 0; i < count; ++i) all->take(explorer, stolen[i]);
+    });
+    explorer.finally([all, &explorer] {
+        while (Task* task = all->queue.pop()) all->take(explorer, task);
+        all->expect_all_taken(explorer);
+    });
+}
+
+/// The owner is favoured by its queue's lock, and not any more once somebody else comes.
+void steal_from_an_owner_that_is_favoured(Explorer& explorer) {
+    auto all = std::make_shared<Jobs<ReadyQueue>>(2U);
+    explorer.thread([all, &explorer] {
+        all->push_own(0);
+        all->take(explorer, all->queue.pop_own());
+        all->push_own(1);
+        all->take(explorer, all->queue.pop_own());
+    });
+    explorer.thread([all, &explorer] {
+        all->push(2);
         Task* stolen[ReadyQueue::kMostStolen];
         const size_t count = all->queue.steal(stolen);
         for (size_t i = 0; i < count; ++i) all->take(explorer, stolen[i]);
@@ -78,6 +105,11 @@ TEST(ExploredReadyQueue, EachTaskComesOutOnce) {
     expect_holds(steal_while_the_owner_works);
     for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores, Fault::kPlainReadModifyWrite})
         expect_found(steal_while_the_owner_works, fault);
+}
+TEST(ExploredReadyQueue, EachTaskOfAFavouredOwnerComesOutOnce) {
+    expect_holds(steal_from_an_owner_that_is_favoured);
+    for (const Fault fault : {Fault::kRelaxedStores, Fault::kNoFences})
+        expect_found(steal_from_an_owner_that_is_favoured, fault);
 }
 TEST(ExploredPriorityQueue, EachTaskComesOutOnce) {
     expect_holds(two_take_the_urgent_ones);

@@ -75,15 +75,18 @@ void NativeEngine::resume(Flow& flow) noexcept {
 void NativeEngine::ready(Lane& lane, Task& task) {
     if (task.priority != 0)
         urgent_.push(task);
+    else if ((task.special & kPlaced) == 0)
+        lane.queue.push_own(task);
+    else if (Lane& its = lane_for(lane, *task.notes().placement); &its == &lane)
+        lane.queue.push_own(task);
     else
-        lane_for(lane, task).queue.push(task);
+        its.queue.push(task);
     announce();
 }
 
 /// A task that shall run somewhere lies in the queue of a worker there, if there is one; others may steal it.
-Lane& NativeEngine::lane_for(Lane& own, Task& task) noexcept {
-    if ((task.special & kPlaced) == 0) return own;
-    const CpuSet& cpus = task.notes().placement->cpus;
+Lane& NativeEngine::lane_for(Lane& own, const Placement& placement) noexcept {
+    const CpuSet& cpus = placement.cpus;
     const uint32_t lanes = host_.all_lanes().size();
     for (uint32_t i = 0; i < lanes; ++i) {
         Lane& lane = host_.all_lanes()[(own.index + i) % lanes];
@@ -113,7 +116,7 @@ void NativeEngine::notify() {
 
 Task* NativeEngine::next(Lane& lane) noexcept {
     if (Task* task = urgent_.pop(false)) return task;
-    return lane.queue.pop();
+    return lane.queue.pop_own();
 }
 
 /// What to run after a task that made `continuation` possible, if any.
@@ -198,7 +201,7 @@ bool NativeEngine::has_tasks() noexcept {
 void NativeEngine::keep(Lane& lane, Task& task) noexcept {
     if (task.in_order && host_.put_back(lane, task)) return;
     try {
-        lane.queue.push(task);
+        lane.queue.push_own(task);
     } catch (const std::bad_alloc&) {
         // Without room for it it runs here and now, on the stack of a flow that is between two tasks.
         for (Task* now = &task; now != nullptr;) now = host_.run_here(lane, *now);

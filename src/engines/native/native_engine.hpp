@@ -50,7 +50,7 @@ class NativeEngine final : public Engine, private WorkSource {
     /// Others run what stands in line as fast alone.
     [[nodiscard]] bool line_needs_nobody() noexcept;
     [[nodiscard]] Task* after(Lane& lane, Task* continuation) noexcept;
-    [[nodiscard]] Lane& lane_for(Lane& own, Task& task) noexcept;
+    [[nodiscard]] Lane& lane_for(Lane& own, const Placement& placement) noexcept;
     /// In the lane's queue or back in line, for later.
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.

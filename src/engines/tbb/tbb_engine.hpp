@@ -82,7 +82,7 @@ class TbbEngine final : public Engine {
     const uint64_t id_;  // of this engine; an address may be another's later
     Seats seats_;
     PriorityQueue urgent_;
-    ReadyQueue incoming_;
+    TaskQueue<ShortLock> incoming_;
     /// A call is on its way, or lingers: it will see what was brought before this was looked at. seq_cst, as
     /// the queues are looked at after it was cleared, and written before it is set.
     std::atomic<bool> called_{false};
