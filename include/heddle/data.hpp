@@ -66,6 +66,7 @@ class HEDDLE_API DataHandle {
     void release();
 
   private:
+    void wait_for_tasks() const;
     void let_go() noexcept;
 
     DataView* view_ = nullptr;

@@ -132,6 +132,8 @@ struct SimulatedDevice {
     unsigned fails_at_copy = 0;
     /// Kernels get the first pixel.
     bool has_images = false;
+    /// As DeviceInfo tells it; nothing is refused for it.
+    uint64_t memory_bytes = 0;
 };
 
 }  // namespace heddle::devices

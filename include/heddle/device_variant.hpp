@@ -9,11 +9,14 @@
 //
 // The same data, the same order among other tasks: when all that it follows has ended, the device scheduler
 // decides between the CPU, where the function runs on the task's own worker, and the devices, where the
-// kernel runs, with the arguments in their order, while the task is paused. What a device wrote is back in
-// the data when the task ends. Any thread; the sequences' tasks have ended before this is destroyed.
+// kernel runs, with the arguments in their order, while the task is paused. Devices with memory of their own
+// keep what they have of the data for the next task, until another task of the runtime uses it or the program
+// has waited (Keeping). Any thread; the sequences' tasks have ended before this is destroyed, and their data
+// are not destroyed meanwhile.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -43,11 +46,23 @@ struct VariantArgument {
     std::vector<std::byte> value = {};
 };
 
+/// What devices with memory of their own have of a task's data when it has ended.
+enum class Keeping : uint8_t {
+    /// Copies: what a device wrote is also back in the data. One that dies takes nothing along.
+    kCopies,
+    /// What it wrote is back when somebody needs it: another device, a task of the runtime that sees the
+    /// data, the program after a wait. One that dies before that takes it along: who needs it then fails with
+    /// kUnavailable.
+    kResults,
+};
+
+class KeptBuffers;
+
 class HEDDLE_API TaskDevices {
   public:
     /// Up to so many of these tasks run on the CPU at once; with 0 each needs a device. Otherwise as
     /// DeviceRuntime, but that the CPU is enough.
-    explicit TaskDevices(unsigned on_cpu, DeviceOptions options = {});
+    explicit TaskDevices(unsigned on_cpu, DeviceOptions options = {}, Keeping keeping = Keeping::kCopies);
     ~TaskDevices();
     TaskDevices(const TaskDevices&) = delete;
     TaskDevices& operator=(const TaskDevices&) = delete;
@@ -61,13 +76,18 @@ class HEDDLE_API TaskDevices {
     void insert(Sequence& sequence, const TaskOptions& options, DeviceVariant variant, Function&& function,
                 Arguments... arguments) {
         std::vector<VariantArgument> described{describe(arguments)...};
-        sequence.insert(
-            options,
-            [this, variant = std::move(variant), described = std::move(described),
-             function = std::forward<Function>(function)](auto&&... seen) mutable {
-                run(variant, described, [&] { function(seen...); });
+        auto body = [this, variant = std::move(variant), described = std::move(described),
+                     function = std::forward<Function>(function)](auto&&... seen) mutable {
+            run(variant, described, [&] { function(seen...); });
+        };
+        heddle::detail::check_task<decltype(body), Arguments...>();
+        using Closure = heddle::detail::KeepingClosure<decltype(body), Arguments...>;
+        heddle::detail::insert_task<Closure>(
+            sequence.state(), nullptr, &options, nullptr,
+            [&](void* at) {
+                new (at) Closure{{std::move(body), {std::move(arguments)...}}};
             },
-            std::move(arguments)...);
+            arguments...);
     }
     template <class Function, class... Arguments>
     void insert(Sequence& sequence, DeviceVariant variant, Function&& function, Arguments... arguments) {
@@ -97,7 +117,9 @@ class HEDDLE_API TaskDevices {
     void run(const DeviceVariant& variant, std::span<const VariantArgument> arguments,
              const std::function<void()>& on_cpu);
 
+    const Keeping keeping_;
     std::unique_ptr<DeviceRuntime> runtime_;
+    std::unique_ptr<KeptBuffers> kept_;
 };
 
 }  // namespace heddle::devices

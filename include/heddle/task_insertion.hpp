@@ -74,6 +74,7 @@ struct TaskShape {
     uint32_t accesses;
     bool trivial;                 ///< the closure needs no destruction
     bool told_of_cancel = false;  ///< its body wants kCancel
+    bool keeps_data = false;      ///< it looks after what is kept of its data elsewhere
 };
 
 /// A task between its allocation and its insertion: the closure is built in it, its data are named.
@@ -119,6 +120,16 @@ struct Closure {
         else
             (void)call(closure.function, closure.arguments);
     }
+};
+
+/// Of a task for devices, which keep copies of its data (heddle/device_variant.hpp).
+template <class Function, class... Arguments>
+struct KeepingClosure : Closure<Function, Arguments...> {
+    static constexpr bool kKeeps = true;
+};
+template <class Closure>
+inline constexpr bool kKeepsData = requires {
+    Closure::kKeeps;
 };
 
 /// Of a task that has a future.
@@ -218,8 +229,9 @@ void insert_task(SequenceState& sequence, RecordingState* recording, const TaskO
     NamedData<(size_t{kIsData<Arguments>} + ... + 0)> named;
     (named.note(arguments), ...);
     if (result != nullptr) named.add(result, AccessMode::kOut);
-    Insertion insertion(sequence, {&Closure::body, sizeof(Closure), static_cast<uint32_t>(named.count),
-                                   std::is_trivially_destructible_v<Closure>, result != nullptr});
+    Insertion insertion(sequence,
+                        {&Closure::body, sizeof(Closure), static_cast<uint32_t>(named.count),
+                         std::is_trivially_destructible_v<Closure>, result != nullptr, kKeepsData<Closure>});
     build(insertion.closure());
     if (recording == nullptr)
         insertion.commit(named.data, named.modes, options, named.reductions);

@@ -1,8 +1,10 @@
 // TaskDevices: a task that runs asks the device scheduler where its work is done, and is paused meanwhile.
+#include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
+#include <vector>
 
+#include "devices/kept_buffers.hpp"
 #include "devices/kinds/host/host_driver.hpp"
 #include "devices/task_state.hpp"
 #include "heddle/device_variant.hpp"
@@ -17,11 +19,55 @@ struct Stay {
     BlockCondition ended;
     std::atomic<bool> is_decided{false};
     std::atomic<bool> on_cpu{false};
-    const std::shared_ptr<HostTurn> turn = std::make_shared<HostTurn>();  // its end, on the CPU
+    const std::shared_ptr<HostTurn> turn = std::make_shared<HostTurn>();  // its time on the CPU
 
     void decide() {
         if (!is_decided.exchange(true)) decided.signal();
     }
+};
+
+/// What a task does with its data, from before it is submitted until it has ended.
+class DataInUse {
+  public:
+    explicit DataInUse(KeptBuffers& kept) : kept_(kept) {}
+    ~DataInUse() {
+        for (const Use& use : uses_)
+            if (use.buffer != nullptr) kept_.end(*use.data, use.how, failed_);
+    }
+    DataInUse(const DataInUse&) = delete;
+    DataInUse& operator=(const DataInUse&) = delete;
+
+    void note(heddle::detail::DataView& view, AccessMode how) {
+        DataState& data = DataState::of(view);
+        const auto same = std::ranges::find(uses_, &data, &Use::data);
+        if (same == uses_.end())
+            uses_.push_back({&data, how, nullptr});
+        else if (same->how != how)
+            same->how = AccessMode::kInOut;
+    }
+    void begin() {
+        for (Use& use : uses_) use.buffer = kept_.begin(*use.data, use.how);
+    }
+    [[nodiscard]] const std::shared_ptr<Buffer>& buffer_of(const heddle::detail::DataView& view) const {
+        return std::ranges::find(uses_, &DataState::of(view), &Use::data)->buffer;
+    }
+    void submitted() { failed_ = true; }
+    void succeeded() { failed_ = false; }
+    /// What was written, into the data's own memory.
+    void fetch() const {
+        for (const Use& use : uses_)
+            if (use.how != AccessMode::kIn) (void)use.buffer->host();
+    }
+
+  private:
+    struct Use {
+        DataState* data;
+        AccessMode how;
+        std::shared_ptr<Buffer> buffer;
+    };
+    KeptBuffers& kept_;
+    std::vector<Use> uses_;
+    bool failed_ = false;
 };
 
 DeviceOptions with_host(DeviceOptions options, unsigned on_cpu) {
@@ -40,17 +86,12 @@ void give_up(DeviceTask& task, Stay& stay) {
     }
 }
 
-std::shared_ptr<Buffer> buffer_of(const heddle::detail::DataView& view) {
-    if (view.columns > 1 && view.leading != view.rows)
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a matrix for a kernel has columns that follow each other without a gap");
-    return std::make_shared<Buffer>(view.address, view.rows * view.columns * view.element_bytes);
-}
-
 }  // namespace
 
-TaskDevices::TaskDevices(unsigned on_cpu, DeviceOptions options)
-    : runtime_(std::make_unique<DeviceRuntime>(with_host(std::move(options), on_cpu))) {}
+TaskDevices::TaskDevices(unsigned on_cpu, DeviceOptions options, Keeping keeping)
+    : keeping_(keeping),
+      runtime_(std::make_unique<DeviceRuntime>(with_host(std::move(options), on_cpu))),
+      kept_(std::make_unique<KeptBuffers>(runtime_->devices())) {}
 
 TaskDevices::~TaskDevices() = default;
 
@@ -60,28 +101,33 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
     Kernel& kernel = task->add_kernel(variant.kernel);
     kernel.work(variant.work.x, variant.work.y, variant.work.z);
     kernel.group(variant.group.x, variant.group.y, variant.group.z);
-    std::map<const void*, std::shared_ptr<Buffer>> buffers;  // by their data
+    DataInUse used(*kept_);
+    for (const VariantArgument& argument : arguments)
+        if (argument.data != nullptr) used.note(*argument.data, argument.mode);
+    used.begin();
     for (unsigned i = 0; i < arguments.size(); ++i) {
         const VariantArgument& argument = arguments[i];
         if (argument.data == nullptr) {
             kernel.bytes(i, argument.value.data(), argument.value.size());
             continue;
         }
-        std::shared_ptr<Buffer>& buffer = buffers[argument.data];
-        if (buffer == nullptr) buffer = buffer_of(*argument.data);
-        kernel.arg(i, Access{buffer, argument.mode, {}});
+        kernel.arg(i, Access{used.buffer_of(*argument.data), argument.mode, {}});
     }
     const auto stay = std::make_shared<Stay>();
     task->on_configure([stay](Device& device, DeviceTask&) {
-        if (device.info().kind != "host") return;
-        stay->on_cpu = true;
-        set_next_turn(stay->turn);
-        stay->decide();
+        if (device.info().kind == "host") set_next_turn(stay->turn);
+    });
+    stay->turn->on_begin([at = std::weak_ptr<Stay>(stay)] {
+        const auto begun = at.lock();
+        if (begun == nullptr) return;
+        begun->on_cpu = true;
+        begun->decide();
     });
     TaskState::of(*task).told = [stay] {
         stay->decide();
         stay->ended.signal();
     };
+    used.submitted();
     runtime_->submit(task);
     try {
         stay->decided.block();
@@ -108,7 +154,8 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
         std::rethrow_exception(failure);
     }
     task->wait();
-    for (const auto& [data, buffer] : buffers) (void)buffer->host();
+    if (keeping_ == Keeping::kCopies) used.fetch();
+    used.succeeded();
 }
 
 }  // namespace heddle::devices

@@ -48,13 +48,15 @@ DataHandle::~DataHandle() {
     try {
         if (view_ != nullptr) release();
     } catch (...) {
-        // A task that uses it itself destroys it: its memory goes all the same.
-        let_go();
+        // A task that uses it itself destroys it: its memory goes all the same. So it does where what was
+        // to be in memory of the caller's is lost.
+        if (view_ != nullptr) let_go();
     }
 }
 
 void DataHandle::let_go() noexcept {
     DataState& state = DataState::of(*std::exchange(view_, nullptr));
+    state.runtime.kept.forget(state);
     state.released = true;
     state.own.reset();
     DataState::drop(&state);
@@ -67,6 +69,12 @@ DataView& DataHandle::checked() const {
 }
 
 void DataHandle::wait() const {
+    wait_for_tasks();
+    DataState& state = DataState::of(checked());
+    state.runtime.kept.bring_home(state);
+}
+
+void DataHandle::wait_for_tasks() const {
     DataState& state = DataState::of(checked());
     for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
         for (uint32_t i = 0; i < frame->task->accesses; ++i)
@@ -93,9 +101,10 @@ void DataHandle::wait() const {
 }
 
 void DataHandle::release() {
-    wait();
+    wait_for_tasks();
     DataState& state = DataState::of(*view_);
     state.runtime.forget(state);
+    if (state.own == nullptr) state.runtime.kept.bring_home(state);
     let_go();
 }
 

@@ -8,6 +8,7 @@
 
 #include "tasks/graph.hpp"
 #include "tasks/inner_wait.hpp"
+#include "tasks/kept_data.hpp"
 
 namespace heddle {
 
@@ -29,6 +30,9 @@ struct DataState : detail::DataView {
     LastUses uses;                      ///< by tasks of the root domain
     InnerWait::Knot* future = nullptr;  ///< of the future whose datum this is; set before anybody knows it
     std::atomic<uint32_t> owners{1};    ///< the handle, and recordings
+    /// Who has the elements elsewhere. Written with KeptData's lock, and read with it; without it only to see
+    /// that there is none, by tasks that follow the one in which it was set.
+    std::atomic<DataKeeper*> keeper{nullptr};
     bool released = false;  ///< by the handle: no task may name it; for who comes after that thread
     /// The failure for which what is in here was not written, or 0. Written by the task that should have,
     /// read by those that follow it; the graph orders them.

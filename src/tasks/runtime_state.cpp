@@ -268,6 +268,8 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     frame.below = exchange_frame(&frame);
     if (!failures.any() || !cancelled(task)) {
         try {
+            if (kept.any()) [[unlikely]]
+                kept.bring_home(task);
             if (log != nullptr && (task.special & kLooksOn) == 0) [[unlikely]]
                 run_traced(frame);
             else if ((task.special & kPlaced) == 0)

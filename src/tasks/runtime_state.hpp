@@ -19,6 +19,7 @@
 #include "tasks/frame.hpp"
 #include "tasks/graph.hpp"
 #include "tasks/inner_wait.hpp"
+#include "tasks/kept_data.hpp"
 #include "tasks/lane.hpp"
 #include "tasks/reactor.hpp"
 #include "tasks/task_log.hpp"
@@ -160,6 +161,7 @@ struct RuntimeState final : EngineHost {
     trace::WorkLog* const log = trace::WorkLog::of_process(machine);  ///< null: tasks are not traced
     std::unique_ptr<DagFile> dag_file = DagFile::from_environment();
     Failures failures;
+    KeptData kept;
     Placements placements;
     PollingServices polling;
     Reactor reactor;

@@ -21,7 +21,14 @@ Sequence::~Sequence() {
 }
 
 void Sequence::wait() {
-    state_->runtime.wait(*state_);
+    RuntimeState& runtime = state_->runtime;
+    try {
+        runtime.wait(*state_);
+    } catch (...) {
+        runtime.kept.try_to_bring_all_home();
+        throw;
+    }
+    runtime.kept.bring_all_home();
 }
 
 namespace detail {
@@ -67,6 +74,7 @@ Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence
     task.accesses = shape.accesses;
     task.trivial = shape.trivial;
     task.special = static_cast<uint8_t>(shape.told_of_cancel ? kToldOfCancel : Special{});
+    task.keeps_data = shape.keeps_data;
     task.sequence = &sequence;
     task.next = nullptr;
     task_ = &task;

@@ -124,10 +124,12 @@ void RuntimeState::end(const std::shared_ptr<SequenceState>& sequence) noexcept 
     if (waits_for_caller(*sequence)) return keep(sequence);
     wait_out(*sequence);
     (void)failures.take(*sequence);
+    kept.try_to_bring_all_home();
 }
 
 void RuntimeState::wait_all() {
     for (const auto& sequence : sequences()) wait_until_done(*sequence, InnerWait::Kind::kMay);
+    kept.bring_all_home();
 }
 
 }  // namespace heddle::detail

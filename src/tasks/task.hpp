@@ -85,6 +85,8 @@ struct alignas(64) Task {
     Task* next = nullptr;  ///< in the one list that it is in: free records, the line, or ready tasks
     /// It was started in line (Graph::next_in_line()). For who has it to run.
     bool in_order = false;
+    /// It looks after what is kept of its data elsewhere itself (KeptData).
+    bool keeps_data = false;
 
     [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
     [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }

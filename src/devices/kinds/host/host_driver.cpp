@@ -75,6 +75,7 @@ class HostDriver final : public DeviceDriver {
                 ErrorCode::kInvalidArgument,
                 fmt::format("kernel \"{}\" has no function for the CPU: insert it by TaskDevices", kernel));
         last_ = std::exchange(next_turn, nullptr);
+        last_->begin();
     }
 
     [[nodiscard]] Mark mark() override {

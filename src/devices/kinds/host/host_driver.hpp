@@ -3,21 +3,29 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "devices/driver.hpp"
 
 namespace heddle::devices {
 
-/// A task's stay in a place. The device's worker waits for its end, any thread tells it.
+/// A task's stay in a place. The device's worker begins it and waits for its end, which any thread tells.
 class HostTurn {
   public:
+    /// What the worker calls when the task's data are where its function looks for them.
+    void on_begin(std::function<void()> call) { begins_ = std::move(call); }
+    void begin() const {
+        if (begins_) begins_();
+    }
     void end();
     void wait();
 
   private:
+    std::function<void()> begins_;
     std::mutex mutex_;
     std::condition_variable ended_;
     bool over_ = false;

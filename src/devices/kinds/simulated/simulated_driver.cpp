@@ -61,6 +61,7 @@ class SimulatedDriver final : public DeviceDriver {
         info_.units = 1;
         info_.shares_host_memory = device_.shares_host_memory;
         info_.has_images = device_.has_images;
+        info_.memory_bytes = device_.memory_bytes;
     }
 
     [[nodiscard]] const DeviceInfo& info() const override { return info_; }

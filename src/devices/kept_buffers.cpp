@@ -1,0 +1,140 @@
+#include "devices/kept_buffers.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "heddle/error.hpp"
+#include "tasks/runtime_state.hpp"
+
+namespace heddle::devices {
+namespace {
+
+/// Where a device does not tell how much memory it has.
+constexpr size_t kSupposedMemory = size_t{1} << 30;
+
+bool all_in_place(std::span<const Device> devices) {
+    return std::ranges::all_of(devices, [](const Device& one) { return one.info().shares_host_memory; });
+}
+
+size_t half_of_the_smallest(std::span<const Device> devices) {
+    size_t smallest = SIZE_MAX;
+    for (const Device& device : devices)
+        if (const DeviceInfo& info = device.info(); !info.shares_host_memory)
+            smallest = std::min<size_t>(
+                smallest, info.memory_bytes == 0 ? kSupposedMemory : static_cast<size_t>(info.memory_bytes));
+    return smallest / 2;
+}
+
+std::shared_ptr<Buffer> buffer_of(const heddle::detail::DataView& view) {
+    if (view.columns > 1 && view.leading != view.rows)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a matrix for a kernel has columns that follow each other without a gap");
+    return std::make_shared<Buffer>(view.address, view.rows * view.columns * view.element_bytes,
+                                    "data of a task");
+}
+
+void bring(Buffer& buffer, bool fetch, bool only) {
+    BufferState::of(buffer).acquire_host({0, buffer.size()}, fetch, only);
+}
+
+}  // namespace
+
+KeptBuffers::KeptBuffers(std::span<const Device> devices)
+    : all_in_place_(all_in_place(devices)), most_bytes_(half_of_the_smallest(devices)) {}
+
+KeptBuffers::~KeptBuffers() {
+    for (auto& [data, kept] : kept_) {
+        try {
+            if (kept.buffer != nullptr) bring(*kept.buffer, true, true);
+        } catch (const Error&) {
+            // A device took it along, and nobody has asked for it.
+        }
+        data->runtime.kept.let_go(*data);
+    }
+}
+
+std::shared_ptr<Buffer> KeptBuffers::begin(DataState& data, AccessMode how) {
+    if (all_in_place_) return buffer_of(data);
+    std::shared_ptr<Buffer> buffer;
+    {
+        const std::lock_guard lock(mutex_);
+        Kept& kept = kept_[&data];
+        if (kept.buffer == nullptr) {
+            kept.buffer = buffer_of(data);
+            bytes_ += kept.buffer->size();
+        }
+        ++kept.users;
+        if (how != AccessMode::kIn) ++kept.writers;
+        kept.last_use = ++uses_;
+        buffer = kept.buffer;
+    }
+    try {
+        data.runtime.kept.keep(data, *this);
+    } catch (...) {
+        end(data, how, false);
+        throw;
+    }
+    return buffer;
+}
+
+void KeptBuffers::end(DataState& data, AccessMode how, bool failed) noexcept {
+    if (all_in_place_) return;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto place = kept_.find(&data);
+        if (place == kept_.end()) return;  // it has gone, or is another keeper's
+        Kept& kept = place->second;
+        if (kept.users > 0) --kept.users;  // another keeper may have had it meanwhile
+        if (how != AccessMode::kIn) {
+            if (kept.writers > 0) --kept.writers;
+            if (failed) drop(kept);
+        }
+    }
+    make_room();
+}
+
+void KeptBuffers::bring_home(DataState& data, heddle::AccessMode how) {
+    std::shared_ptr<Buffer> buffer;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto place = kept_.find(&data);
+        if (place == kept_.end() || place->second.writers > 0) return;
+        buffer = place->second.buffer;
+    }
+    if (buffer == nullptr) return;
+    bring(*buffer, how != heddle::AccessMode::kOut, how != heddle::AccessMode::kIn);
+}
+
+void KeptBuffers::forget(DataState& data) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto place = kept_.find(&data);
+    if (place == kept_.end()) return;
+    drop(place->second);
+    kept_.erase(place);
+}
+
+void KeptBuffers::drop(Kept& kept) noexcept {
+    if (kept.buffer == nullptr) return;
+    bytes_ -= kept.buffer->size();
+    kept.buffer = nullptr;
+}
+
+void KeptBuffers::make_room() noexcept {
+    const std::lock_guard lock(mutex_);
+    while (bytes_ > most_bytes_) {
+        Kept* oldest = nullptr;
+        for (auto& [data, kept] : kept_)
+            if (kept.buffer != nullptr && kept.users == 0 &&
+                (oldest == nullptr || kept.last_use < oldest->last_use))
+                oldest = &kept;
+        if (oldest == nullptr) return;
+        try {
+            bring(*oldest->buffer, true, true);
+        } catch (const Error&) {
+            return;  // who needs it is told
+        }
+        drop(*oldest);
+    }
+}
+
+}  // namespace heddle::devices

@@ -1,0 +1,75 @@
+#include "tasks/kept_data.hpp"
+
+#include <exception>
+#include <mutex>
+
+#include "tasks/data_state.hpp"
+
+namespace heddle {
+
+void KeptData::keep(DataState& data, DataKeeper& keeper) {
+    {
+        const std::shared_lock lock(mutex_);
+        if (data.keeper == &keeper) return;
+    }
+    const std::unique_lock lock(mutex_);
+    if (DataKeeper* const other = data.keeper; other != nullptr) {
+        if (other == &keeper) return;
+        other->bring_home(data, AccessMode::kInOut);
+        other->forget(data);
+    } else {
+        data_.insert(&data);
+        count_.store(data_.size(), std::memory_order_release);
+    }
+    data.keeper = &keeper;
+}
+
+void KeptData::let_go(DataState& data) noexcept {
+    const std::unique_lock lock(mutex_);
+    data.keeper = nullptr;
+    data_.erase(&data);
+    count_.store(data_.size(), std::memory_order_release);
+}
+
+void KeptData::forget(DataState& data) noexcept {
+    if (!any()) return;
+    const std::unique_lock lock(mutex_);
+    if (DataKeeper* const keeper = data.keeper.exchange(nullptr)) keeper->forget(data);
+    data_.erase(&data);
+    count_.store(data_.size(), std::memory_order_release);
+}
+
+void KeptData::bring_home(Task& task) {
+    if (task.keeps_data || (task.special & kLooksOn) != 0) return;
+    for (uint32_t i = 0; i < task.accesses; ++i) bring_home(*task.access(i)->data, task.access(i)->mode);
+}
+
+void KeptData::bring_home(DataState& data, AccessMode how) {
+    if (data.keeper == nullptr) return;
+    const std::shared_lock lock(mutex_);
+    if (DataKeeper* const keeper = data.keeper) keeper->bring_home(data, how);
+}
+
+void KeptData::bring_all_home() {
+    if (!any()) return;
+    std::exception_ptr failure;
+    const std::shared_lock lock(mutex_);
+    for (DataState* const data : data_) {
+        try {
+            data->keeper.load()->bring_home(*data, AccessMode::kInOut);
+        } catch (...) {
+            if (failure == nullptr) failure = std::current_exception();
+        }
+    }
+    if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void KeptData::try_to_bring_all_home() noexcept {
+    try {
+        bring_all_home();
+    } catch (...) {
+        // Told by another wait, as the header says.
+    }
+}
+
+}  // namespace heddle
