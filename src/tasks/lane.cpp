@@ -45,6 +45,14 @@ thread_local struct {
 } latest [[gnu::tls_model("initial-exec")]];
 thread_local LanesOfThread of_thread;
 
+/// Not inlined, so that who is found at once saves no registers for it.
+[[gnu::noinline]] Lane& look_up(const std::shared_ptr<LaneTable>& table) {
+    Lane* lane = of_thread.find(table.get());
+    if (lane == nullptr) lane = &of_thread.add(table);
+    latest = {table.get(), lane};
+    return *lane;
+}
+
 }  // namespace
 
 Lane& LaneTable::acquire() {
@@ -82,11 +90,7 @@ Lane* lane_if_any(const LaneTable& table) noexcept {
 }
 
 Lane& lane_of(const std::shared_ptr<LaneTable>& table) {
-    if (latest.table == table.get()) return *latest.lane;
-    Lane* lane = of_thread.find(table.get());
-    if (lane == nullptr) lane = &of_thread.add(table);
-    latest = {table.get(), lane};
-    return *lane;
+    return latest.table == table.get() ? *latest.lane : look_up(table);
 }
 
 }  // namespace heddle

@@ -43,15 +43,7 @@ class RuntimeState::InEngine {
   public:
     InEngine(RuntimeState& runtime, Lane& lane) {
         if (lane.in_engine.load(std::memory_order_relaxed) || runtime.is_in_task()) return;
-        while (true) {
-            lane.in_engine.store(true, std::memory_order_relaxed);
-            light_fence();
-            if (!runtime.switching_.load(std::memory_order_acquire)) break;
-            lane.in_engine.store(false, std::memory_order_release);
-            std::unique_lock lock(runtime.switch_mutex_);
-            runtime.switched_.notify_all();
-            runtime.switched_.wait(lock, [&] { return !runtime.switching_.load(); });
-        }
+        while (!enters(runtime, lane)) wait_for_switch(runtime, lane);
         lane_ = &lane;
     }
     ~InEngine() {
@@ -61,6 +53,18 @@ class RuntimeState::InEngine {
     InEngine& operator=(const InEngine&) = delete;
 
   private:
+    static bool enters(RuntimeState& runtime, Lane& lane) {
+        lane.in_engine.store(true, std::memory_order_relaxed);
+        light_fence();
+        return !runtime.switching_.load(std::memory_order_acquire);
+    }
+    [[gnu::noinline]] static void wait_for_switch(RuntimeState& runtime, Lane& lane) {
+        lane.in_engine.store(false, std::memory_order_release);
+        std::unique_lock lock(runtime.switch_mutex_);
+        runtime.switched_.notify_all();
+        runtime.switched_.wait(lock, [&] { return !runtime.switching_.load(); });
+    }
+
     Lane* lane_ = nullptr;
 };
 

@@ -31,26 +31,31 @@ size_t TaskMemory::bytes_of(uint8_t size_class) {
     return size_class % 2 == 0 ? doubled : doubled + doubled / 2;
 }
 
+void TaskMemory::refuse(size_t bytes) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("a task's function, values and data take {} bytes, and {} is the most: pass "
+                            "large values by pointer, or as data",
+                            bytes, kLargest));
+}
+
 TaskMemory::~TaskMemory() {
     for (std::byte* slab : slabs_) ::operator delete(slab, kAlignment);
 }
 
 Task& TaskMemory::allocate(Cache& cache, size_t bytes) {
-    if (bytes > kLargest)
-        throw Error(ErrorCode::kLimit,
-                    fmt::format("a task's function, values and data take {} bytes, and {} is the most: pass "
-                                "large values by pointer, or as data",
-                                bytes, kLargest));
+    if (bytes > kLargest) refuse(bytes);
     const uint8_t size_class = class_of(bytes);
     auto& shelf = cache.shelves_[size_class];
-    if (shelf.open.first == nullptr) {
-        std::swap(shelf.open, shelf.full);
-        if (shelf.open.first == nullptr) shelf.open = take(size_class);
-    }
+    if (shelf.open.first == nullptr) refill(shelf, size_class);
     Task& task = *shelf.open.first;
     shelf.open.first = task.next;
     --shelf.open.length;
     return task;
+}
+
+void TaskMemory::refill(Cache::Shelf& shelf, uint8_t size_class) {
+    std::swap(shelf.open, shelf.full);
+    if (shelf.open.first == nullptr) shelf.open = take(size_class);
 }
 
 void TaskMemory::free(Cache& cache, Task& task) noexcept {

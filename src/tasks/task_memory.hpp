@@ -49,6 +49,9 @@ class TaskMemory {
     static constexpr uint32_t kChain = 32;
     static constexpr size_t kSlab = size_t{1} << 16;
 
+    [[noreturn]] static void refuse(size_t bytes);
+    // Not inlined, as what a thread has at hand needs no more than a few instructions.
+    [[gnu::noinline]] void refill(Cache::Shelf& shelf, uint8_t size_class);
     static uint8_t class_of(size_t bytes);
     static size_t bytes_of(uint8_t size_class);
     Chain take(uint8_t size_class);

@@ -73,15 +73,20 @@ void NativeEngine::resume(Flow& flow) noexcept {
 }
 
 void NativeEngine::ready(Lane& lane, Task& task) {
-    if (task.priority != 0)
-        urgent_.push(task);
-    else if ((task.special & kPlaced) == 0)
+    if (task.priority == 0 && (task.special & kPlaced) == 0)
         lane.queue.push_own(task);
-    else if (Lane& its = lane_for(lane, *task.notes().placement); &its == &lane)
+    else
+        put(lane, task);
+    announce();
+}
+
+void NativeEngine::put(Lane& lane, Task& task) {
+    if (task.priority != 0) return urgent_.push(task);
+    Lane& its = lane_for(lane, *task.notes().placement);
+    if (&its == &lane)
         lane.queue.push_own(task);
     else
         its.queue.push(task);
-    announce();
 }
 
 /// A task that shall run somewhere lies in the queue of a worker there, if there is one; others may steal it.

@@ -51,6 +51,8 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] bool line_needs_nobody() noexcept;
     [[nodiscard]] Task* after(Lane& lane, Task* continuation) noexcept;
     [[nodiscard]] Lane& lane_for(Lane& own, const Placement& placement) noexcept;
+    /// Of a task with a priority or a place.
+    [[gnu::noinline]] void put(Lane& lane, Task& task);
     /// In the lane's queue or back in line, for later.
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.
@@ -70,7 +72,11 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] bool has_tasks() noexcept;
 
     // Flows (native_flows.cpp).
-    [[nodiscard]] FlowsOfLane& flows(Lane& lane);
+    [[nodiscard]] FlowsOfLane& flows(Lane& lane) {
+        FlowsOfLane* const here = flows_[lane.index].get();
+        return here != nullptr ? *here : make_flows(lane);
+    }
+    [[gnu::noinline]] FlowsOfLane& make_flows(Lane& lane);
     /// Runs tasks in a flow until there is none at hand, the budget is spent or the worker is to leave. True:
     /// there was one.
     bool enter(Lane& lane, Worker* worker, int budget) noexcept;

@@ -22,10 +22,9 @@ void Flow::wake() noexcept {
     engine.resume(*this);
 }
 
-FlowsOfLane& NativeEngine::flows(Lane& lane) {
-    auto& here = flows_[lane.index];
-    if (here == nullptr) here = std::make_unique<FlowsOfLane>(stacks_);
-    return *here;
+FlowsOfLane& NativeEngine::make_flows(Lane& lane) {
+    flows_[lane.index] = std::make_unique<FlowsOfLane>(stacks_);
+    return *flows_[lane.index];
 }
 
 /// With `must` one of those in reserve will do, where there is no memory for another.

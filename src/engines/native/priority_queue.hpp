@@ -24,8 +24,11 @@ class PriorityQueue {
         note();
     }
     /// The first whose priority is above 0, or with `any` the first. Null where there is none.
-    [[nodiscard]] Task* pop(bool any) noexcept {
-        if (size_.load(std::memory_order_relaxed) == 0) return nullptr;
+    [[nodiscard]] Task* pop(bool any) noexcept { return empty() ? nullptr : pop_one(any); }
+    [[nodiscard]] bool empty() const noexcept { return size_.load(std::memory_order_relaxed) == 0; }
+
+  private:
+    [[nodiscard, gnu::noinline]] Task* pop_one(bool any) noexcept {
         const std::lock_guard guard(lock_);
         if (heap_.empty() || (!any && heap_.front().priority < 0)) return nullptr;
         std::ranges::pop_heap(heap_, later);
@@ -34,9 +37,6 @@ class PriorityQueue {
         note();
         return task;
     }
-    [[nodiscard]] bool empty() const noexcept { return size_.load(std::memory_order_relaxed) == 0; }
-
-  private:
     struct Entry {
         int32_t priority;
         uint64_t number;
