@@ -6,6 +6,7 @@
 #include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
+#include "offload/exit_gate.hpp"
 #include "offload/kernel_places.hpp"
 #include "tasks/outer_affinity.hpp"
 
@@ -27,7 +28,9 @@ CrewOptions options_for(const EngineFactory& engine, CrewWatcher& watcher) {
 }  // namespace
 
 CrewKernels::CrewKernels(const EngineFactory& engine, CpuSet cpus)
-    : engine_(engine), options_(options_for(engine, *this)), cpus_(std::move(cpus)) {}
+    : engine_(engine), options_(options_for(engine, *this)), cpus_(std::move(cpus)) {
+    ExitGate::watch(&engine);
+}
 
 CrewKernels::~CrewKernels() {
     {
@@ -101,6 +104,7 @@ struct CrewKernels::Turn {
     CrewKernels& kernels;
     Crew& crew;
     Job job;
+    bool holds_exit_up = false;
 };
 
 void CrewKernels::run(Job job) {
@@ -127,6 +131,7 @@ void CrewKernels::run(Job job) {
         }
     }
     crew.leave();
+    if (turn.holds_exit_up) ExitGate::let_go();
     lock.lock();
     running_.erase(place);
 }
@@ -135,7 +140,9 @@ void CrewKernels::run_turn(Turn& turn) noexcept {
     const auto until = std::chrono::steady_clock::now() + kLongestTurn;
     while (true) {
         turn.crew.begin(*turn.job.kernel);
-        turn.job.kernel->run();
+        turn.job.kernel->compute();
+        if (!std::exchange(turn.holds_exit_up, true)) ExitGate::hold_up();
+        turn.job.kernel->tell();
         turn.job.kernel = nullptr;
         if (std::chrono::steady_clock::now() >= until) return;
         {
@@ -144,6 +151,8 @@ void CrewKernels::run_turn(Turn& turn) noexcept {
             turn.job = std::move(queue_.front());
             queue_.pop_front();
         }
+        ExitGate::let_go();
+        turn.holds_exit_up = false;
         turn.crew.resize();
     }
 }

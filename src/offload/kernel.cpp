@@ -8,7 +8,7 @@
 
 namespace heddle::detail {
 
-void KernelState::run() noexcept {
+void KernelState::compute() noexcept {
     frame_.store(current_frame(), std::memory_order_relaxed);
     try {
         function();
@@ -17,6 +17,9 @@ void KernelState::run() noexcept {
     }
     // What it captured goes while its thread is still the kernel's.
     function = nullptr;
+}
+
+void KernelState::tell() noexcept {
     if (ended) ended(error);
     ended = nullptr;
     frame_.store(nullptr, std::memory_order_relaxed);

@@ -17,8 +17,13 @@ struct TaskFrame;
 namespace heddle::detail {
 
 struct KernelState {
-    /// Runs it, tells `ended`, and wakes those who wait. Once.
-    void run() noexcept;
+    /// Runs it; then tells `ended`, and wakes those who wait. Once each.
+    void compute() noexcept;
+    void tell() noexcept;
+    void run() noexcept {
+        compute();
+        tell();
+    }
     /// Returns when it has ended; pauses the calling task or kernel. Throws kInvalidArgument in itself.
     void wait_until_ended();
     [[nodiscard]] bool done() const noexcept { return ended_.load(std::memory_order_acquire); }

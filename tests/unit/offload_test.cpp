@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
@@ -103,6 +104,18 @@ TEST_P(OffloadTest, AKernelHasAllOfItsCpusWhereNobodyElseHas) {
             .wait();
         EXPECT_EQ(inside, 2);
     }
+}
+
+/// Its thread may still be in the engine's runtime, of which parts are destroyed then.
+TEST_P(OffloadTest, AProgramMayEndAsSoonAsItsKernelHas) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto program = [&] {
+        static Offload* for_good = nullptr;
+        for_good = new Offload(engine());
+        for_good->spawn([&] { in_parallel(8, [](int) {}); }).wait();
+        std::exit(0);
+    };
+    for (int i = 0; i < 20; ++i) EXPECT_EXIT(program(), testing::ExitedWithCode(0), "");
 }
 
 TEST_P(OffloadTest, SpawnDoesNotWaitForTheKernel) {
