@@ -46,7 +46,7 @@ KeptBuffers::~KeptBuffers() {
     for (auto& [data, kept] : kept_) {
         try {
             if (kept.buffer != nullptr) bring(*kept.buffer, true, true);
-        } catch (const Error&) {
+        } catch (const std::exception&) {
             // A device took it along, and nobody has asked for it.
         }
         data->runtime.kept.let_go(*data);
@@ -130,7 +130,7 @@ void KeptBuffers::make_room() noexcept {
         if (oldest == nullptr) return;
         try {
             bring(*oldest->buffer, true, true);
-        } catch (const Error&) {
+        } catch (const std::exception&) {
             return;  // who needs it is told
         }
         drop(*oldest);

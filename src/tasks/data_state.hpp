@@ -33,6 +33,7 @@ struct DataState : detail::DataView {
     /// Who has the elements elsewhere. Written with KeptData's lock, and read with it; without it only to see
     /// that there is none, by tasks that follow the one in which it was set.
     std::atomic<DataKeeper*> keeper{nullptr};
+    std::atomic<bool> loss_was_told{false};  ///< by a wait for something else; KeptData's
     bool released = false;  ///< by the handle: no task may name it; for who comes after that thread
     /// The failure for which what is in here was not written, or 0. Written by the task that should have,
     /// read by those that follow it; the graph orders them.

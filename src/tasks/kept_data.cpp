@@ -57,8 +57,9 @@ void KeptData::bring_all_home() {
     for (DataState* const data : data_) {
         try {
             data->keeper.load()->bring_home(*data, AccessMode::kInOut);
+            data->loss_was_told = false;
         } catch (...) {
-            if (failure == nullptr) failure = std::current_exception();
+            if (failure == nullptr && !data->loss_was_told.exchange(true)) failure = std::current_exception();
         }
     }
     if (failure != nullptr) std::rethrow_exception(failure);

@@ -41,7 +41,8 @@ class KeptData {
 
     /// For a task that is about to run, and sees the memory of its data.
     void bring_home(Task& task);
-    /// For who has waited. Tries all, and throws the first error.
+    /// For who has waited. Tries all, and throws the first error that no such wait has thrown before: what is
+    /// lost is told to who asks for it, and once to those that do not.
     void bring_all_home();
     /// The same of one datum; as DataKeeper says.
     void bring_home(DataState& data, AccessMode how = AccessMode::kInOut);

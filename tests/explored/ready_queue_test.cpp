@@ -38,6 +38,11 @@ struct Jobs {
         if (job.written != 1) explorer.fail("a task that nobody has pushed");
         if (++job.taken != 1) explorer.fail("a task came out twice");
     }
+    void steal(Explorer& explorer) {
+        Task* stolen[Queue::kMostStolen];
+        const size_t count = queue.steal(stolen);
+        for (size_t i = 0; i < count; ++i) take(explorer, stolen[i]);
+    }
     void expect_all_taken(Explorer& explorer) {
         for (const Job& job : jobs)
             if (job.taken != 1) explorer.fail("a task was lost");
@@ -53,11 +58,7 @@ void steal_while_the_owner_works(Explorer& explorer) {
         all->push(2);
         all->take(explorer, all->queue.pop());
     });
-    explorer.thread([all, &explorer] {
-        Task* stolen[ReadyQueue::kMostStolen];
-        const size_t count = all->queue.steal(stolen);
-        for (size_t i = 0; i < count; ++i) all->take(explorer, stolen[i]);
-    });
+    explorer.thread([all, &explorer] { all->steal(explorer); });
     explorer.finally([all, &explorer] {
         while (Task* task = all->queue.pop()) all->take(explorer, task);
         all->expect_all_taken(explorer);
@@ -75,9 +76,7 @@ void steal_from_an_owner_that_is_favoured(Explorer& explorer) {
     });
     explorer.thread([all, &explorer] {
         all->push(2);
-        Task* stolen[ReadyQueue::kMostStolen];
-        const size_t count = all->queue.steal(stolen);
-        for (size_t i = 0; i < count; ++i) all->take(explorer, stolen[i]);
+        all->steal(explorer);
     });
     explorer.finally([all, &explorer] {
         while (Task* task = all->queue.pop()) all->take(explorer, task);

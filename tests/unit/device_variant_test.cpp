@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/device_programs.hpp"
+#include "support/wait_until.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -174,6 +175,35 @@ TEST(KeptData, ADeviceThatDiesTakesResultsAlongAndCopiesNot) {
         second.wait();
         EXPECT_THAT(other.get(), Each(3)) << "others are as they were";
     }
+}
+
+/// The device dies of another task.
+TEST(KeptData, WhatIsLostIsToldToWhoAsksForItAndOnceToOthers) {
+    TaskDevices devices(1, simulated({{.name = "mortal", .fails_at_launch = 2}}, "heft"), Keeping::kResults);
+    const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+    Runtime runtime;
+    Vector<int> data(runtime, 100), other(runtime, 100);
+    DeviceVariant variant{program, "add", {100}};
+    variant.score = {3600e6, 1e-3, 1e-3};
+    Sequence sequence(runtime), reading(runtime);
+    Scalar<int> seen(runtime);
+    const auto lost = HasSubstr("are lost: only mortal, which failed, had them");
+    devices.insert(sequence, variant, add, inout(data), value(1));
+    ASSERT_TRUE(heddle::test::becomes_true([&] { return devices.runtime().devices()[0].tasks_run() == 1; }));
+    devices.insert(
+        sequence, {program, "copy", {100}, {0, 0, 0}, variant.score},
+        [](std::span<const int>, std::span<int> to) { std::ranges::fill(to, 3); }, in(other), out(other));
+    EXPECT_THAT(failure([&] { sequence.wait(); }), lost);
+    sequence.wait();
+    EXPECT_THAT(failure([&] { data.wait(); }), lost);
+    EXPECT_THAT(failure([&] { data.wait(); }), lost);
+    reading.insert([](std::span<const int>, int& to) { to = 1; }, in(data), out(seen));
+    EXPECT_THAT(failure([&] { reading.wait(); }), lost);
+    EXPECT_EQ(seen.get(), 0) << "it did not run";
+    reading.insert([](std::span<int> all) { std::ranges::fill(all, 5); }, out(data));
+    reading.wait();
+    EXPECT_THAT(data.get(), Each(5));
+    EXPECT_THAT(other.get(), Each(3));
 }
 
 TEST(KeptData, ATaskThatFailsLeavesNothingBehind) {
