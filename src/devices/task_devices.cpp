@@ -52,11 +52,20 @@ class DataInUse {
         return std::ranges::find(uses_, &DataState::of(view), &Use::data)->buffer;
     }
     void submitted() { failed_ = true; }
+    /// The task's function has them in their own memory: what it writes no device has any more, and tasks
+    /// that it inserts use the data by themselves.
+    void has_them() {
+        for (Use& use : uses_)
+            if (use.how != AccessMode::kIn && use.buffer != nullptr) {
+                kept_.end(*use.data, use.how, true);
+                use.buffer = nullptr;
+            }
+    }
     void succeeded() { failed_ = false; }
     /// What was written, into the data's own memory.
     void fetch() const {
         for (const Use& use : uses_)
-            if (use.how != AccessMode::kIn) (void)use.buffer->host();
+            if (use.how != AccessMode::kIn && use.buffer != nullptr) (void)use.buffer->host();
     }
 
   private:
@@ -137,6 +146,7 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
     }
     std::exception_ptr failure;
     if (stay->on_cpu) {
+        used.has_them();
         try {
             on_cpu();
         } catch (...) {

@@ -177,6 +177,36 @@ TEST(KeptData, ADeviceThatDiesTakesResultsAlongAndCopiesNot) {
     }
 }
 
+/// Those of a function that has the data on the CPU, and waits for them.
+TEST(KeptData, ChildrenUseWhatTheirParentHas) {
+    for (const Keeping keeping : kBoth) {
+        TaskDevices devices(1, simulated({{.name = "device", .type = DeviceType::kGpu}}, "heft"), keeping);
+        const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+        Runtime runtime;
+        Vector<int> data(runtime, 100);
+        Sequence sequence(runtime);
+        DeviceVariant on_device{program, "add", {100}}, on_cpu = on_device;
+        on_device.score = {3600e6, 1e-3, 1e-3};
+        on_cpu.score = {1e-3, 3600e6, 3600e6};
+        on_cpu.kernel = "multiply";
+        devices.insert(sequence, on_device, add, inout(data), value(1));
+        devices.insert(
+            sequence, on_cpu,
+            [&](std::span<int> own, int) {
+                EXPECT_THAT(own, Each(1));
+                Sequence inner(runtime);
+                devices.insert(inner, on_device, add, inout(data), value(1));
+                inner.wait();
+                EXPECT_THAT(own, Each(2));
+                add(own, 1);
+            },
+            inout(data), value(1));
+        devices.insert(sequence, on_device, add, inout(data), value(1));
+        sequence.wait();
+        EXPECT_THAT(data.get(), Each(4));
+    }
+}
+
 /// The device dies of another task.
 TEST(KeptData, WhatIsLostIsToldToWhoAsksForItAndOnceToOthers) {
     TaskDevices devices(1, simulated({{.name = "mortal", .fails_at_launch = 2}}, "heft"), Keeping::kResults);
