@@ -26,12 +26,12 @@ class DevicePrefetch : public ::testing::Test {
                 .us_per_byte = 1};
     }
     /// That one byte takes a microsecond.
-    TaskPointer add(size_t bytes) {
+    TaskPointer add(size_t bytes, Score score = {}) {
         sources_.push_back(std::make_shared<Buffer>(bytes));
         const std::vector<int> values(bytes / sizeof(int), static_cast<int>(sources_.size()));
         sources_.back()->write(values.data(), bytes);
         results_.push_back(std::make_shared<Buffer>(bytes));
-        tasks_.push_back(std::make_shared<DeviceTask>(program_));
+        tasks_.push_back(std::make_shared<DeviceTask>(program_, score));
         tasks_.back()
             ->add_kernel("copy")
             .arg(0, in(sources_.back()))
@@ -87,6 +87,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, DevicePrefetchTimes,
                          ::testing::Values(Shape{1, 100, 100}, Shape{2, 100, 100}, Shape{10, 100, 100},
                                            Shape{3, 100, 300}, Shape{10, 100, 300}, Shape{3, 300, 100},
                                            Shape{10, 300, 100}, Shape{10, 4, 1000}, Shape{10, 1000, 4}));
+
+TEST_F(DevicePrefetch, HeftCountsWhatIsHidden) {
+    SimulatedDevice near = device("near", 100), far = device("far", 100);
+    near.shares_host_memory = true;
+    far.type = DeviceType::kGpu;
+    start({near, far}, "heft");
+    for (int i = 0; i < 11; ++i) add(100, {.cpu = 100, .gpu = 100});
+    runtime_->submit(tasks_);
+    runtime_->finish();
+    EXPECT_EQ(runtime_->devices()[0].tasks_run(), 6u);
+    EXPECT_DOUBLE_EQ(end_us(), 600) << "a plan with one copy after the other gives the near one 7";
+    expect_results();
+}
 
 TEST_F(DevicePrefetch, WhatIsThereAlreadyOrOnItsWayIsNotSentAgain) {
     start({device("far", 100)});

@@ -31,13 +31,20 @@ struct Busy {
     double start_us, end_us;
 };
 
-/// The first time from `ready` on at which a device has a gap of so long; by start time.
-double first_gap(const std::vector<Busy>& busy, double free_from, double ready, double length) {
-    double start = std::max(free_from, ready);
+/// What a task needs of a device: `transfer_us` of copies, which can begin at `ready_us`, while the task
+/// before it runs there and not sooner, and `cost_us` of computing.
+struct Need {
+    double ready_us, transfer_us, cost_us;
+};
+
+/// The first time at which a device, which is free from `free_us` on, can compute it, in gaps too; `busy` is
+/// by start time.
+double first_start(const std::vector<Busy>& busy, double free_us, const Need& need) {
+    double start = std::max(free_us, need.ready_us + need.transfer_us);
     for (const Busy& one : busy) {
-        if (one.end_us <= start) continue;
-        if (start + length <= one.start_us) break;
-        start = std::max(start, one.end_us);
+        if (start + need.cost_us <= one.start_us) break;
+        const double sent = std::max(need.ready_us, one.start_us) + need.transfer_us;
+        start = std::max({start, one.end_us, sent});
     }
     return start;
 }
@@ -74,9 +81,9 @@ std::vector<Placement> heft_plan(const std::vector<PlanTask>& tasks, const std::
                 const Placement& before = plan[edge.predecessor];
                 ready = std::max(ready, before.end_us + edge.exchange_us[before.device * devices + device]);
             }
-            const double length = task.transfer_us[device] + task.cost_us[device];
-            const double start = first_gap(busy[device], free_us[device], ready, length);
-            if (start + length < best.end_us) best = {device, start, start + length};
+            const Need need{ready, task.transfer_us[device], task.cost_us[device]};
+            const double start = first_start(busy[device], free_us[device], need);
+            if (start + need.cost_us < best.end_us) best = {device, start, start + need.cost_us};
         }
         plan[i] = best;
         std::vector<Busy>& there = busy[best.device];

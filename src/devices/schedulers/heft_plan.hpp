@@ -24,7 +24,7 @@ struct PlanTask {
 
 struct Placement {
     size_t device = 0;
-    double start_us = 0;
+    double start_us = 0;  ///< of computing: what it reads is there
     double end_us = 0;
 };
 
@@ -38,7 +38,7 @@ enum class RankWeight {
 [[nodiscard]] std::vector<double> upward_ranks(const std::vector<PlanTask>& tasks, RankWeight weight);
 
 /// Tasks in the order of their ranks, each where it ends first, in gaps too. A device is free from
-/// `free_us[device]` on. Each task can run somewhere.
+/// `free_us[device]` on, and copies what the next task reads while one runs. Each task can run somewhere.
 [[nodiscard]] std::vector<Placement> heft_plan(const std::vector<PlanTask>& tasks,
                                                const std::vector<double>& free_us, RankWeight weight);
 
