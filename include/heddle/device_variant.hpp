@@ -11,7 +11,9 @@
 // decides between the CPU, where the function runs on the task's own worker, and the devices, where the
 // kernel runs, with the arguments in their order, while the task is paused. Devices with memory of their own
 // keep what they have of the data for the next task, until another task of the runtime uses it or the program
-// has waited (Keeping). Any thread; the sequences' tasks have ended before this is destroyed, and their data
+// has waited (Keeping). On the engine starpu it is StarPU's own scheduler that decides, between the CPU and
+// StarPU's OpenCL devices, where a TaskDevices was there before the first Runtime with that engine
+// (docs/DEVICES.md). Any thread; the sequences' tasks have ended before this is destroyed, and their data
 // are not destroyed meanwhile.
 #pragma once
 
@@ -57,6 +59,7 @@ enum class Keeping : uint8_t {
 };
 
 class KeptBuffers;
+class KnownData;
 
 class HEDDLE_API TaskDevices {
   public:
@@ -120,6 +123,8 @@ class HEDDLE_API TaskDevices {
     const Keeping keeping_;
     std::unique_ptr<DeviceRuntime> runtime_;
     std::unique_ptr<KeptBuffers> kept_;
+    const bool may_use_cpu_;
+    std::unique_ptr<KnownData> known_;
 };
 
 }  // namespace heddle::devices

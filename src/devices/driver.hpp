@@ -16,6 +16,7 @@
 
 #include "heddle/device_image.hpp"
 #include "heddle/device_types.hpp"
+#include "tasks/device_choice.hpp"
 
 namespace heddle::devices {
 
@@ -52,6 +53,14 @@ class DriverCopy {
     [[nodiscard]] virtual bool has_ended() = 0;
     /// Waits for it. False where it failed.
     [[nodiscard]] virtual bool finish() = 0;
+};
+
+/// An argument on a device that another runtime has opened: memory by the name that its driver has for it, a
+/// cl_mem, or a value.
+struct ForeignArgument {
+    void* memory = nullptr;
+    const void* value = nullptr;
+    size_t bytes = 0;
 };
 
 /// A point in the commands of a device.
@@ -108,7 +117,7 @@ class DeviceDriver {
 };
 
 /// Goes up with each change of what stands above.
-inline constexpr uint32_t kDeviceInterface = 4;
+inline constexpr uint32_t kDeviceInterface = 5;
 
 struct DeviceKind {
     uint32_t interface;  ///< kDeviceInterface of the headers that it was built with
@@ -120,6 +129,14 @@ struct DeviceKind {
     /// Why the compiler refuses it, or ""; null where there is no compiler without a device. Throws Error
     /// kUnavailable where the compiler is not there.
     std::string (*refusal)(const ProgramSource& source);
+    /// On a device that an engine's runtime has opened; null: of this kind no engine has any. Throws
+    /// BuildError, DeviceError.
+    std::shared_ptr<DriverProgram> (*build_on)(const EngineDevice& device,
+                                               const ProgramSource& source) = nullptr;
+    /// Returns when it is done. One thread at a time for a program. Throws DeviceError, and Error
+    /// kInvalidArgument for arguments that do not fit.
+    void (*run_on)(const EngineDevice& device, DriverProgram& program, const std::string& kernel,
+                   std::span<const ForeignArgument> arguments, const LaunchShape& shape) = nullptr;
 };
 
 /// "", or why a plug-in cannot be used that gives this kind: it was built with other headers.

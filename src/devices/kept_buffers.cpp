@@ -26,11 +26,7 @@ size_t half_of_the_smallest(std::span<const Device> devices) {
 }
 
 std::shared_ptr<Buffer> buffer_of(const heddle::detail::DataView& view) {
-    if (view.columns > 1 && view.leading != view.rows)
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a matrix for a kernel has columns that follow each other without a gap");
-    return std::make_shared<Buffer>(view.address, view.rows * view.columns * view.element_bytes,
-                                    "data of a task");
+    return std::make_shared<Buffer>(view.address, bytes_without_gap(view), "data of a task");
 }
 
 void bring(Buffer& buffer, bool fetch, bool only) {
@@ -38,6 +34,13 @@ void bring(Buffer& buffer, bool fetch, bool only) {
 }
 
 }  // namespace
+
+size_t bytes_without_gap(const heddle::detail::DataView& view) {
+    if (view.columns > 1 && view.leading != view.rows)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a matrix for a kernel has columns that follow each other without a gap");
+    return view.rows * view.columns * view.element_bytes;
+}
 
 KeptBuffers::KeptBuffers(std::span<const Device> devices)
     : all_in_place_(all_in_place(devices)), most_bytes_(half_of_the_smallest(devices)) {}

@@ -17,8 +17,13 @@
 
 namespace heddle::devices {
 
+/// Throws kInvalidArgument for a matrix whose columns do not follow each other without a gap.
+[[nodiscard]] size_t bytes_without_gap(const heddle::detail::DataView& view);
+
 class KeptBuffers final : public DataKeeper {
   public:
+    using Copies = Buffer;
+
     explicit KeptBuffers(std::span<const Device> devices);
     /// Brings home what is left. The data that tasks have used are not destroyed meanwhile.
     ~KeptBuffers();

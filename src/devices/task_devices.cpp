@@ -4,6 +4,8 @@
 #include <exception>
 #include <vector>
 
+#include "devices/data_in_use.hpp"
+#include "devices/engine_choice.hpp"
 #include "devices/kept_buffers.hpp"
 #include "devices/kinds/host/host_driver.hpp"
 #include "devices/task_state.hpp"
@@ -24,59 +26,6 @@ struct Stay {
     void decide() {
         if (!is_decided.exchange(true)) decided.signal();
     }
-};
-
-/// What a task does with its data, from before it is submitted until it has ended.
-class DataInUse {
-  public:
-    explicit DataInUse(KeptBuffers& kept) : kept_(kept) {}
-    ~DataInUse() {
-        for (const Use& use : uses_)
-            if (use.buffer != nullptr) kept_.end(*use.data, use.how, failed_);
-    }
-    DataInUse(const DataInUse&) = delete;
-    DataInUse& operator=(const DataInUse&) = delete;
-
-    void note(heddle::detail::DataView& view, AccessMode how) {
-        DataState& data = DataState::of(view);
-        const auto same = std::ranges::find(uses_, &data, &Use::data);
-        if (same == uses_.end())
-            uses_.push_back({&data, how, nullptr});
-        else if (same->how != how)
-            same->how = AccessMode::kInOut;
-    }
-    void begin() {
-        for (Use& use : uses_) use.buffer = kept_.begin(*use.data, use.how);
-    }
-    [[nodiscard]] const std::shared_ptr<Buffer>& buffer_of(const heddle::detail::DataView& view) const {
-        return std::ranges::find(uses_, &DataState::of(view), &Use::data)->buffer;
-    }
-    void submitted() { failed_ = true; }
-    /// The task's function has them in their own memory: what it writes no device has any more, and tasks
-    /// that it inserts use the data by themselves.
-    void has_them() {
-        for (Use& use : uses_)
-            if (use.how != AccessMode::kIn && use.buffer != nullptr) {
-                kept_.end(*use.data, use.how, true);
-                use.buffer = nullptr;
-            }
-    }
-    void succeeded() { failed_ = false; }
-    /// What was written, into the data's own memory.
-    void fetch() const {
-        for (const Use& use : uses_)
-            if (use.how != AccessMode::kIn && use.buffer != nullptr) (void)use.buffer->host();
-    }
-
-  private:
-    struct Use {
-        DataState* data;
-        AccessMode how;
-        std::shared_ptr<Buffer> buffer;
-    };
-    KeptBuffers& kept_;
-    std::vector<Use> uses_;
-    bool failed_ = false;
 };
 
 DeviceOptions with_host(DeviceOptions options, unsigned on_cpu) {
@@ -100,27 +49,31 @@ void give_up(DeviceTask& task, Stay& stay) {
 TaskDevices::TaskDevices(unsigned on_cpu, DeviceOptions options, Keeping keeping)
     : keeping_(keeping),
       runtime_(std::make_unique<DeviceRuntime>(with_host(std::move(options), on_cpu))),
-      kept_(std::make_unique<KeptBuffers>(runtime_->devices())) {}
+      kept_(std::make_unique<KeptBuffers>(runtime_->devices())),
+      may_use_cpu_(on_cpu > 0),
+      known_(std::make_unique<KnownData>()) {
+    DeviceChoice::want_devices();
+}
 
 TaskDevices::~TaskDevices() = default;
 
 void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgument> arguments,
                       const std::function<void()>& on_cpu) {
+    if (DeviceChoice* const choice = choice_for(variant, arguments))
+        return run_where_engine_says(*choice, *known_, variant, arguments, may_use_cpu_, on_cpu);
     const auto task = std::make_shared<DeviceTask>(variant.program, variant.score, variant.kernel);
     Kernel& kernel = task->add_kernel(variant.kernel);
     kernel.work(variant.work.x, variant.work.y, variant.work.z);
     kernel.group(variant.group.x, variant.group.y, variant.group.z);
     DataInUse used(*kept_);
-    for (const VariantArgument& argument : arguments)
-        if (argument.data != nullptr) used.note(*argument.data, argument.mode);
-    used.begin();
+    used.begin(arguments);
     for (unsigned i = 0; i < arguments.size(); ++i) {
         const VariantArgument& argument = arguments[i];
         if (argument.data == nullptr) {
             kernel.bytes(i, argument.value.data(), argument.value.size());
             continue;
         }
-        kernel.arg(i, Access{used.buffer_of(*argument.data), argument.mode, {}});
+        kernel.arg(i, Access{used.copies_of(*argument.data), argument.mode, {}});
     }
     const auto stay = std::make_shared<Stay>();
     task->on_configure([stay](Device& device, DeviceTask&) {
@@ -164,7 +117,11 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
         std::rethrow_exception(failure);
     }
     task->wait();
-    if (keeping_ == Keeping::kCopies) used.fetch();
+    if (keeping_ == Keeping::kCopies)
+        used.for_each([](const std::shared_ptr<Buffer>& buffer, AccessMode how) {
+            // What was written, into the data's own memory.
+            if (how != AccessMode::kIn && buffer != nullptr) (void)buffer->host();
+        });
     used.succeeded();
 }
 

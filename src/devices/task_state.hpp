@@ -32,6 +32,15 @@ struct ProgramState {
     [[nodiscard]] std::vector<unsigned> lacking(const std::string& kernel) const;
     /// Of its text.
     Signature hash = 0;
+
+    ProgramSource source;
+    /// On devices of engines (engine_choice.hpp): null and why, where it was not built.
+    struct Elsewhere {
+        std::shared_ptr<DriverProgram> program;
+        std::string log;
+    };
+    std::mutex elsewhere_mutex;
+    std::map<void*, Elsewhere> elsewhere;  // by EngineDevice::device
 };
 
 /// Adds a value to a hash, whose order counts.

@@ -23,6 +23,7 @@
 
 namespace heddle {
 
+class DeviceChoice;
 class Engine;
 struct DataState;
 struct EngineOptions;
@@ -76,6 +77,8 @@ struct EngineOptions {
     /// Threads in wait_until() and help() run tasks too, and are counted as workers, where the engine can.
     /// False: they never do.
     bool callers_work = true;
+    /// A runtime that has devices of its own opens them where the engine starts it.
+    bool devices = false;
 };
 
 class Engine {
@@ -106,6 +109,9 @@ class Engine {
     /// Runs a task, if there is one at hand, or gives those that run some time. For a producer that is far
     /// ahead, and for a task that has to wait and for which there is no memory to be paused.
     virtual bool help(Lane& lane) = 0;
+
+    /// Chooses between the CPU and devices of its own; null: it has none.
+    [[nodiscard]] virtual DeviceChoice* device_choice() noexcept { return nullptr; }
 
     /// There is a polling service now, where there was none.
     virtual void services_arrived() {}

@@ -7,6 +7,7 @@
 #include "base/asymmetric_fence.hpp"
 #include "heddle/error.hpp"
 #include "tasks/crew.hpp"
+#include "tasks/device_choice.hpp"
 #include "tasks/outer_affinity.hpp"
 #include "tasks/recording.hpp"
 
@@ -101,7 +102,8 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
             const WorkCounts now = work();
             return WorkCounts{now.inserted - before.inserted, now.ended - before.ended};
         });
-    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work});
+    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work,
+                          DeviceChoice::wants_devices()});
     factory = &wanted;
     own_graph_ = engine->own_graph();
     looks_at_line_ = engine->looks_at_line();

@@ -39,6 +39,8 @@ class TaskFlows {
     Outcome run(Task& task, void* token);
     /// Goes on with a task that was woken, if there is one. The thread has a lane (EngineHost::lane()).
     Outcome resume();
+    /// The same with one that was told (suspend()) and that nobody else wakes.
+    Outcome resume(Waiter& paused) { return enter(static_cast<Flow&>(paused)); }
     [[nodiscard]] bool any_woken() const noexcept { return any_woken_.load(std::memory_order_seq_cst); }
 
     /// In a task that runs here. Before it pauses for the first time `first(token)` is called.

@@ -1,10 +1,10 @@
 #include "engines/starpu/starpu_engine.hpp"
 
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "engines/starpu/starpu_accesses.hpp"
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
 
@@ -17,7 +17,7 @@ constexpr int kTurn = 64;
 constexpr Nanoseconds kNap = std::chrono::microseconds(50);
 constexpr int kMostNaps = 20;
 
-// Who has left a task that paused, in its sched_data.
+// Who has left a task that paused, in its sched_data or in what StarPuDevices has for it.
 char left_by_driver, left_by_task;
 
 starpu_codelet* codelet() {
@@ -48,9 +48,10 @@ StarPuEngine* StarPuEngine::of(const starpu_task& job) noexcept {
 StarPuEngine::StarPuEngine(const EngineOptions& options)
     : host_(options.host),
       options_(options),
-      starpu_(StarPu::of_process()),
+      starpu_(StarPu::of_process(options.devices)),
       seats_(options),
-      flows_(options.host, [this] { starpu_.ring(); }) {
+      flows_(options.host, [this] { starpu_.ring(); }),
+      devices_(starpu_, *this) {
     starpu_.join(*this);
 }
 
@@ -84,24 +85,9 @@ void StarPuEngine::submit(Task& task, const std::vector<DataUse>& uses) {
     job->cl_arg = &task;
     job->callback_arg = this;
     if (task.named) job->name = task.notes().name;
-    job->nbuffers = static_cast<int>(uses.size());
-    starpu_data_handle_t* handles = job->handles;
-    starpu_data_access_mode* modes = job->modes;
-    if (uses.size() > STARPU_NMAXBUFS) {
-        // StarPU frees them with the task.
-        handles = job->dyn_handles =
-            static_cast<starpu_data_handle_t*>(std::calloc(uses.size(), sizeof(*handles)));
-        modes = job->dyn_modes =
-            static_cast<starpu_data_access_mode*>(std::calloc(uses.size(), sizeof(*modes)));
-        if (handles == nullptr || modes == nullptr) {
-            starpu_task_destroy(job);
-            throw std::bad_alloc();
-        }
-    }
-    for (size_t i = 0; i < uses.size(); ++i) {
-        handles[i] = handle_of(*uses[i].data);
-        modes[i] = mode_of(uses[i]);
-    }
+    set_accesses(*job, uses, [&](const DataUse& use) {
+        return StarPuAccess{handle_of(*use.data), mode_of(use)};
+    });
     if (const int error = starpu_task_submit(job); error != 0) {
         starpu_task_destroy(job);
         throw Error(ErrorCode::kUnavailable,
@@ -133,7 +119,7 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
         for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
             if (flows_.any_woken())
                 after(flows_.resume());
-            else if (ready_.any())
+            else if (ready_.any() || devices_.any())
                 run_next(worker);
             else
                 break;
@@ -142,7 +128,8 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
         (void)seats_.end(*seat);
     }
     worker.serves = nullptr;
-    busy_.fetch_sub(1);
+    // StarPU may have placed a task on a worker for which there was no room.
+    if (busy_.fetch_sub(1) >= options_.workers && devices_.any_submitted()) starpu_.ring_all();
 }
 
 void StarPuEngine::run_next(StarPu::Worker& worker) {
@@ -151,14 +138,19 @@ void StarPuEngine::run_next(StarPu::Worker& worker) {
     do starpu_driver_run_once(&worker.driver);
     while (worker.in_hand);
     // Only now has StarPU left it.
-    if (worker.paused != nullptr) leave_paused(*worker.paused, &left_by_driver);
+    if (worker.paused != nullptr) leave(*worker.paused, &left_by_driver);
 }
 
 /// A task that paused ends for StarPU when it has ended and its driver has left it: whichever comes last says
 /// so. Sooner StarPU 1.3.10 would free it while its driver still has it.
-void StarPuEngine::leave_paused(starpu_task& job, void* by) noexcept {
-    void* const before = std::atomic_ref(job.sched_data).exchange(by, std::memory_order_acq_rel);
+void StarPuEngine::leave(starpu_task& job, void* by) noexcept {
+    void*& left_by = StarPuDevices::of(job) != nullptr ? StarPuDevices::left_by(job) : job.sched_data;
+    void* const before = std::atomic_ref(left_by).exchange(by, std::memory_order_acq_rel);
     if (before != nullptr && before != by) starpu_task_end_dep_release(&job);
+}
+
+void StarPuEngine::leave_by_task(starpu_task& job) noexcept {
+    leave(job, &left_by_task);
 }
 
 void StarPuEngine::rest(const StarPu::Worker& worker) noexcept {
@@ -198,7 +190,7 @@ void StarPuEngine::go_on(Task* task, starpu_task* job) noexcept {
 void StarPuEngine::after(const TaskFlows::Outcome& outcome) noexcept {
     if (!outcome.ended) return;
     ended_.fetch_add(1, std::memory_order_relaxed);
-    if (outcome.token != nullptr) leave_paused(*static_cast<starpu_task*>(outcome.token), &left_by_task);
+    if (outcome.token != nullptr) leave_by_task(*static_cast<starpu_task*>(outcome.token));
     go_on(outcome.continuation, nullptr);
 }
 

@@ -19,6 +19,7 @@
 #include "engines/flows/task_flows.hpp"
 #include "engines/graphs/data_uses.hpp"
 #include "engines/seats/seats.hpp"
+#include "engines/starpu/starpu_devices.hpp"
 #include "engines/starpu/starpu_process.hpp"
 #include "engines/starpu/starpu_ready.hpp"
 #include "tasks/event_count.hpp"
@@ -40,11 +41,14 @@ class StarPuEngine final : public Engine {
     void services_arrived() override { starpu_.ring(); }
     [[nodiscard]] bool suspends() const override { return true; }
     void suspend(Publish publish) override;
+    [[nodiscard]] DeviceChoice* device_choice() noexcept override {
+        return starpu_.devices().empty() ? nullptr : &devices_;
+    }
 
     // For StarPu, which visits it: counts its workers here under its mutex.
     int visitors = 0;
     [[nodiscard]] bool wants_worker() const noexcept {
-        return (ready_.any() || flows_.any_woken()) && has_room();
+        return (ready_.any() || flows_.any_woken() || devices_.any()) && has_room();
     }
     [[nodiscard]] bool has_room() const noexcept { return busy_.load() < options_.workers; }
     /// Runs tasks on the calling thread, which is that worker, until there are none or it is another's turn.
@@ -60,15 +64,23 @@ class StarPuEngine final : public Engine {
 
     // For StarPU's callbacks.
     void became_ready(starpu_task& job) noexcept;
-    [[nodiscard]] starpu_task* next() noexcept { return ready_.pop(); }
+    [[nodiscard]] starpu_task* next() noexcept {
+        starpu_task* const job = ready_.pop();
+        return job != nullptr ? job : devices_.next();
+    }
     void run(starpu_task& job) noexcept;
+    [[nodiscard]] StarPuDevices& devices() noexcept { return devices_; }
+    /// Goes on with a task that is paused, in the codelet of another one.
+    void resume(Waiter& paused) noexcept { after(flows_.resume(paused)); }
+    /// The function of a codelet that has returned before has ended.
+    static void leave_by_task(starpu_task& job) noexcept;
     [[nodiscard]] static StarPuEngine* of(const starpu_task& job) noexcept;
 
   private:
     [[nodiscard]] starpu_data_handle_t handle_of(const DataState& data);
     void submit(Task& task, const std::vector<DataUse>& uses);
     void run_next(StarPu::Worker& worker);
-    static void leave_paused(starpu_task& job, void* by) noexcept;
+    static void leave(starpu_task& job, void* by) noexcept;
     void go_on(Task* task, starpu_task* job) noexcept;
     void after(const TaskFlows::Outcome& outcome) noexcept;
     [[nodiscard]] bool put_off(Task& task) noexcept;
@@ -79,6 +91,7 @@ class StarPuEngine final : public Engine {
     Seats seats_;
     StarPuReady ready_;
     TaskFlows flows_;
+    StarPuDevices devices_;
     EventCount news_;  // for threads in wait_until(), which run no tasks
     std::array<Seats::Seat*, StarPu::kMostWorkers> seat_of_{};  // each its worker's
     std::atomic<int> busy_{0};                                  // workers in serve()

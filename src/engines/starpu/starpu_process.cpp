@@ -1,12 +1,12 @@
 #include "engines/starpu/starpu_process.hpp"
 
 #include <pthread.h>
-#include <starpu_scheduler.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <system_error>
 #include <thread>
 
@@ -16,6 +16,8 @@
 #include "cores/futex.hpp"
 #include "engines/starpu/starpu_engine.hpp"
 #include "engines/starpu/starpu_folder.hpp"
+#include "engines/starpu/starpu_opencl.hpp"
+#include "engines/starpu/starpu_policy.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -25,66 +27,13 @@ namespace {
 constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
 /// And how long it looks for one before it sleeps: to be woken takes longer than most insertions.
 constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
+/// A device's worker looks so long whether there is something to do while devices are used, and then so
+/// often.
+constexpr Nanoseconds kLook = std::chrono::microseconds(100), kDeviceNap = std::chrono::microseconds(50);
 
 StarPu* started = nullptr;  // written once, under start_mutex
 bool given_up = false;      // StarPU runs, and nobody calls its drivers; under start_mutex
 std::mutex start_mutex;
-
-// The policy. Tasks that are not ours are those of a program that uses StarPU beside us.
-std::mutex strangers_mutex;
-starpu_task *first_stranger = nullptr, *last_stranger = nullptr;
-std::atomic<int> strangers{0};
-
-int push_task(starpu_task* job) {
-    if (StarPuEngine* engine = StarPuEngine::of(*job)) {
-        starpu_push_task_end(job);
-        engine->became_ready(*job);
-        return 0;
-    }
-    {
-        const std::lock_guard guard(strangers_mutex);
-        job->next = nullptr;
-        (last_stranger == nullptr ? first_stranger : last_stranger->next) = job;
-        last_stranger = job;
-        starpu_push_task_end(job);
-        strangers.fetch_add(1);
-    }
-    started->ring();
-    return 0;
-}
-
-starpu_task* pop_stranger() {
-    const std::lock_guard guard(strangers_mutex);
-    starpu_task* const job = first_stranger;
-    if (job == nullptr) return nullptr;
-    first_stranger = job->next;
-    if (first_stranger == nullptr) last_stranger = nullptr;
-    strangers.fetch_sub(1);
-    return job;
-}
-
-starpu_task* pop_task(unsigned) {
-    StarPu::Worker* worker = StarPu::here();
-    if (worker == nullptr) return nullptr;
-    starpu_task* job = worker->serves != nullptr ? worker->serves->next() : pop_stranger();
-    if (job != nullptr) worker->in_hand = worker->serves != nullptr;
-    return job;
-}
-
-starpu_sched_policy* policy() {
-    static starpu_sched_policy ours = [] {
-        starpu_sched_policy made{};
-        made.init_sched = made.deinit_sched = [](unsigned) {};
-        made.add_workers = made.remove_workers = [](unsigned, int*, unsigned) {};
-        made.push_task = push_task;
-        made.pop_task = pop_task;
-        made.policy_name = "heddle";
-        made.policy_description = "tasks of heddle's engines, each on its CPUs";
-        made.worker_type = STARPU_WORKER_LIST;
-        return made;
-    }();
-    return &ours;
-}
 
 int workers_here() {
     cpu_set_t mask;
@@ -110,13 +59,13 @@ std::string StarPu::problem() {
     return "";
 }
 
-StarPu& StarPu::of_process() {
+StarPu& StarPu::of_process(bool with_devices) {
     if (const std::string reason = problem(); !reason.empty()) throw Error(ErrorCode::kUnavailable, reason);
     const std::lock_guard guard(start_mutex);
     if (started == nullptr) {
         auto* const fresh = new StarPu;
         try {
-            fresh->start();
+            fresh->start(with_devices);
         } catch (...) {
             delete fresh;
             throw;
@@ -126,46 +75,81 @@ StarPu& StarPu::of_process() {
     return *started;
 }
 
-void StarPu::start() {
+StarPu& StarPu::running() noexcept {
+    return *started;
+}
+
+void StarPu::start(bool with_devices) {
     // What it says of itself, its first calibration included, is nothing for the user's terminal.
     setenv("STARPU_SILENT", "1", 0);
+    std::vector<starpu_driver> drivers;
+    if (with_devices) drivers = starpu_opencl_drivers();
+    starpu_sched_policy* policy = starpu_policy::of_process(!drivers.empty());
+    if (policy == nullptr) {
+        drivers.clear();
+        policy = starpu_policy::of_process(false);
+    }
+    const size_t device_count = drivers.size();
     const int count = workers_here();
+    for (int i = 0; i < count; ++i) {
+        starpu_driver& driver = drivers.emplace_back();
+        driver.type = STARPU_CPU_WORKER;
+        driver.id.cpu_id = static_cast<unsigned>(i);
+    }
     starpu_conf conf;
     starpu_conf_init(&conf);
     conf.precedence_over_environment_variables = 1;
     conf.ncpus = count;
-    conf.ncuda = conf.nopencl = conf.nmic = conf.nmpi_ms = 0;
+    conf.nopencl = static_cast<int>(device_count);
+    conf.ncuda = conf.nmic = conf.nmpi_ms = 0;
     conf.catch_signals = 0;
-    conf.sched_policy = policy();
+    conf.sched_policy = policy;
     conf.driver_spinning_backoff_min = conf.driver_spinning_backoff_max = 1;
     // Where they begin; from their first task on each goes where its seat is.
     conf.use_explicit_workers_bindid = 1;
-    for (unsigned i = 0; i < STARPU_NMAXWORKERS; ++i) conf.workers_bindid[i] = i;
-    std::vector<starpu_driver> drivers(static_cast<size_t>(count));
-    for (size_t i = 0; i < drivers.size(); ++i) {
-        drivers[i].type = STARPU_CPU_WORKER;
-        drivers[i].id.cpu_id = static_cast<unsigned>(i);
-    }
+    for (unsigned i = 0; i < STARPU_NMAXWORKERS; ++i)
+        conf.workers_bindid[i] = i % static_cast<unsigned>(count);
     conf.not_launched_drivers = drivers.data();
-    conf.n_not_launched_drivers = static_cast<unsigned>(count);
+    conf.n_not_launched_drivers = static_cast<unsigned>(drivers.size());
     const SignalsBlocked blocked;
     const StarPuFolder alone;
-    if (const int error = starpu_init(&conf); error != 0)
+    started = this;  // its policy may be asked
+    if (const int error = starpu_init(&conf); error != 0) {
+        started = nullptr;
         throw Error(ErrorCode::kUnavailable,
                     std::string("StarPU does not start: starpu_init says ") + std::strerror(-error));
-    for (int i = 0; i < count; ++i) {
-        auto* const worker = new Worker{i, drivers[static_cast<size_t>(i)]};
+    }
+    try {
+        start_workers(drivers, device_count);
+    } catch (...) {
+        started = nullptr;
+        given_up = true;
+        throw;
+    }
+    for (size_t i = 0; i < device_count; ++i) devices_.push_back(starpu_opencl_device(static_cast<int>(i)));
+}
+
+/// The first `with_devices` of them have devices. Returns when those are initialized.
+void StarPu::start_workers(std::span<const starpu_driver> drivers, size_t with_devices) {
+    devices_to_start_ = static_cast<int>(with_devices);
+    for (size_t i = 0; i < drivers.size(); ++i) {
+        const bool has_device = i < with_devices;
+        auto* const worker = new Worker{has_device ? 0 : static_cast<int>(i - with_devices), drivers[i]};
+        worker->has_device = has_device;
         try {
-            std::thread([this, worker] { work(*worker); }).detach();
+            std::thread([this, worker] {
+                worker->has_device ? work_on_device(*worker) : work(*worker);
+            }).detach();
         } catch (const std::system_error& error) {
             delete worker;
-            // Those that there are do all the work.
-            if (i > 0) break;
-            given_up = true;
+            // Those that there are do all the work; but StarPU places what devices can do on all that it
+            // knows.
+            if (with_devices == 0 && i > 0) break;
             throw Error(ErrorCode::kLimit,
                         std::string("the engine starpu cannot create its threads: ") + error.what());
         }
     }
+    for (int left; (left = devices_to_start_.load()) > 0;) devices_to_start_.wait(left);
 }
 
 void StarPu::join(StarPuEngine& engine) {
@@ -191,6 +175,17 @@ void StarPu::ring() noexcept {
     if (sleepers_.load(std::memory_order_relaxed) == 0) return;
     bell_.fetch_add(1, std::memory_order_relaxed);
     futex_wake(bell_, 1);
+}
+
+void StarPu::ring_all() noexcept {
+    full_fence();
+    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    bell_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(bell_, std::numeric_limits<int>::max());
+}
+
+void StarPu::drive_devices() noexcept {
+    if (users_of_devices_.fetch_add(1) == 0) users_of_devices_.notify_all();
 }
 
 StarPuEngine* StarPu::choose(size_t& from) {
@@ -251,7 +246,7 @@ bool StarPu::poll() {
 }
 
 bool StarPu::serve_strangers(Worker& worker) {
-    if (strangers.load() == 0) return false;
+    if (!starpu_policy::any_stranger()) return false;
     // Twice: a driver runs what it took when it is called again.
     for (int i = 0; i < 2; ++i) starpu_driver_run_once(&worker.driver);
     return true;
@@ -267,19 +262,44 @@ bool StarPu::linger() {
 }
 
 bool StarPu::has_work() {
-    return strangers.load() > 0 || for_each([](const StarPuEngine& engine) { return engine.wants_worker(); });
+    return starpu_policy::any_stranger() ||
+           for_each([](const StarPuEngine& engine) { return engine.wants_worker(); });
 }
 
 void StarPu::sleep(uint32_t seen, Nanoseconds longest) noexcept {
     futex_wait(bell_, seen, longest == Nanoseconds::max() ? Time::max() : SteadyClock().now() + longest);
 }
 
-void StarPu::work(Worker& worker) noexcept {
+void StarPu::begin(Worker& worker) noexcept {
     here() = &worker;
     // StarPU binds its workers; Seats does so here, and else the thread is free.
     pthread_getaffinity_np(pthread_self(), sizeof(worker.free), &worker.free);
     starpu_driver_init(&worker.driver);
     pthread_setaffinity_np(pthread_self(), sizeof(worker.free), &worker.free);
+}
+
+void StarPu::work_on_device(Worker& worker) noexcept {
+    begin(worker);
+    devices_to_start_.fetch_sub(1);
+    devices_to_start_.notify_all();
+    const SteadyClock clock;
+    Time busy = clock.now();
+    while (true) {
+        users_of_devices_.wait(0);
+        const Time before = clock.now();
+        // Runs what it has, and copies for itself and for others.
+        starpu_driver_run_once(&worker.driver);
+        const Time after = clock.now();
+        if (after - before >= kDeviceNap) busy = after;
+        if (after - busy < kLook)
+            spin_pause();
+        else
+            std::this_thread::sleep_for(kDeviceNap);
+    }
+}
+
+void StarPu::work(Worker& worker) noexcept {
+    begin(worker);
     size_t turn = 0;
     bool rested = false;
     PollingPause pause;

@@ -2,9 +2,10 @@
 //
 // StarPU is started with the first engine and stays: each start costs 16 ms and loses a kilobyte (1.3.10).
 // Its workers are threads of ours that call its driver (starpu_driver_run_once), since its own threads never
-// sleep; a scheduling policy of ours says what they run. A worker serves one engine at a time, as many at
-// once as that may have tasks at once. One with nothing to do gives its CPUs back after some milliseconds and
-// sleeps.
+// sleep; a scheduling policy of ours says what they run (starpu_policy.hpp). A worker serves one engine at a
+// time, as many at once as that may have tasks at once. One with nothing to do gives its CPUs back after some
+// milliseconds and sleeps. Where devices are wanted when it is started, each of its OpenCL devices has a
+// worker, too, which has no CPU of its own and sleeps while nobody uses devices.
 //
 // Any thread. Nothing outlives the process.
 #pragma once
@@ -14,9 +15,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "tasks/device_choice.hpp"
 
 namespace heddle {
 
@@ -32,12 +36,16 @@ class StarPu {
         const StarPuEngine* seated = nullptr;
         cpu_set_t free{};  ///< where it can be while it has none
         StarPuEngine* serves = nullptr;
+        bool has_device = false;
+        uint64_t looked = 0;            ///< of starpu_policy::placed(): none of so many is here any more
         bool in_hand = false;           ///< the driver has taken a task and not yet run it
         starpu_task* paused = nullptr;  ///< the one that the driver runs has paused
     };
 
     /// Starts it if need be. Throws kUnavailable where it cannot be had, kLimit where there are no threads.
-    [[nodiscard]] static StarPu& of_process();
+    [[nodiscard]] static StarPu& of_process(bool with_devices);
+    /// That which of_process() has started, and whose policy asks.
+    [[nodiscard]] static StarPu& running() noexcept;
     /// "" or why it cannot be had.
     [[nodiscard]] static std::string problem();
     /// The calling thread's, or null.
@@ -53,11 +61,21 @@ class StarPu {
     [[nodiscard]] bool others_have_work(const StarPuEngine& engine);
     /// There is something to do: a worker that sleeps looks again.
     void ring() noexcept;
+    /// The same for all that sleep: they know what there is for whom.
+    void ring_all() noexcept;
+
+    [[nodiscard]] std::span<const EngineDevice> devices() const noexcept { return devices_; }
+    /// From now on until leave_devices() somebody uses them.
+    void drive_devices() noexcept;
+    void leave_devices() noexcept { users_of_devices_.fetch_sub(1); }
 
   private:
     StarPu() = default;
-    void start();
+    void start(bool with_devices);
+    void start_workers(std::span<const starpu_driver> drivers, size_t with_devices);
+    static void begin(Worker& worker) noexcept;
     void work(Worker& worker) noexcept;
+    void work_on_device(Worker& worker) noexcept;
     /// An engine that has work and room for one more worker; it is visited.
     [[nodiscard]] StarPuEngine* choose(size_t& from);
     void end_visit(StarPuEngine& engine);
@@ -75,6 +93,10 @@ class StarPu {
     std::mutex mutex_;  // for those below
     std::vector<StarPuEngine*> engines_;
     std::condition_variable left_;
+
+    std::vector<EngineDevice> devices_;     // before the first engine joins
+    std::atomic<int> devices_to_start_{0};  // whose drivers are not initialized
+    std::atomic<int> users_of_devices_{0};  // workers of devices wait for one
 
     std::atomic<bool> polling_{false};  // a worker calls the polling services
     // Workers that sleep or are about to: counted before they look for the last time. Who makes something to

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/kinds/opencl/opencl_foreign.hpp"
 #include "devices/kinds/opencl/opencl_program.hpp"
 
 namespace heddle::devices::opencl {
@@ -214,23 +215,9 @@ class OpenClDriver final : public DeviceDriver {
     void launch(DriverProgram& program, const std::string& kernel, std::span<const DriverArgument> arguments,
                 const LaunchShape& shape) override {
         cl_kernel const prepared = static_cast<OpenClProgram&>(program).prepared(kernel, arguments);
-        const size_t work[] = {shape.work.x, shape.work.y, shape.work.z};
-        const size_t offset[] = {shape.offset.x, shape.offset.y, shape.offset.z};
-        const size_t group[] = {shape.group.x, shape.group.y, shape.group.z};
-        const bool has_offset = shape.offset.x + shape.offset.y + shape.offset.z != 0;
-        // A dimension of one item counts where that item is not the first.
-        const cl_uint dimensions = shape.work.z + shape.offset.z > 1   ? 3
-                                   : shape.work.y + shape.offset.y > 1 ? 2
-                                                                       : 1;
         const auto turn = take(turns_);
-        const std::vector<cl_event> written = written_events();
         cl_event event = nullptr;
-        const cl_int code =
-            clEnqueueNDRangeKernel(queue_.get(), prepared, dimensions, has_offset ? offset : nullptr, work,
-                                   shape.group.x == 0 ? nullptr : group, static_cast<cl_uint>(written.size()),
-                                   written.empty() ? nullptr : written.data(), &event);
-        if (code != CL_SUCCESS)
-            check(code, info_.name, fmt::format("clEnqueueNDRangeKernel of \"{}\"", kernel).c_str());
+        enqueue(queue_.get(), prepared, kernel, info_.name, shape, written_events(), &event);
         last_.event.reset(event);
         note_written();
     }
@@ -407,8 +394,9 @@ std::vector<std::shared_ptr<DeviceDriver>> open(std::vector<DeviceInfo>& unusabl
 }  // namespace heddle::devices::opencl
 
 extern "C" HEDDLE_API const heddle::devices::DeviceKind* heddle_device_kind() {
-    static const heddle::devices::DeviceKind kind{heddle::devices::kDeviceInterface, "opencl",
-                                                  heddle::devices::opencl::problem,
-                                                  heddle::devices::opencl::open, nullptr};
+    static const heddle::devices::DeviceKind kind{
+        heddle::devices::kDeviceInterface, "opencl", heddle::devices::opencl::problem,
+        heddle::devices::opencl::open,     nullptr,  heddle::devices::opencl::build_on,
+        heddle::devices::opencl::run_on};
     return &kind;
 }

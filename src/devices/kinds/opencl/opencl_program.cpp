@@ -122,4 +122,22 @@ cl_kernel OpenClProgram::prepared(const std::string& name, std::span<const Drive
     return entry.object.get();
 }
 
+void enqueue(cl_command_queue queue, cl_kernel prepared, const std::string& kernel, const std::string& device,
+             const LaunchShape& shape, std::span<const cl_event> after, cl_event* event) {
+    const size_t work[] = {shape.work.x, shape.work.y, shape.work.z};
+    const size_t offset[] = {shape.offset.x, shape.offset.y, shape.offset.z};
+    const size_t group[] = {shape.group.x, shape.group.y, shape.group.z};
+    const bool has_offset = shape.offset.x + shape.offset.y + shape.offset.z != 0;
+    // A dimension of one item counts where that item is not the first.
+    const cl_uint dimensions = shape.work.z + shape.offset.z > 1   ? 3
+                               : shape.work.y + shape.offset.y > 1 ? 2
+                                                                   : 1;
+    const cl_int code =
+        clEnqueueNDRangeKernel(queue, prepared, dimensions, has_offset ? offset : nullptr, work,
+                               shape.group.x == 0 ? nullptr : group, static_cast<cl_uint>(after.size()),
+                               after.empty() ? nullptr : after.data(), event);
+    if (code != CL_SUCCESS)
+        check(code, device, fmt::format("clEnqueueNDRangeKernel of \"{}\"", kernel).c_str());
+}
+
 }  // namespace heddle::devices::opencl

@@ -50,4 +50,9 @@ class OpenClProgram final : public DriverProgram {
     std::map<std::string, Entry, std::less<>> entries_;
 };
 
+/// A launch of a kernel with its arguments, after those events; `event`, or null, becomes its own. Throws
+/// DeviceError.
+void enqueue(cl_command_queue queue, cl_kernel prepared, const std::string& kernel, const std::string& device,
+             const LaunchShape& shape, std::span<const cl_event> after, cl_event* event);
+
 }  // namespace heddle::devices::opencl
