@@ -106,9 +106,10 @@ class Engine {
     virtual void wait_until(Lane& lane, const std::function<bool()>& reached) = 0;
     /// Something that a thread in wait_until() may wait for has come to pass.
     virtual void notify() = 0;
-    /// Runs a task, if there is one at hand, or gives those that run some time. For a producer that is far
-    /// ahead, and for a task that has to wait and for which there is no memory to be paused.
-    virtual bool help(Lane& lane) = 0;
+    /// Runs a task, if there is one at hand, or gives those that run some time, until `wanted` more have
+    /// ended or sooner. For a producer that is far ahead, and for a task that has to wait and for which there
+    /// is no memory to be paused. False: nothing has ended.
+    virtual bool help(Lane& lane, uint64_t wanted) = 0;
 
     /// Chooses between the CPU and devices of its own; null: it has none.
     [[nodiscard]] virtual DeviceChoice* device_choice() noexcept { return nullptr; }

@@ -255,7 +255,7 @@ void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
     // Where nothing is at hand it is not for lack of hands, and who inserts goes on; also where all that runs
     // is of others, while what is of this sequence may wait for what is still to be inserted.
     while (left > kFarAhead / 2) {
-        if (!engine->help(lane)) break;
+        if (!engine->help(lane, left - kFarAhead / 2)) break;
         flush(lane);
         if (ahead() >= left) break;
         left = ahead();

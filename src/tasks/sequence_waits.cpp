@@ -107,7 +107,7 @@ void RuntimeState::wait_out(SequenceState& sequence) noexcept {
 void RuntimeState::let_others_run() noexcept {
     try {
         if (const TaskFrame* frame = current_frame())
-            if (frame->runtime->engine->help(frame->runtime->lane())) return;
+            if (frame->runtime->engine->help(frame->runtime->lane(), 1)) return;
     } catch (...) {
         // Nor is there memory for that.
     }

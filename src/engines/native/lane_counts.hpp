@@ -19,4 +19,12 @@ namespace heddle {
     return result;
 }
 
+/// Tasks that all threads of a runtime have run.
+[[nodiscard]] inline uint64_t ran_in(LaneTable& lanes) noexcept {
+    uint64_t ran = 0;
+    const uint32_t count = lanes.size();
+    for (uint32_t i = 0; i < count; ++i) ran += lanes[i].ran.load(std::memory_order_relaxed);
+    return ran;
+}
+
 }  // namespace heddle

@@ -241,7 +241,7 @@ bool NativeEngine::run_one(Worker& worker) {
     return seated && poll(leave);
 }
 
-bool NativeEngine::help(Lane& lane) noexcept {
+bool NativeEngine::help(Lane& lane, uint64_t) noexcept {
     try {
         (void)flows(lane);
     } catch (const std::bad_alloc&) {

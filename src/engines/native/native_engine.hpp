@@ -27,7 +27,7 @@ class NativeEngine final : public Engine, private WorkSource {
     void ready(Lane& lane, Task& task) override;
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override;
-    bool help(Lane& lane) noexcept override;
+    bool help(Lane& lane, uint64_t wanted) noexcept override;
     [[nodiscard]] bool looks_at_line() const override { return true; }
     void line_grew() noexcept override { announce(); }
     [[nodiscard]] bool suspends() const override { return true; }

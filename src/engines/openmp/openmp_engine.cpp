@@ -13,13 +13,11 @@
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
+#include "tasks/producer_rest.hpp"
 
 namespace heddle {
 namespace {
 
-/// A producer that is far ahead sleeps so long, and so often while no task ends.
-constexpr Nanoseconds kNap = std::chrono::microseconds(50);
-constexpr int kMostNaps = 20;
 /// Tasks that call a thread to the heap, at once: they need room in the runtime too.
 constexpr int kMostCalls = 32;
 
@@ -260,11 +258,9 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
     ring();
 }
 
-bool OpenMpEngine::help(Lane&) {
+bool OpenMpEngine::help(Lane&, uint64_t wanted) {
     // A thread outside the region cannot run a task; it gives those that can time.
-    const uint64_t before = ended_.load(std::memory_order_relaxed);
-    for (int i = 0; i < kMostNaps && ended_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);
-    return ended_.load(std::memory_order_relaxed) != before;
+    return rest_while(news_, wanted, [this] { return ended_.load(std::memory_order_relaxed); });
 }
 
 namespace {

@@ -7,15 +7,13 @@
 #include "engines/starpu/starpu_accesses.hpp"
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
+#include "tasks/producer_rest.hpp"
 
 namespace heddle {
 namespace {
 
 /// Tasks of one engine, before a worker looks at others.
 constexpr int kTurn = 64;
-/// A producer that is far ahead sleeps so long, and so often while no task ends.
-constexpr Nanoseconds kNap = std::chrono::microseconds(50);
-constexpr int kMostNaps = 20;
 
 // Who has left a task that paused, in its sched_data or in what StarPuDevices has for it.
 char left_by_driver, left_by_task;
@@ -217,11 +215,9 @@ void StarPuEngine::wait_until(Lane& lane, const std::function<bool()>& reached) 
     news_.wait(reached);
 }
 
-bool StarPuEngine::help(Lane&) {
+bool StarPuEngine::help(Lane&, uint64_t wanted) {
     // A thread that is not a worker of StarPU's cannot run a task; it gives those that are time.
-    const uint64_t before = ended_.load(std::memory_order_relaxed);
-    for (int i = 0; i < kMostNaps && ended_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);
-    return ended_.load(std::memory_order_relaxed) != before;
+    return rest_while(news_, wanted, [this] { return ended_.load(std::memory_order_relaxed); });
 }
 
 namespace {

@@ -13,13 +13,11 @@
 #include "engines/native/lane_counts.hpp"
 #include "engines/tbb/tbb_kernels.hpp"
 #include "heddle/error.hpp"
+#include "tasks/producer_rest.hpp"
 
 namespace heddle {
 namespace {
 
-/// A producer that is far ahead sleeps so long, and so often while no task ends.
-constexpr Nanoseconds kNap = std::chrono::microseconds(50);
-constexpr int kMostNaps = 20;
 /// Stacks of oneTBB that are suspended at once. It counts them in 12 bits of an arena, together with threads
 /// from outside; with 4,096 its own threads leave the arena for good.
 constexpr int kMostSuspended = 4'000;
@@ -164,7 +162,6 @@ void TbbEngine::serve() {
             if (has_queued()) call();
             here().spawned = false;
             run_chain(task);
-            worked_.fetch_add(1, std::memory_order_relaxed);
             // What it made possible is oneTBB's, and comes before what is new.
             if (!here().spawned && here().depth == 1 && !here().seat->should_leave()) continue;
             if (has_queued()) call();
@@ -201,12 +198,7 @@ void TbbEngine::work(Task* task) {
     // False: the engine goes, there are calls left, and no tasks.
     if (here().depth == 0 && !seats_.begin(*here().seat)) return;
     ++here().depth;
-    if (task == nullptr) {
-        serve();
-    } else {
-        run_chain(task);
-        worked_.fetch_add(1, std::memory_order_relaxed);
-    }
+    task == nullptr ? serve() : run_chain(task);
     // Where the CPU was asked back the next is waited for with nothing in hand.
     Seats::Seat& seat = *here().seat;
     if (--here().depth > 0) return;
@@ -315,7 +307,7 @@ void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     news_.wait(reached);
 }
 
-bool TbbEngine::help(Lane& lane) {
+bool TbbEngine::help(Lane& lane, uint64_t wanted) {
     if (host_.frame() != nullptr && in_arena() && here().nested < kMostNested) {
         Task* task = urgent_.pop(true);
         if (task == nullptr) task = incoming_.pop();
@@ -326,9 +318,7 @@ bool TbbEngine::help(Lane& lane) {
         if (task != nullptr) return true;
     }
     // A thread that is not the arena's cannot run a single task; it gives those that are time.
-    const uint64_t before = worked_.load(std::memory_order_relaxed);
-    for (int i = 0; i < kMostNaps && worked_.load(std::memory_order_relaxed) == before; ++i) news_.nap(kNap);
-    return worked_.load(std::memory_order_relaxed) != before;
+    return rest_while(news_, wanted, [this] { return ran_in(host_.all_lanes()); });
 }
 
 void TbbEngine::services_arrived() {

@@ -34,7 +34,7 @@ class TbbEngine final : public Engine {
     void ready(Lane& lane, Task& task) override;
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override { news_.notify(); }
-    bool help(Lane& lane) override;
+    bool help(Lane& lane, uint64_t wanted) override;
     void services_arrived() override;
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] std::string why_no_more_pause() const override;
@@ -91,7 +91,6 @@ class TbbEngine final : public Engine {
     // brings something to be seen looks here after another.
     EventCount news_;
     std::atomic<int> suspended_{0};
-    std::atomic<uint64_t> worked_{0};   // chains of tasks that have ended
     std::atomic<int> napping_{0};       // threads that nap, each for a bounded time, and never all
     std::atomic<uint32_t> coarse_{0};   // a futex: rises where tasks turn out to be coarse
     std::atomic<bool> polling_{false};  // a task of the arena calls the polling services
