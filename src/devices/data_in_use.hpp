@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "heddle/device_variant.hpp"

@@ -239,5 +239,24 @@ TEST_P(StarPuChoice, TwoRuntimesWithACpuEachKeepTheirTasksThere) {
         });
 }
 
+/// StarPU's start took it for all tasks, of which the engine's then never ran.
+TEST(StarPuSettings, APolicyThatTheUserNamesDoesNotTakeThePlaceOfOurs) {
+    for (const EngineInfo& engine : Runtime::engines())
+        if (engine.name == "starpu" && !engine.available) GTEST_SKIP() << "skipped: " << engine.reason;
+    setenv("STARPU_SCHED", "eager", 1);
+    Runtime runtime({.engine = "starpu", .cpus = {}, .workers = 0});
+    Vector<int> data(runtime, 10);
+    Sequence sequence(runtime);
+    for (int i = 0; i < 10; ++i)
+        sequence.insert(
+            [](std::span<int> own) {
+                for (int& one : own) ++one;
+            },
+            inout(data));
+    sequence.wait();
+    EXPECT_THAT(data.get(), Each(10));
+    EXPECT_STREQ(std::getenv("STARPU_SCHED"), "eager");
+}
+
 }  // namespace
 }  // namespace heddle::devices

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "engines/starpu/starpu_engine.hpp"
+#include "heddle/error.hpp"
 
 namespace heddle::starpu_policy {
 namespace {
@@ -103,8 +105,11 @@ starpu_sched_policy* of_process(bool with_devices) {
     static starpu_sched_policy ours{};
     if (with_devices) {
         const char* const wanted = std::getenv("STARPU_SCHED");
-        placing = wanted != nullptr ? find(wanted) : nullptr;
-        if (placing == nullptr) placing = find("dmda");
+        placing = find(wanted != nullptr ? wanted : "dmda");
+        if (placing == nullptr && wanted != nullptr)
+            throw Error(ErrorCode::kInvalidArgument,
+                        std::string("STARPU_SCHED names no scheduling policy that StarPU has: ") + wanted +
+                            "; dmda is one");
         if (placing == nullptr) return nullptr;
         ours = *placing;
         if (ours.pre_exec_hook != nullptr) ours.pre_exec_hook = before_task;

@@ -15,6 +15,7 @@
 namespace heddle::starpu_policy {
 
 /// Of the process. With devices it is used for their tasks, and null where StarPU has no policy for them.
+/// Throws kInvalidArgument where STARPU_SCHED names one that it does not know.
 [[nodiscard]] starpu_sched_policy* of_process(bool with_devices);
 
 /// There are tasks of a program beside us.

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -34,6 +36,24 @@ constexpr Nanoseconds kLook = std::chrono::microseconds(100), kDeviceNap = std::
 StarPu* started = nullptr;  // written once, under start_mutex
 bool given_up = false;      // StarPU runs, and nobody calls its drivers; under start_mutex
 std::mutex start_mutex;
+
+/// StarPU would take a policy that it names in place of ours, which serves our tasks alone.
+class WithoutPolicyOfUser {
+  public:
+    WithoutPolicyOfUser() {
+        if (const char* const name = std::getenv(kName)) name_ = name;
+        unsetenv(kName);
+    }
+    ~WithoutPolicyOfUser() {
+        if (name_) setenv(kName, name_->c_str(), 1);
+    }
+    WithoutPolicyOfUser(const WithoutPolicyOfUser&) = delete;
+    WithoutPolicyOfUser& operator=(const WithoutPolicyOfUser&) = delete;
+
+  private:
+    static constexpr const char* kName = "STARPU_SCHED";
+    std::optional<std::string> name_;
+};
 
 int workers_here() {
     cpu_set_t mask;
@@ -96,6 +116,7 @@ void StarPu::start(bool with_devices) {
         driver.type = STARPU_CPU_WORKER;
         driver.id.cpu_id = static_cast<unsigned>(i);
     }
+    const WithoutPolicyOfUser ours_alone;
     starpu_conf conf;
     starpu_conf_init(&conf);
     conf.precedence_over_environment_variables = 1;
