@@ -130,6 +130,8 @@ class HEDDLE_API Component {
     [[nodiscard]] CpuSet usable() const;
     /// What it has to return: for programs that would rather ask than be called.
     [[nodiscard]] CpuSet to_return() const;
+    /// Of what it may use, what other components of this process wait for: it would be theirs if lent.
+    [[nodiscard]] CpuSet awaited() const;
 
     /// Sets a callback; an empty function removes it. The old one may still be called for what was decided
     /// before. kPermission once detached.

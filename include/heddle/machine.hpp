@@ -27,9 +27,9 @@ struct CpuPlace {
 
 class HEDDLE_API Machine {
   public:
-    /// The machine this process runs on, or what HEDDLE_TOPOLOGY says in its place: a synthetic description,
-    /// or "xml:PATH" for a recorded one. Throws kBadInput where that does not parse, kSystem where hwloc
-    /// fails.
+    /// The machine this process runs on, as it was at the first call, or what HEDDLE_TOPOLOGY says in its
+    /// place: a synthetic description, or "xml:PATH" for a recorded one. Throws kBadInput where that does not
+    /// parse, kSystem where hwloc fails.
     [[nodiscard]] static Machine detect();
     /// From hwloc's synthetic form, e.g. "numa:2 core:64 pu:2". Throws kBadInput.
     [[nodiscard]] static Machine synthetic(std::string_view description);

@@ -134,6 +134,10 @@ CpuSet Component::to_return() const {
     if (exchange_ == nullptr) return {};
     return exchange_->ask([&](const Ledger& ledger) { return ledger.to_return(MemberId{member_}); });
 }
+CpuSet Component::awaited() const {
+    if (exchange_ == nullptr) return {};
+    return exchange_->ask([&](const Ledger& ledger) { return ledger.awaited(MemberId{member_}); });
+}
 
 Outcome Component::on_enable_cpu(std::function<void(int cpu)> callback) {
     if (exchange_ == nullptr) return Outcome::kPermission;

@@ -32,6 +32,8 @@ class ComponentCpus final : public CpuProvider {
     void set_demand(int cpus) override;
     void returned(const CpuSet& cpus) override;
     [[nodiscard]] CpuSet to_return() const override { return component_->to_return(); }
+    [[nodiscard]] CpuSet awaited() const override { return component_->awaited(); }
+    [[nodiscard]] bool tells_awaited() const override { return true; }
     void give_back(const CpuSet& cpus) override;
     [[nodiscard]] bool shares() const override { return true; }
 

@@ -32,6 +32,10 @@ class CpuProvider {
     /// Those that were usable, are not any more, and have not been returned. Any thread, as usable(): some
     /// may have come and gone between two looks at that, and somebody waits for them all the same.
     [[nodiscard]] virtual CpuSet to_return() const { return {}; }
+    /// Of those that are usable, what others wait for, who get what is given back. As usable(). Only where
+    /// tells_awaited(): elsewhere such CPUs are taken away.
+    [[nodiscard]] virtual CpuSet awaited() const { return {}; }
+    [[nodiscard]] virtual bool tells_awaited() const { return false; }
     /// The pool has no use for these at present, and is not on them. Only where shares(). They are not usable
     /// until the provider says so again, which it does for as many as demand asks for beyond the rest.
     virtual void give_back(const CpuSet& cpus) = 0;

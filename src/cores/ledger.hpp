@@ -133,6 +133,7 @@ class Ledger {
     [[nodiscard]] CpuSet owned(MemberId member) const;
     [[nodiscard]] CpuSet lent(MemberId member) const;       ///< of its own
     [[nodiscard]] CpuSet to_return(MemberId member) const;  ///< it is the guest of, and must leave
+    [[nodiscard]] CpuSet awaited(MemberId member) const;    ///< it may use, and others wait for
     /// CPUs that its petitions still ask for, directed requests not counted.
     [[nodiscard]] int petitioned(MemberId member) const noexcept;
 

@@ -77,6 +77,16 @@ int Ledger::usable_count(MemberId member) const noexcept {
     return found == nullptr ? 0 : found->usable;
 }
 
+CpuSet Ledger::awaited(MemberId member) const {
+    CpuSet cpus;
+    for (const int cpu : usable(member))
+        if (at(cpu).waiting > 0 || std::ranges::any_of(petitions_, [&](const Petition& petition) {
+                return petition.member != member && petition.allowed.contains(cpu);
+            }))
+            cpus.insert(cpu);
+    return cpus;
+}
+
 int Ledger::petitioned(MemberId member) const noexcept {
     int wanted = 0;
     for (const Petition& petition : petitions_)

@@ -25,7 +25,7 @@ LocalServer::LocalServer(Machine machine, WorkerLimits limits)
                 "all CPUs ({}) are reserved for management, and workers need at least one; reserve fewer",
                 limits_.reserved.to_list()));
     if (limits_.min < 0 || limits_.max < 0 || limits_.idle_delay < Nanoseconds(0) ||
-        (limits_.max != 0 && limits_.min > limits_.max))
+        limits_.first_look < Nanoseconds(0) || (limits_.max != 0 && limits_.min > limits_.max))
         throw Error(
             ErrorCode::kInvalidArgument,
             fmt::format("workers from {} to {} with an idle delay of {} ns: use numbers from 0 up, and "
@@ -85,6 +85,9 @@ void LocalServer::out_of_work(WorkerId worker, Time now) {
     // A sleeper is nowhere; whoever wakes it binds it first.
     if (std::exchange(seat.from, -1) >= 0) uneven_ = true;
     seat.idle_since = now;
+    seat.looks_after = limits_.first_look == Nanoseconds(0)
+                           ? limits_.idle_delay
+                           : std::min(limits_.first_look, limits_.idle_delay);
     // Another that searches may still find something, and then says so.
     if (searching_ == 0) more_ = false;
     settle(now);
@@ -115,18 +118,27 @@ void LocalServer::start_failed(WorkerId worker, Time now) {
     settle(now);
 }
 
-void LocalServer::tick(Time now) {
+void LocalServer::tick(const CpuSet& awaited, Time now) {
     // The longest asleep first, as long as more than the minimum are there.
     while (workers() > limits_.min) {
         size_t oldest = seats_.size();
         for (size_t i = 0; i < seats_.size(); ++i)
-            if (seats_[i].state == WorkerState::kIdle &&
+            if (is_to_end(seats_[i], awaited, now) &&
                 (oldest == seats_.size() || seats_[i].idle_since < seats_[oldest].idle_since))
                 oldest = i;
-        if (oldest == seats_.size() || seats_[oldest].idle_since + limits_.idle_delay > now) break;
+        if (oldest == seats_.size()) break;
         send_away(id_of(oldest));
     }
+    for (Seat& seat : seats_)
+        while (seat.state == WorkerState::kIdle && seat.looks_after < limits_.idle_delay &&
+               seat.idle_since + seat.looks_after <= now)
+            seat.looks_after = std::min(2 * seat.looks_after, limits_.idle_delay);
     settle(now);
+}
+
+bool LocalServer::is_to_end(const Seat& sleeper, const CpuSet& awaited, Time now) const {
+    if (sleeper.state != WorkerState::kIdle || sleeper.idle_since + sleeper.looks_after > now) return false;
+    return sleeper.idle_since + limits_.idle_delay <= now || awaited.contains(sleeper.cpu);
 }
 
 void LocalServer::stop(Time now) {
@@ -139,7 +151,7 @@ void LocalServer::stop(Time now) {
 std::optional<Time> LocalServer::deadline(WorkerId worker) const {
     const Seat& seat = at(worker);
     if (seat.state != WorkerState::kIdle || workers() <= limits_.min) return std::nullopt;
-    return seat.idle_since + limits_.idle_delay;
+    return seat.idle_since + seat.looks_after;
 }
 
 std::vector<WorkerAction> LocalServer::take_actions() {

@@ -8,7 +8,8 @@
 // while work may be waiting that nobody has (at first the input of the program). So it starts at one, rises
 // by one when a new or woken worker finds work, and falls by one when a worker finds none. Workers are
 // started one at a time while demand exceeds their number. A worker without work sleeps, keeps its CPU for
-// `idle_delay`, and then ends.
+// `idle_delay`, and then ends. Before that it looks whether others wait for its CPU, each time after twice as
+// long, and ends if they do.
 //
 // A worker holds its CPU until it says ended(), or moved() to another one. Two never hold the same CPU.
 //
@@ -38,6 +39,8 @@ struct WorkerLimits {
     CpuSet reserved;  ///< CPUs for management: never used, even where they are usable
     /// Give back CPUs that no worker needs, so that others may use them, instead of keeping them at hand.
     bool give_back_unused = false;
+    /// How long a worker sleeps before it first looks whether others wait for its CPU; 0: it never does.
+    Nanoseconds first_look{0};
 };
 
 struct WorkerAction {
@@ -91,8 +94,10 @@ class LocalServer {
     void ended(WorkerId worker, bool left_work, Time now);
     /// The worker could not be created. No other is tried until work arrives or the CPUs change.
     void start_failed(WorkerId worker, Time now);
-    /// Ends whoever has slept for idle_delay. To be called at deadline().
-    void tick(Time now);
+    /// Ends whoever has slept for idle_delay, or sleeps on one of `awaited`, which others wait for, and is to
+    /// look. To be called at deadline().
+    void tick(const CpuSet& awaited, Time now);
+    void tick(Time now) { tick({}, now); }
     /// All workers end, and none starts any more.
     void stop(Time now);
 
@@ -101,7 +106,7 @@ class LocalServer {
 
     /// Nobody is on the way to work that arrives now: it has to be announced.
     [[nodiscard]] bool wants_news() const { return !more_ && !stopping_; }
-    /// When the sleeping worker is to end; nothing where it may stay.
+    /// When the sleeping worker is to look or to end; nothing where it may stay.
     [[nodiscard]] std::optional<Time> deadline(WorkerId worker) const;
     [[nodiscard]] WorkerState state(WorkerId worker) const { return at(worker).state; }
     [[nodiscard]] int cpu_of(WorkerId worker) const { return at(worker).cpu; }
@@ -120,6 +125,7 @@ class LocalServer {
         int cpu = -1;
         int from = -1;  ///< where it still runs until it has moved to cpu
         Time idle_since{};
+        Nanoseconds looks_after{};  ///< since then
     };
 
     [[nodiscard]] const Seat& at(WorkerId worker) const { return seats_[worker.value]; }
@@ -127,6 +133,7 @@ class LocalServer {
     [[nodiscard]] int& count_of(WorkerState state);
     void enter(Seat& seat, WorkerState state);
     [[nodiscard]] static bool awake(const Seat& seat);
+    [[nodiscard]] bool is_to_end(const Seat& sleeper, const CpuSet& awaited, Time now) const;
     [[nodiscard]] static bool active(const Seat& seat);
     [[nodiscard]] CpuSet free_cpus() const { return usable_ - occupied(); }
     [[nodiscard]] CpuSet active_cpus() const;

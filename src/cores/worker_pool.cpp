@@ -17,6 +17,8 @@
 namespace heddle {
 namespace {
 
+constexpr Nanoseconds kFirstLook = std::chrono::microseconds(100);
+
 thread_local Worker* this_worker = nullptr;
 
 Time now() {
@@ -30,6 +32,7 @@ std::exception_ptr system_error(int number, const std::string& what) {
 
 WorkerLimits with_sharing(WorkerLimits limits, const CpuProvider& provider) {
     limits.give_back_unused = provider.shares();
+    if (provider.tells_awaited()) limits.first_look = kFirstLook;
     return limits;
 }
 
@@ -245,7 +248,7 @@ void WorkerPool::sleep(Worker& worker, Lock& lock) {
     if (!deadline) {
         worker.wake_.wait(lock);
     } else if (worker.wake_.wait_until(lock, *deadline) == std::cv_status::timeout) {
-        happen(lock, [&] { server_.tick(now()); });
+        happen(lock, [&] { server_.tick(provider_.awaited(), now()); });
     }
 }
 

@@ -4,8 +4,8 @@
 // Streams and the native engine put their work behind a WorkSource; the pool runs it on as many CPUs as it
 // can use and its CpuProvider lets it. There is no server thread: whoever causes a change decides it, under
 // the pool's lock, which is not touched while all workers are busy and find more. No thread polls. A worker
-// without work sleeps, once with a timeout, then ends; a pool without work has no threads unless it is told
-// to keep some. Not for use after fork(2) in the child.
+// without work sleeps, a few times with a timeout, then ends; a pool without work has no threads unless it is
+// told to keep some. Not for use after fork(2) in the child.
 //
 // Why no wake-up is lost. A worker that found nothing is asleep in the books first (wants_news_ is true);
 // then there is a heavy fence, and then it asks may_have_work(). Whoever brings work makes it visible first;
@@ -80,7 +80,7 @@ class WorkSource {
 };
 
 struct WorkerPoolOptions {
-    WorkerLimits limits;  ///< give_back_unused is what the provider says
+    WorkerLimits limits;  ///< give_back_unused and first_look are what the provider says
     /// Bind workers to their CPUs. Never done on a machine that is described and not real.
     bool bind = true;
     /// Called, in whichever thread it happens and without a lock, with exceptions out of the source, and with

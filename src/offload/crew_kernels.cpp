@@ -114,10 +114,10 @@ void CrewKernels::run(Job job) {
     lock.unlock();
     Turn turn{*this, crew, std::move(job)};
     try {
-        const int width = crew.gather();
-        crew.join();
+        crew.join();  // so that it wakes up where its CPU is
+        crew.gather();
         options_.runner.run(
-            crew, width,
+            crew, crew.settle(),
             [](void* argument) {
                 auto& it = *static_cast<Turn*>(argument);
                 it.kernels.run_turn(it);
@@ -154,6 +154,7 @@ void CrewKernels::run_turn(Turn& turn) noexcept {
         ExitGate::let_go();
         turn.holds_exit_up = false;
         turn.crew.resize();
+        (void)turn.crew.settle();
     }
 }
 

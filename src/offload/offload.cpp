@@ -163,7 +163,7 @@ CpuSet Offload::cpus() const {
 }
 
 CpuSet kernel_cpus() {
-    if (const Crew* const crew = Crew::here(); crew != nullptr) {
+    if (Crew* const crew = Crew::here(); crew != nullptr) {
         crew->resize();
         return crew->cpus();
     }

@@ -13,6 +13,8 @@ namespace {
 
 /// How long a kernel that has a CPU waits for the others.
 constexpr auto kGather = std::chrono::microseconds(500);
+/// How long a thread is held up that the kernel may need: the others may wait for what it is to run.
+constexpr auto kLongestHeldUp = std::chrono::milliseconds(100);
 /// Where too many wait for a CPU to be remembered: how long until it asks again.
 constexpr auto kAskAgain = std::chrono::milliseconds(1);
 
@@ -62,18 +64,48 @@ void Crew::join() noexcept {
     Membership& self = membership();
     const std::lock_guard guard(crews_mutex());
     // Again: libomp binds a thread of its own accord when it first sees it.
-    if (self.crew == this) return bind(self.thread, held_);
+    if (self.crew == this) return bind(self);
     if (self.crew != nullptr) return;
+    arrive(self);
+    add(self);
+}
+
+void Crew::join_when_there_is_room() noexcept {
+    Membership& self = membership();
+    Lock lock(crews_mutex());
+    if (self.crew != nullptr) return;
+    arrive(self);
+    const auto room = [this] { return closed_ || static_cast<int>(members_.size()) < held_.count(); };
+    if (!room()) {
+        // Already here: elsewhere it would have to compete for a CPU before it could go.
+        bind(self.thread, held_);
+        (void)changed_.wait_for(lock, kLongestHeldUp, room);
+    }
+    add(self);
+}
+
+void Crew::close() noexcept {
+    {
+        const std::lock_guard guard(crews_mutex());
+        closed_ = true;
+    }
+    changed_.notify_all();
+}
+
+void Crew::arrive(Membership& self) noexcept {
     self.thread = ::gettid();
     CPU_ZERO(&self.before);
     (void)sched_getaffinity(self.thread, sizeof(self.before), &self.before);
+}
+
+void Crew::add(Membership& self) noexcept {
     try {
         members_.push_back(&self);
     } catch (const std::bad_alloc&) {
         return bind(self.thread, held_);
     }
     self.crew = this;
-    bind(self.thread, held_);
+    bind(self);
 }
 
 void Crew::leave() noexcept {
@@ -82,6 +114,7 @@ void Crew::leave() noexcept {
     if (self.crew != this) return;
     remove(self);
     if (options_.bind) (void)sched_setaffinity(self.thread, sizeof(self.before), &self.before);
+    if (options_.runner.widens()) changed_.notify_all();
 }
 
 CpuSet Crew::cpus() const {
@@ -93,16 +126,41 @@ void Crew::bind(pid_t thread, const CpuSet& cpus) const noexcept {
     if (options_.bind && !cpus.empty()) (void)set_thread_affinity(cpus, thread);
 }
 
+/// First to its place there: the system takes milliseconds to tell two threads on one CPU apart.
+void Crew::bind(const Membership& member) const noexcept {
+    const auto place = static_cast<int>(std::ranges::find(members_, &member) - members_.begin());
+    if (held_.count() > 1 && place < held_.count()) {
+        auto cpu = held_.begin();
+        for (int before = 0; before < place; ++before) ++cpu;
+        bind(member.thread, {*cpu});
+    }
+    bind(member.thread, held_);
+}
+
 void Crew::bind_all() const noexcept {
-    for (const Membership* member : members_) bind(member->thread, held_);
+    for (const Membership* member : members_) bind(*member);
+}
+
+CpuSet Crew::part_of(const CpuSet& usable) const {
+    CpuSet part = usable & wanted_;
+    while (part.count() > most_) {
+        const CpuSet others = part - held_;
+        part.erase(others.empty() ? part.last() : others.last());
+    }
+    return part;
 }
 
 /// False: some CPU has so many waiting that this one is not among them.
 bool Crew::ask() {
     Lock lock(crews_mutex());
     const CpuSet wanted = wanted_;
+    const int most = most_;
     lock.unlock();
-    const Outcome outcome = component_->acquire_cpu_mask(wanted);
+    Outcome outcome = Outcome::kSuccess;
+    if (most >= wanted.count())
+        outcome = component_->acquire_cpu_mask(wanted);
+    else if (const CpuSet usable = component_->usable() & wanted; usable.count() < most)
+        outcome = component_->acquire_cpus(most - usable.count(), wanted - usable);
     changed();
     return outcome != Outcome::kTooManyRequests;
 }
@@ -111,7 +169,7 @@ bool Crew::ask() {
 void Crew::changed() {
     Lock lock(crews_mutex());
     const CpuSet usable = component_->usable();
-    const CpuSet now = usable & wanted_;
+    const CpuSet now = part_of(usable);
     // A kernel cannot be stopped: it keeps its last CPUs until it has others.
     const bool stays = now.empty() && !lent_all_;
     const CpuSet lost = stays ? CpuSet{} : held_ - now;
@@ -120,14 +178,14 @@ void Crew::changed() {
         bind_all();
     }
     const CpuSet held = held_;
-    const CpuSet unwanted = usable - wanted_;
+    const CpuSet unwanted = usable - now;
     lock.unlock();
     changed_.notify_all();
     for (const int cpu : component_->to_return() - held) (void)component_->return_cpu(cpu);
     if (const CpuSet lend = unwanted - held; !lend.empty()) (void)component_->lend_cpu_mask(lend);
     // Whoever took them may be done before this kernel is.
     lock.lock();
-    const CpuSet missed = blocked_ == 0 ? lost & wanted_ : CpuSet{};
+    const CpuSet missed = blocked_ == 0 && held_.count() < most_ ? lost & wanted_ : CpuSet{};
     lock.unlock();
     if (!missed.empty()) (void)component_->acquire_cpu_mask(missed);
 }
@@ -145,7 +203,7 @@ void Crew::wait_for_some(Lock& lock) {
     }
 }
 
-int Crew::gather() {
+void Crew::gather() {
     {
         const std::lock_guard guard(crews_mutex());
         component_.emplace(options_.exchange, options_.name, CpuSet());
@@ -155,7 +213,26 @@ int Crew::gather() {
     Lock lock(crews_mutex());
     wait_for_some(lock);
     (void)changed_.wait_for(lock, kGather, [this] { return held_ == wanted_; });
-    return held_.count();
+}
+
+int Crew::settle() {
+    Lock lock(crews_mutex());
+    if (options_.runner.widens()) return wanted_.count();
+    const int width = most_ = std::max(1, held_.count());
+    lock.unlock();
+    // Those that it waits for, and those that came just now.
+    (void)component_->acquire_cpus(0);
+    changed();
+    return width;
+}
+
+void Crew::resize() {
+    if (options_.runner.widens()) return;
+    Lock lock(crews_mutex());
+    const bool asks = std::exchange(most_, CpuSet::kMaxCpus) < wanted_.count();
+    lock.unlock();
+    if (asks) (void)ask();
+    options_.runner.resize(cpus().count());
 }
 
 void Crew::confine(const CpuSet& wanted) {

@@ -2,8 +2,12 @@
 // same CPUs may have one after the other.
 //
 // A component of the process's sharing for as long as kernels run: it asks for the kernel's CPUs, starts
-// with those that it gets, and moves all its threads whenever that changes. All are bound to the whole set,
-// not each to one CPU: the kernel's threads are the runtime's, and it does not say which of them are at work.
+// with those that it gets, and moves all its threads whenever that changes. Each is put on a CPU of its own
+// as long as there are enough, but bound to the whole set: the kernel's threads are the runtime's, it does
+// not say which of them are at work, and what they create inherits what they are bound to.
+//
+// Where the runtime cannot use more CPUs than it began with, the rest is for others, until the kernel asks
+// what it has (resize()).
 //
 // A thread is known by its id, from join() until leave() or its own end. One lock for all crews: it is taken
 // when a kernel begins or ends and when CPUs come and go.
@@ -55,11 +59,12 @@ class Crew final : public KernelCrew {
     Crew(const Crew&) = delete;
     Crew& operator=(const Crew&) = delete;
 
-    /// Waits for CPUs. Returns how many there are to begin with, at least 1. Throws as Component's
-    /// constructor.
-    [[nodiscard]] int gather();
+    /// Waits for CPUs, at least one. Throws as Component's constructor.
+    void gather();
     /// Other CPUs from now on, not none.
     void confine(const CpuSet& wanted);
+    /// With how many threads a kernel is to begin now that there are CPUs: as KernelRunner::run.
+    [[nodiscard]] int settle();
     [[nodiscard]] CpuSet cpus() const;
     [[nodiscard]] const CpuSet& makers_affinity() const noexcept { return options_.makers_affinity; }
     /// The kernel that it runs now, for threads of that kernel to ask. Before it runs.
@@ -67,14 +72,16 @@ class Crew final : public KernelCrew {
     [[nodiscard]] const detail::KernelState* kernel() const noexcept { return kernel_; }
 
     void join() noexcept override;
+    void join_when_there_is_room() noexcept override;
+    void close() noexcept override;
     void leave() noexcept override;
 
     /// The crew that the calling thread takes part in, or null.
     [[nodiscard]] static Crew* here() noexcept;
     /// On a thread of it: calls `sleep`, which sleeps, and lends meanwhile the CPUs that nobody else needs.
     void without_cpus(const std::function<void()>& sleep);
-    /// What the thread opens next has as many threads as there are CPUs.
-    void resize() const { options_.runner.resize(cpus().count()); }
+    /// What the thread opens next has as many threads as there are CPUs, of which it may have all again.
+    void resize();
 
   private:
     using Lock = std::unique_lock<std::mutex>;
@@ -90,8 +97,12 @@ class Crew final : public KernelCrew {
     void changed();
     [[nodiscard]] bool ask();
     void wait_for_some(Lock& lock);
+    [[nodiscard]] CpuSet part_of(const CpuSet& usable) const;
     void bind_all() const noexcept;
+    void bind(const Membership& member) const noexcept;
     void bind(pid_t thread, const CpuSet& cpus) const noexcept;
+    static void arrive(Membership& self) noexcept;
+    void add(Membership& self) noexcept;
     void remove(Membership& member) noexcept;
 
     const CrewOptions options_;
@@ -99,6 +110,8 @@ class Crew final : public KernelCrew {
     // Under the lock of all crews.
     CpuSet wanted_;
     CpuSet held_;  ///< where its threads are bound; empty before it begins, or while it lends all
+    int most_ = CpuSet::kMaxCpus;  ///< CPUs that it can use
+    bool closed_ = false;
     std::vector<Membership*> members_;
     int blocked_ = 0;        ///< threads in without_cpus()
     bool lent_all_ = false;  ///< by them

@@ -85,6 +85,15 @@ std::shared_ptr<const Machine::Data> read_places(const Topology& topology, bool 
     return Machine::Data::from_places(std::move(places), synthetic, source);
 }
 
+std::shared_ptr<const Machine::Data> read_this_machine() {
+    Topology topology;
+    if (!topology.load())
+        throw Error(ErrorCode::kSystem,
+                    fmt::format("hwloc cannot read this machine's topology: {}", std::strerror(errno)));
+    const bool real = hwloc_topology_is_thissystem(topology.get()) != 0;
+    return read_places(topology, !real, "this machine");
+}
+
 }  // namespace
 
 Machine Machine::detect() {
@@ -96,12 +105,9 @@ Machine Machine::detect() {
             throw Error(error.code(), fmt::format("HEDDLE_TOPOLOGY: {}", error.what()));
         }
     }
-    Topology topology;
-    if (!topology.load())
-        throw Error(ErrorCode::kSystem,
-                    fmt::format("hwloc cannot read this machine's topology: {}", std::strerror(errno)));
-    const bool real = hwloc_topology_is_thissystem(topology.get()) != 0;
-    return Machine(read_places(topology, !real, "this machine"));
+    // To read it takes milliseconds, and each runtime asks for it.
+    static const std::shared_ptr<const Data> this_machine = read_this_machine();
+    return Machine(this_machine);
 }
 
 Machine Machine::synthetic(std::string_view description) {

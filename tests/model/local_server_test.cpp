@@ -19,7 +19,7 @@ struct ModelWorker {
     WorkerState state = WorkerState::kSearching;
     int cpu = -1;
     int from = -1;
-    Time slept{};
+    Time slept{}, looked{};
 };
 
 /// Plays the system around a LocalServer and checks each decision.
@@ -31,6 +31,7 @@ class World {
         limits_.max = pick(3) == 0 ? std::max(limits_.min, 1 + pick(6)) : 0;
         if (cpus() > 1 && pick(4) == 0) limits_.reserved = {pick(cpus())};
         limits_.give_back_unused = pick(3) == 0;
+        limits_.first_look = std::chrono::microseconds(pick(2) * 700);
         most_ = (machine.cpus() - limits_.reserved).count();
         if (limits_.max != 0) most_ = std::min(most_, limits_.max);
         server_.emplace(machine, limits_);
@@ -44,9 +45,17 @@ class World {
         if (choice == 1) return usable(server_->usable() | random_cpus());
         if (choice < 5) return arrived();
         if (choice == 5) {
-            log_ << "tick\n";
-            server_->tick(now_);
-            return check();
+            awaited_ = pick(2) == 0 ? random_cpus() : CpuSet{};
+            log_ << "tick, awaited " << awaited_.to_list() << "\n";
+            const int leaving = count(WorkerState::kLeaving);
+            const auto due = std::ranges::count_if(workers_, [&](const auto& w) { return is_to_end(w); });
+            const auto ends = std::min<long>(due, std::max(0, active() - limits_.min));
+            server_->tick(awaited_, now_);
+            check();
+            EXPECT_EQ(count(WorkerState::kLeaving) - leaving, ends);
+            for (ModelWorker& w : workers_) w.looked = now_;
+            awaited_ = {};
+            return;
         }
         worker_event(pick(static_cast<int>(workers_.size())));
     }
@@ -72,6 +81,15 @@ class World {
     }
     [[nodiscard]] int demand() const {
         return std::clamp(count(WorkerState::kBusy) + (input_ ? 1 : 0), std::min(limits_.min, most_), most_);
+    }
+    /// Its idle delay is over, or others wait for its CPU and one of its looks was due since the last tick.
+    [[nodiscard]] bool is_to_end(const ModelWorker& w) const {
+        if (w.cpu < 0 || w.state != WorkerState::kIdle) return false;
+        if (w.slept + limits_.idle_delay <= now_) return true;
+        if (limits_.first_look == Nanoseconds(0) || !awaited_.contains(w.cpu)) return false;
+        for (Nanoseconds look = limits_.first_look; look < limits_.idle_delay; look *= 2)
+            if (w.slept + look > w.looked && w.slept + look <= now_) return true;
+        return false;
     }
     [[nodiscard]] CpuSet held(bool leaving_too) const {
         CpuSet set;
@@ -129,7 +147,7 @@ class World {
         } else {
             log_ << "out " << index << "\n";
             w.state = WorkerState::kIdle;
-            w.slept = now_;
+            w.slept = w.looked = now_;
             w.from = -1;
             if (count(WorkerState::kSearching) == 0) input_ = false;
             server_->out_of_work(id, now_);
@@ -193,7 +211,7 @@ class World {
                 log_ << "  end " << action.worker.value << "\n";
                 if (granted_.contains(w.cpu)) {
                     EXPECT_EQ(w.state, WorkerState::kIdle) << "only sleepers end without being revoked";
-                    EXPECT_LE(w.slept + limits_.idle_delay, now_);
+                    EXPECT_TRUE(is_to_end(w));
                     EXPECT_GT(active(), limits_.min);
                 }
                 if (w.state == WorkerState::kBusy) input_ = true;
@@ -237,6 +255,7 @@ class World {
     std::optional<LocalServer> server_;
     std::vector<ModelWorker> workers_;
     CpuSet granted_, owed_;
+    CpuSet awaited_;  // while a tick is told
     bool input_ = true;
     int told_demand_ = 0;
     Time now_{};

@@ -241,6 +241,25 @@ TEST(Ledger, PetitionsAreBounded) {
     EXPECT_EQ(ledger.check(), "");
 }
 
+TEST(Ledger, TellsWhichCpusOthersWaitFor) {
+    Ledger ledger(Machine::synthetic("core:4 pu:1"));
+    Actions actions;
+    const MemberId x = ledger.attach("x", {0, 1, 2}, actions);
+    const MemberId y = ledger.attach("y", {3}, actions);
+    EXPECT_EQ(ledger.awaited(x), CpuSet{});
+    EXPECT_EQ(ledger.acquire_cpu(y, 1, actions), Outcome::kNoted);
+    EXPECT_EQ(ledger.awaited(x), CpuSet{1});
+    EXPECT_EQ(ledger.acquire_cpus_in(y, 1, {0, 3}, actions), Outcome::kNoted);
+    EXPECT_EQ(ledger.awaited(x), (CpuSet{0, 1}));
+    EXPECT_EQ(ledger.acquire_cpus_in(x, 1, {3}, actions), Outcome::kNoted);
+    EXPECT_EQ(ledger.awaited(x), (CpuSet{0, 1})) << "what it waits for itself is another's";
+    EXPECT_EQ(ledger.awaited(y), CpuSet{3});
+    EXPECT_EQ(ledger.lend_cpu(x, 1, actions), Outcome::kSuccess);
+    EXPECT_EQ(ledger.awaited(x), CpuSet{0});
+    EXPECT_EQ(ledger.acquire_cpus(y, 0, actions), Outcome::kSuccess);
+    EXPECT_EQ(ledger.awaited(x), CpuSet{});
+}
+
 TEST(Ledger, APoolPlacesCpusAtMembersOfItsChoice) {
     // What the arbiter does: it owns all CPUs, and moves one by a directed request, a reclaim and a lend.
     Ledger ledger(Machine::synthetic("core:4 pu:1"));

@@ -66,6 +66,7 @@ class Story {
             if (name == "max") limits_.max = std::stoi(value);
             if (name == "reserved") limits_.reserved = CpuSet::parse(value);
             if (name == "give_back") limits_.give_back_unused = true;
+            if (name == "look") limits_.first_look = milliseconds(std::stoi(value));
         }
     }
 
@@ -79,7 +80,8 @@ class Story {
         if (verb == "moved") return server_->moved(worker(), now_);
         if (verb == "ended") return server_->ended(worker(), rest.ends_with("work"), now_);
         if (verb == "failed") return server_->start_failed(worker(), now_);
-        if (verb == "after") return server_->tick(now_);
+        if (verb == "awaited") return void(awaited_ = rest == "-" ? CpuSet{} : CpuSet::parse(rest));
+        if (verb == "after") return server_->tick(awaited_, now_);
         if (verb == "stop") return server_->stop(now_);
         FAIL() << "no such event: " << verb;
     }
@@ -87,6 +89,7 @@ class Story {
     Machine machine_ = Machine::synthetic("pu:1");
     WorkerLimits limits_;
     std::optional<LocalServer> server_;
+    CpuSet awaited_;
     Time now_{};
 };
 
@@ -123,4 +126,5 @@ TEST(LocalServer, RefusesLimitsThatCannotBe) {
     refused([](WorkerLimits& limits) { limits.min = 3, limits.max = 2; });
     refused([](WorkerLimits& limits) { limits.reserved = {0, 1}; });
     refused([](WorkerLimits& limits) { limits.idle_delay = Nanoseconds(-1); });
+    refused([](WorkerLimits& limits) { limits.first_look = Nanoseconds(-1); });
 }

@@ -19,6 +19,7 @@
 #include "support/kernels.hpp"
 #include "support/left_behind.hpp"
 #include "support/sanitized.hpp"
+#include "support/wait_until.hpp"
 
 namespace heddle {
 namespace {
@@ -104,6 +105,44 @@ TEST_P(OffloadTest, AKernelHasAllOfItsCpusWhereNobodyElseHas) {
             .wait();
         EXPECT_EQ(inside, 2);
     }
+}
+
+/// Those of OpenMP cannot become wider of their own accord: they leave to others what they cannot use.
+TEST_P(OffloadTest, AKernelThatBeganWithOneCpuHasTheOtherAsSoonAsItCanUseIt) {
+    if (all_cpus().count() < 2) GTEST_SKIP() << "skipped: one CPU";
+    const CpuSet other{all_cpus().last()};
+    Component owner("owner", other), third("third", {});
+    Offload offload(engine(), CpuSet{all_cpus().first()} | other);
+    std::atomic<bool> asks{false}, stop{false};
+    std::atomic<int> rounds{0}, side_by_side{0};
+    const Kernel kernel = offload.spawn([&] {
+        while (!stop) {
+            if (asks) (void)kernel_cpus();
+            std::atomic<int> inside{0};
+            int places[2] = {-1, -2};
+            in_parallel(2, [&](int item) {
+                const bool first = ++inside == 1;
+                const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+                while (inside < 2 && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+                if (first && inside < 2) return;
+                places[item] = sched_getcpu();
+            });
+            if (places[0] >= 0 && places[1] >= 0 && places[0] != places[1]) ++side_by_side;
+            ++rounds;
+        }
+    });
+    EXPECT_TRUE(test::becomes_true([&] { return rounds > 2; }, std::chrono::seconds(20)));
+    EXPECT_EQ(side_by_side, 0);
+    (void)owner.lend();
+    if (engine().starts_with("openmp")) {
+        EXPECT_TRUE(test::becomes_true([&] { return third.borrow_cpu(other.first()) == Outcome::kSuccess; },
+                                       std::chrono::seconds(20)));
+        asks = true;
+        (void)third.lend();
+    }
+    EXPECT_TRUE(test::becomes_true([&] { return side_by_side > 2; }, std::chrono::seconds(20)));
+    stop = true;
+    kernel.wait();
 }
 
 /// Its thread may still be in the engine's runtime, of which parts are destroyed then.

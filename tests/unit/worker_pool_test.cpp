@@ -328,6 +328,23 @@ TEST(WorkerPool, PoolsOfOneProcessLendToEachOther) {
     EXPECT_EQ(exchange.ask([](const Ledger& l) { return l.check(); }), "");
 }
 
+TEST(WorkerPool, AWorkerThatSleepsMakesRoomForAPoolThatWaits) {
+    const Machine one = Machine::synthetic("pu:1");
+    Exchange exchange(one);
+    exchange.lend_unowned(one.cpus());
+    ComponentCpus left_cpus(exchange, "left", {});
+    ComponentCpus right_cpus(exchange, "right", {});
+    Queue left_work, right_work;
+    WorkerPool left(one, left_cpus, left_work, quick(24h));
+    WorkerPool right(one, right_cpus, right_work, quick(24h));
+    for (int turn = 1; turn <= 20; ++turn)
+        for (auto [pool, work] : {std::pair{&left, &left_work}, std::pair{&right, &right_work}}) {
+            work->push([](Worker&) {});
+            pool->work_arrived();
+            ASSERT_TRUE(eventually([&] { return work->done == turn; })) << "turn " << turn;
+        }
+}
+
 TEST(WorkerPool, PoolsOnOneExchangeSurviveAStorm) {
     Exchange exchange(kEight);
     for (int round = 0; round < 20; ++round) {

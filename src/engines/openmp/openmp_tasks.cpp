@@ -102,10 +102,13 @@ void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argu
 #pragma omp parallel num_threads(width) firstprivate(all)
     all->join();
     function(argument);
+    if (&kmp_set_blocktime == nullptr) {
+        // They would spin for some milliseconds, on CPUs that are others' by then. Each leaves as it ends.
+        (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+        return;
+    }
 #pragma omp parallel num_threads(width) firstprivate(all)
     all->leave();
-    // Those of libgomp would spin for some milliseconds, on CPUs that are others' by now.
-    if (&kmp_set_blocktime == nullptr) (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
 }
 
 int others_at_work(int) {

@@ -11,7 +11,8 @@
 namespace heddle {
 namespace {
 
-/// The threads of oneTBB that come to the arena, and go.
+/// The threads of oneTBB that come to the arena, and go. One for which the kernel has no CPU yet is held up
+/// on its way in, since an arena cannot be made wider.
 class Comings final : public tbb::task_scheduler_observer {
   public:
     Comings(tbb::task_arena& arena, KernelCrew& crew) : tbb::task_scheduler_observer(arena), crew_(crew) {
@@ -19,6 +20,7 @@ class Comings final : public tbb::task_scheduler_observer {
     }
     /// When all of them have gone: one that is left there would not be told to leave.
     ~Comings() noexcept override {
+        crew_.close();
         std::unique_lock lock(mutex_);
         gone_.wait(lock, [this] { return inside_ == 0; });
         lock.unlock();
@@ -29,9 +31,11 @@ class Comings final : public tbb::task_scheduler_observer {
 
     void on_scheduler_entry(bool worker) override {
         if (!worker) return;
-        crew_.join();
-        const std::lock_guard guard(mutex_);
-        ++inside_;
+        {
+            const std::lock_guard guard(mutex_);
+            ++inside_;
+        }
+        crew_.join_when_there_is_room();
     }
     void on_scheduler_exit(bool worker) override {
         if (!worker) return;
@@ -55,15 +59,12 @@ void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argu
     arena.execute([&] { function(argument); });
 }
 
-/// An arena has as many places as it began with, and oneTBB no word to change that.
-void resize(int) {}
-
 int others_at_work(int joined) {
     return joined - 1;
 }
 
 }  // namespace
 
-const KernelRunner kTbbKernels{run_kernel, resize, others_at_work, false};
+const KernelRunner kTbbKernels{run_kernel, nullptr, others_at_work, false};
 
 }  // namespace heddle
