@@ -86,7 +86,8 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
 void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
     access.entry = &reserve(state, access.cache, access.global.range.size, access.ticket(), actions);
     access.memory = state.payload + access.entry->place.offset;
-    if (access.purpose == Access::Purpose::kCopy) {
+    // What has no bytes takes no room that anybody could need: it would stay for ever.
+    if (access.purpose == Access::Purpose::kCopy && !access.pieces.empty()) {
         state.cache.publish(*access.entry, access.global, CacheEntry::State::kFetching);
         access.entry->access = &access;
     }

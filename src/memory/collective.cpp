@@ -1,4 +1,5 @@
 // Collective: calls that all ranks make (heddle/memory.hpp).
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -6,6 +7,9 @@
 
 namespace heddle::memory {
 namespace {
+
+/// In one packet: its bytes are numbers there, of up to two bytes each.
+constexpr size_t kPieceOfBroadcast = Transport::kMaxPacket / 4;
 
 /// What rank 0's call ended with, as all get it: its result, or its error.
 struct Outcome {
@@ -23,14 +27,23 @@ void Collective::barrier() {
 std::vector<std::byte> Collective::broadcast(std::span<const std::byte> content, Rank root) {
     if (root >= server_.ranks())
         throw Error(ErrorCode::kInvalidArgument, "the root of a broadcast is none of the ranks");
-    std::vector<uint8_t> own;
-    if (server_.rank() == root) {
-        own.resize(content.size() + 1);  // one byte more, so that it is told from nothing
-        std::memcpy(own.data() + 1, content.data(), content.size());
-    }
-    const std::vector<uint8_t> all = server_.meet(std::move(own));
-    std::vector<std::byte> result(all.size() - 1);
-    std::memcpy(result.data(), all.data() + 1, result.size());
+    std::vector<std::byte> result;
+    uint64_t total = 0;
+    do {
+        std::vector<uint8_t> own;
+        if (server_.rank() == root) {
+            const auto piece = content.subspan(result.size())
+                                   .first(std::min(content.size() - result.size(), kPieceOfBroadcast));
+            total = content.size();
+            own.resize(sizeof total + piece.size());
+            std::memcpy(own.data(), &total, sizeof total);
+            if (!piece.empty()) std::memcpy(own.data() + sizeof total, piece.data(), piece.size());
+        }
+        const std::vector<uint8_t> all = server_.meet(std::move(own));
+        std::memcpy(&total, all.data(), sizeof total);
+        const auto piece = std::as_bytes(std::span(all).subspan(sizeof total));
+        result.insert(result.end(), piece.begin(), piece.end());
+    } while (result.size() < total);
     return result;
 }
 

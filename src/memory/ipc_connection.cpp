@@ -16,6 +16,7 @@
 
 #include "base/failpoint.h"
 #include "base/packet_socket.hpp"
+#include "base/settings.hpp"
 #include "base/signals_blocked.hpp"
 
 namespace heddle::memory {
@@ -44,14 +45,25 @@ bool read_packet(int fd, Incoming& incoming) {
     return true;
 }
 
-Descriptor connect_to(const std::string& path) {
+/// `path` where it is not empty, or what HEDDLE_MEMORY names: then whoever listens there is meant. At the
+/// usual place another user may have been first, where that is in a folder for all.
+Descriptor connect_to(const std::string& path, bool named) {
     Descriptor socket = connect_to_packet_socket(path);
     if (!socket.valid())
         throw Error(ErrorCode::kUnavailable,
                     fmt::format("no memory server listens at {} ({}): start one by heddle memory serve, or "
                                 "name its socket in HEDDLE_MEMORY",
                                 path, std::strerror(errno)));
-    return socket;
+    ucred server{};
+    socklen_t size = sizeof server;
+    if (named || (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &server, &size) == 0 &&
+                  (server.uid == ::geteuid() || server.uid == 0)))
+        return socket;
+    throw Error(
+        ErrorCode::kPermission,
+        fmt::format("the memory server at {} is of user {}, not of user {}: start your own by heddle memory "
+                    "serve PATH, or name this one in HEDDLE_MEMORY if you trust it with your data",
+                    path, server.uid, ::geteuid()));
 }
 
 /// So many at a time; once where there is none, so that the server is asked.
@@ -70,7 +82,7 @@ std::vector<std::span<const Value>> in_packets(const std::vector<Value>& values)
 
 IpcConnection::IpcConnection(const std::string& path)
     : path_(path.empty() ? ipc::usual_path() : path),
-      socket_(connect_to(path_)),
+      socket_(connect_to(path_, !path.empty() || !setting("HEDDLE_MEMORY").empty())),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     HEDDLE_FAILPOINT(memory_connected);
     if (!wake_.valid())

@@ -1,8 +1,10 @@
 #include "memory/ipc_service.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/sockios.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,9 +12,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -62,6 +67,22 @@ bool is_served(const std::string& path) {
            errno == EAGAIN;
 }
 
+/// While it is there, no other server starts or ends at a path of that folder; or where somebody keeps it for
+/// long, for nothing.
+class StartingAlone {
+  public:
+    explicit StartingAlone(const std::string& path) {
+        const std::string folder = std::filesystem::path(path).parent_path();
+        folder_ =
+            Descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        for (int i = 0; folder_.valid() && i < 100 && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+
+  private:
+    Descriptor folder_;
+};
+
 }  // namespace
 
 IpcService::IpcService(ServerState& server, std::string path, Os& os)
@@ -94,6 +115,7 @@ void IpcService::listen() {
                                 path_, sizeof(sockaddr_un::sun_path) - 1));
     listening_ = Descriptor(os_.socket_seqpacket());
     if (!listening_.valid()) fail("cannot make a socket", errno);
+    const StartingAlone alone(path_);
     int result = os_.bind_listen(listening_.get(), path_, kBacklog);
     struct stat there {};
     if (result == -EADDRINUSE && ::lstat(path_.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
@@ -105,13 +127,21 @@ void IpcService::listen() {
         result = os_.bind_listen(listening_.get(), path_, kBacklog);
     }
     if (result < 0) fail(fmt::format("cannot listen at {}", path_), -result);
+    if (::lstat(path_.c_str(), &there) == 0) socket_file_ = {there.st_dev, there.st_ino};
+}
+
+void IpcService::remove_socket_file() const {
+    const StartingAlone alone(path_);
+    struct stat there {};
+    if (::lstat(path_.c_str(), &there) == 0 && socket_file_ == std::pair{there.st_dev, there.st_ino})
+        ::unlink(path_.c_str());
 }
 
 IpcService::~IpcService() {
     const uint64_t one = 1;
     (void)!::write(stop_.get(), &one, sizeof one);
     thread_.join();
-    ::unlink(path_.c_str());
+    remove_socket_file();
     while (!peers_.empty()) close(peers_.begin()->first);
     {
         const std::scoped_lock lock(clerk_mutex_);

@@ -46,6 +46,7 @@ class IpcService : private IpcSession::Host {
     enum class Sent { kYes, kWhenThereIsRoom, kLater, kNever };
 
     void listen();
+    void remove_socket_file() const;
     void run();
     void accept_one();
     /// There is no descriptor for one more.
@@ -76,6 +77,7 @@ class IpcService : private IpcSession::Host {
 
     ServerState& server_;
     std::string path_;
+    std::pair<dev_t, ino_t> socket_file_{};  // another server may have put its own there
     Os& os_;
     Descriptor listening_, epoll_, stop_;
     Descriptor reserve_;  // to be given up for a moment, so that one can be told that there is none left

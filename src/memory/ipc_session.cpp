@@ -198,11 +198,13 @@ void IpcSession::begin(uint64_t number, Operation operation) {
     } else if (std::holds_alternative<op::GetExclusive>(operation)) {
         staging = cache.staging;
     }
+    // Both are mapped as long as it is under way, whatever becomes of the cache.
+    const std::shared_ptr<MemoryRegion> payload = cache.payload;
     const auto state = std::make_shared<OperationState>();
     const auto* const put = std::get_if<op::Put>(&operation);
     const bool gives_back =
         std::holds_alternative<op::Release>(operation) || (put != nullptr && put->release);
-    state->when_done = [self = shared_from_this(), number, staging,
+    state->when_done = [self = shared_from_this(), number, staging, payload,
                         gives_back](OperationState::Outcome outcome) {
         const auto* const error = std::get_if<MemoryError>(&outcome);
         if (gives_back && (std::holds_alternative<OperationResult>(outcome) ||
@@ -317,10 +319,9 @@ void IpcSession::change(uint64_t number, ipc::Request request) {
 }
 
 bool IpcSession::reply(uint64_t number, const ipc::Reply& content, Regions regions) {
-    {
-        const std::scoped_lock lock(mutex_);
-        if (closed_) return false;
-    }
+    // Under the lock: after close() there may be no host any more.
+    const std::scoped_lock lock(mutex_);
+    if (closed_) return false;
     if (number != 0) host_.reply(id_, ipc::packet_of(number, content), std::move(regions));
     return true;
 }

@@ -43,6 +43,13 @@ void Sequencer::lost(Rank rank, Output& output) {
     if (awaited_.empty()) all_applied(output);
 }
 
+void Sequencer::undeliverable(uint64_t number, Ending why, Output& output) {
+    if (number != last_number_ || awaited_.empty()) return;
+    if (failed_.error.empty()) failed_ = std::move(why);
+    awaited_.clear();
+    all_applied(output);
+}
+
 void Sequencer::all_applied(Output& output) {
     Request& request = queue_.front();
     Command& command = request.command;
@@ -53,9 +60,15 @@ void Sequencer::all_applied(Output& output) {
         command.contacts = contacts_;
         return send(output);
     }
+    // What undoing it ends with does not count: the first error is told.
     if (!well && (command.kind == Kind::kCreateSegment || command.kind == Kind::kAttachSegment)) {
         command.kind = Kind::kDropSegment;
-        return send(output);  // what it ends with does not count: the first error is told
+        return send(output);
+    }
+    if (!well && command.kind == Kind::kAllocate) {
+        command.kind = Kind::kFree;
+        command.placement = {};
+        return send(output);
     }
     output.replies.push_back({request.from, request.number, command.id, std::exchange(failed_, {})});
     queue_.pop_front();

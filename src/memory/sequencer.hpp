@@ -68,6 +68,8 @@ class Sequencer {
     void applied(Rank from, uint64_t number, const Ending& ending, Output& output);
     /// It answers no more.
     void lost(Rank rank, Output& output);
+    /// The command could not be sent, and no rank has got it.
+    void undeliverable(uint64_t number, Ending why, Output& output);
 
   private:
     struct Request {

@@ -183,8 +183,24 @@ void ServerState::depart() {
 }
 
 void ServerState::emit(Sequencer::Output& output) {
-    for (const auto& [number, command] : output.commands)
-        for (Rank rank = 0; rank < ranks_; ++rank) send(rank, ChangeCommand{number, command});
+    // All ranks get a command or none does: one that is too long for a packet fails before the first gets it.
+    for (size_t i = 0; i < output.commands.size(); ++i) {
+        const auto [number, command] = output.commands[i];
+        const ChangeCommand content{number, command};
+        Packet packet;
+        try {
+            if (ranks_ > 1) packet = packet_of(Parsed(content));
+        } catch (const std::exception& error) {
+            sequencer_->undeliverable(number, ending_of(error), output);
+            continue;
+        }
+        for (Rank to = 0; to < ranks_; ++to) {
+            if (to == rank())
+                deal_with(to, content);
+            else
+                mesh_->send(to, packet);
+        }
+    }
     for (const Sequencer::Reply& reply : output.replies)
         send(reply.to, ChangeReply{reply.request, reply.id, reply.ending});
 }
@@ -268,7 +284,6 @@ std::string ServerState::change_tables(const Command& command) {
                        .create({segment, rank(), command.part_sizes, command.options});
             const Lock lock(mutex_);
             segments_.emplace(segment, made);
-            traffic_.add_segment(segment, command.segment_kind);
             return made->contact();
         }
         case Command::Kind::kAttachSegment: {
@@ -280,6 +295,7 @@ std::string ServerState::change_tables(const Command& command) {
             measure_links(command, *made);
             const Lock lock(mutex_);
             node_.atlas().add_segment(segment, command.part_sizes);
+            traffic_.add_segment(segment, command.segment_kind);
             descriptions_[segment] = {command.segment_kind, command.options};
             if (std::byte* const part = made->address()) node_.caching().add_part(segment, part);
             return {};

@@ -7,6 +7,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <thread>
 
@@ -164,6 +166,28 @@ TEST_F(PartFileTest, OnAFullDiskNothingIsHalfWritten) {
         EXPECT_EQ(found, old);
     }
     ::umount2(folder_.path().c_str(), MNT_DETACH);
+}
+
+/// Of another process that had our number.
+TEST(MemoryFileSegment, NamesThatAreTakenAreNoObstacle) {
+    const TemporaryFolder folder;
+    const auto taken = [&](uint64_t segment, const char* more) {
+        std::ofstream(folder.path() + "/heddle-segment-" + std::to_string(::getpid()) + "-" +
+                      std::to_string(segment) + ".0" + more)
+            << "another's";
+    };
+    for (uint64_t segment = 1; segment < 10; ++segment) {
+        taken(segment, "");
+        taken(segment, "-1.sums");
+    }
+    Server server;
+    Client client(server);
+    for (const char* checksums : {"none", "crc32c"}) {
+        const SegmentId segment =
+            client.create_segment(100, {"file", {{"path", folder.path()}, {"checksums", checksums}}});
+        client.delete_segment(segment);
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 18);
 }
 
 TEST(MemoryFileSegment, ChecksumsAreAnOptionOfTheSegment) {

@@ -252,6 +252,57 @@ TEST_F(MemoryIpcTest, OneServerAPath) {
     EXPECT_TRUE(std::filesystem::is_symlink(folder_.path() + "/link"));
 }
 
+/// Its socket's file is not the one that is there any more.
+TEST_F(MemoryIpcTest, AServerThatEndsLeavesTheSocketOfAnother) {
+    const std::string path = folder_.path() + "/taken";
+    auto first = std::make_optional<IpcServer>(server_, path);
+    std::filesystem::remove(path);
+    const IpcServer second(server_, path);
+    first.reset();
+    EXPECT_TRUE(std::filesystem::exists(path));
+    EXPECT_NO_THROW(IpcConnection{path});
+}
+
+TEST_F(MemoryIpcTest, TheServerOfAnotherUserIsSpokenToWhereItWasNamedAlone) {
+    if (::geteuid() != 0) GTEST_SKIP() << "skipped: only root can be another user";
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+    const std::string path = folder_.path() + "/heddle-memory.sock";
+    // One that listens as another user and says nothing.
+    const Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::seteuid(65534), 0);
+    const int listens = ::listen(socket.get(), 4);
+    ASSERT_EQ(::seteuid(0), 0);
+    ASSERT_EQ(listens, 0);
+    ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);
+    ::unsetenv("HEDDLE_MEMORY");
+    EXPECT_THAT([] { (void)IpcConnection(""); }, ThrowsMessage<Error>(HasSubstr("is of user 65534")));
+    ::setenv("HEDDLE_MEMORY", path.c_str(), 1);
+    EXPECT_THAT([] { (void)IpcConnection(""); }, ThrowsMessage<Error>(HasSubstr("does not answer")));
+    ::unsetenv("HEDDLE_MEMORY");
+    ::unsetenv("XDG_RUNTIME_DIR");
+}
+
+TEST_F(MemoryIpcTest, RangesWithoutBytesLeaveNothing) {
+    const DataId data = allocated("woven");
+    Client client(path_), here(server_);
+    const CacheId cache = client.create_cache(10), own = here.create_cache(10);
+    for (uint64_t offset = 0; offset <= 5; ++offset)
+        for (int again = 0; again < 2; ++again) {
+            client.release(client.get_const({data, {offset, 0}}, cache));
+            here.release(here.get_const({data, {offset, 0}}, own));
+        }
+    // Neither was kept, so that none was found again.
+    EXPECT_EQ(client.statistics(cache).hits, 0u);
+    EXPECT_EQ(here.statistics(own).hits, 0u);
+    here.free(data);
+    EXPECT_THROW((void)client.get_const({data, {0, 0}}, cache), Error);
+    EXPECT_THROW((void)here.get_const({data, {0, 0}}, own), Error);
+}
+
 /// Its process is gone, and it has not said that it leaves: who puts the next version is told, once.
 TEST_F(MemoryIpcTest, AReaderThatDiesHoldsNoPut) {
     const DataId data = allocated("0123");

@@ -148,6 +148,51 @@ TEST_P(MemoryRanksTest, AnErrorIsEverybodys) {
     EXPECT_EQ(told, static_cast<int>(ranks()));
 }
 
+TEST_P(MemoryRanksTest, BroadcastsAreOfAnySize) {
+    std::atomic<int> wrong{0};
+    on_ranks(ranks(), [&](Server& server, Client&, Collective& collective) {
+        for (const size_t size : {size_t{0}, size_t{1}, size_t{16'383}, size_t{16'384}, size_t{16'385},
+                                  size_t{65'536}, size_t{300'000}})
+            for (memory::Rank root = 0; root < server.ranks(); ++root) {
+                std::vector<std::byte> expected(size), own;
+                for (size_t i = 0; i < size; ++i) expected[i] = static_cast<std::byte>(i * 7 + root);
+                if (server.rank() == root) own = expected;
+                wrong += collective.broadcast(own, root) == expected ? 0 : 1;
+            }
+    });
+    EXPECT_EQ(wrong, 0);
+}
+
+/// So many shares that no packet holds them: all ranks hear of it, none has it, and the next change is made.
+TEST_P(MemoryRanksTest, AChangeThatIsTooLongIsNobodys) {
+    constexpr uint64_t kShares = 20'000;
+    std::atomic<int> told{0};
+    on_ranks(ranks(), [&](Server& server, Client&, Collective& collective) {
+        const SegmentId segment = collective.create_segment(kShares, kind());
+        const DataDescription cyclic{
+            "cyclic", [&](uint64_t size, std::span<const uint64_t>) {
+                std::vector<Share> shares;
+                for (uint64_t i = 0; i < size; ++i)
+                    shares.push_back({static_cast<memory::Rank>(i % server.ranks()), 1});
+                return shares;
+            }};
+        for (int again = 0; again < 3; ++again) {
+            try {
+                const DataId data = collective.allocate(kShares, segment, cyclic);
+                EXPECT_EQ(server.ranks(), 1u);
+                collective.free(data);
+                ++told;
+            } catch (const Error& error) {
+                EXPECT_THAT(error.what(), HasSubstr("longer than"));
+                ++told;
+            }
+        }
+        // All of its room is there.
+        collective.free(collective.allocate(kShares, segment));
+    });
+    EXPECT_EQ(told, static_cast<int>(3 * ranks()));
+}
+
 TEST(MemoryMeshTest, ARankThatNeverComesIsNamed) {
     TemporaryFolder folder;
     EXPECT_THAT(

@@ -9,13 +9,14 @@
 namespace heddle::memory {
 namespace {
 
+constexpr int kMostOfOneName = 10'000;
+
 class FileSegment final : public Segment {
   public:
     FileSegment(const SegmentPlan& plan, const std::string& folder, bool checksums)
         : self_(plan.self), sizes_(plan.part_sizes), checksums_(checksums), parts_(plan.part_sizes.size()) {
-        const std::string path =
-            fmt::format("{}/heddle-segment-{}-{}.{}", folder, ::getpid(), plan.id.value, plan.self);
-        parts_[self_] = std::make_unique<PartFile>(PartFile::Access::kCreate, path, sizes_[self_], checksums);
+        parts_[self_] =
+            create(fmt::format("{}/heddle-segment-{}-{}.{}", folder, ::getpid(), plan.id.value, plan.self));
     }
 
     std::byte* address() noexcept override { return nullptr; }
@@ -32,6 +33,20 @@ class FileSegment final : public Segment {
     }
 
   private:
+    /// Another process may have had this number and been killed, as where each container has its own first
+    /// one, or may have it on another host that sees the folder.
+    [[nodiscard]] std::unique_ptr<PartFile> create(const std::string& name) const {
+        for (int other = 0;; ++other) {
+            const std::string path = other == 0 ? name : fmt::format("{}-{}", name, other);
+            try {
+                return std::make_unique<PartFile>(PartFile::Access::kCreate, path, sizes_[self_], checksums_);
+            } catch (const Error&) {
+                const bool is_taken = ::access(path.c_str(), F_OK) == 0 ||
+                                      (checksums_ && ::access((path + ".sums").c_str(), F_OK) == 0);
+                if (!is_taken || other == kMostOfOneName) throw;
+            }
+        }
+    }
     [[nodiscard]] std::unique_ptr<PartFile> open(Rank rank, const std::string& path) const {
         try {
             return std::make_unique<PartFile>(PartFile::Access::kOpen, path, sizes_[rank], checksums_);
