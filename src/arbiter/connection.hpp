@@ -19,6 +19,7 @@ struct Server::Connection {
     bool waits_writable = false;
     bool count_pending = false;  ///< a COUNT to be sent
     Time counted_at{};           ///< when the last one was
+    uint64_t read_again_in = 0;  ///< the turn in which its page was last read because of a new grant
     std::deque<std::vector<std::byte>> outgoing;
     size_t outgoing_bytes = 0;
 

@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <cstring>
+#include <utility>
 
 #include "arbiter/connection.hpp"
 #include "arbiter/grant_page.hpp"
@@ -13,6 +14,7 @@
 namespace heddle {
 namespace {
 
+constexpr Nanoseconds kReadAgainAfter = std::chrono::milliseconds(2);
 /// Of one client, however often somebody looks.
 constexpr Nanoseconds kCountsAtMostEvery = std::chrono::milliseconds(20);
 
@@ -52,8 +54,12 @@ void Server::apply(const Publish& publish) {
     HEDDLE_FAILPOINT(publish_wakes);
     connection->wake_pending = true;
     send_or_wait(*connection);
-    // Its demand may have changed while the page before this one did not ask it to say so.
-    read_page(*connection, false);
+    // Its demand may have changed while the page before this one did not ask it to say so. Once a turn: what
+    // it says may lead to another page, and one that always says something else would keep everybody waiting.
+    if (std::exchange(connection->read_again_in, turn_) != turn_)
+        read_page(*connection, false);
+    else
+        read_again_at_ = clock_.now() + kReadAgainAfter;
 }
 
 void Server::apply(const Event& event) {

@@ -82,6 +82,7 @@ void Server::run() {
 }
 
 bool Server::turn() {
+    ++turn_;
     if (!std::exchange(restored_, true)) restore_clients();
     std::array<epoll_event, 64> events;
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
@@ -115,6 +116,10 @@ bool Server::turn() {
     look_at_fenced();
     if (arbiter_.lacking()) take_lent(false);
     if (accept_again_at_ && clock_.now() >= *accept_again_at_) resume_accepting();
+    if (read_again_at_ && clock_.now() >= *read_again_at_) {
+        read_again_at_.reset();
+        read_pages();
+    }
     if (std::exchange(retry_writable_, false))
         for (const auto& [fd, connection] : connections_) send_or_wait(*connection);
     if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
@@ -136,6 +141,7 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
     for (const auto& [client, fenced] : fenced_)
         if (!fence_.holds(process_of(client))) at(fenced.look_at);
     if (accept_again_at_) at(*accept_again_at_);
+    if (read_again_at_) at(*read_again_at_);
     if (retry_writable_) at(clock_.now() + kPause);
     if (config_.idle_exit && connections_.empty() && away_.empty()) at(idle_since_ + *config_.idle_exit);
     if (!next) return std::nullopt;

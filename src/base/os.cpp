@@ -81,6 +81,23 @@ int Os::peer_credentials(int fd, PeerCredentials& credentials) {
     return 0;
 }
 
+namespace {
+
+/// Who it is for the system, or -1.
+long user_of(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with("Uid:")) continue;
+        std::istringstream words(line.substr(4));
+        long real = -1, effective = -1;
+        words >> real >> effective;
+        return words ? effective : -1;
+    }
+    return -1;
+}
+
+}  // namespace
+
 int Os::peer_pidfd(int fd, pid_t pid) {
     int pidfd = -1;
     socklen_t bytes = sizeof pidfd;
@@ -88,7 +105,14 @@ int Os::peer_pidfd(int fd, pid_t pid) {
         ::fcntl(pidfd, F_SETFD, FD_CLOEXEC);
         return pidfd;
     }
-    return result(::syscall(SYS_pidfd_open, pid, 0));
+    // A kernel that knows the word and says no: the peer is gone, and its number may be another's by now.
+    if (errno != ENOPROTOOPT) return -errno;
+    PeerCredentials peer;
+    if (const int failed = peer_credentials(fd, peer); failed < 0) return failed;
+    const int opened = result(::syscall(SYS_pidfd_open, pid, 0));
+    if (opened < 0 || user_of(pid) == static_cast<long>(peer.uid)) return opened;
+    ::close(opened);
+    return -ESRCH;
 }
 
 int Os::process_pidfd(pid_t pid) {

@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "cores/arbiter_client.hpp"
 #include "cores/arbiter_client_reader.hpp"
+#include "cores/arbiter_socket.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
 
@@ -23,6 +24,15 @@ bool readable_before(int fd, int other) {
     while (::poll(ready, 2, -1) < 0 && errno == EINTR) {
     }
     return ready[1].revents == 0;
+}
+
+/// Who listens and did not take us in may do so soon: it is stopped, on its way out, or full.
+constexpr int kAgainMs = 100, kAgainWhenFullMs = 1000;
+
+int again_after(const Error& error, int otherwise) {
+    if (dynamic_cast<const NobodyListens*>(&error) != nullptr) return otherwise;
+    if (error.code() == ErrorCode::kLimit) return kAgainWhenFullMs;
+    return error.code() == ErrorCode::kUnavailable ? kAgainMs : otherwise;
 }
 
 }  // namespace
@@ -229,6 +239,7 @@ void ArbiterClient::reregister() {
     HEDDLE_FAILPOINT(client_lost_its_arbiter);
     while (!stopping_) {
         CpuSet withdrawn;  // lent, and not described as held: the new arbiter's if it takes us in
+        int again_in_ms = watching ? -1 : 1000;
         try {
             ClientDescription description;
             {
@@ -259,10 +270,12 @@ void ArbiterClient::reregister() {
             for (const int cpu : withdrawn)
                 if (state(cpu) == kAbsent) set_state(cpu, kLent);
             problem_ = error.what();
+            again_in_ms = again_after(error, again_in_ms);
         }
-        // Nothing wakes us until something is made in the arbiter's folder; without inotify, a second.
+        // Where nobody listens, nothing wakes us until something is made in the arbiter's folder; without
+        // inotify, a second.
         pollfd ready[2] = {{stop_event_.get(), POLLIN, 0}, {watch.get(), POLLIN, 0}};
-        (void)::poll(ready, watching ? 2 : 1, watching ? -1 : 1000);
+        (void)::poll(ready, watching ? 2 : 1, again_in_ms);
         std::array<char, 4096> events;
         while (watching && ::read(watch.get(), events.data(), events.size()) > 0) {
         }

@@ -21,6 +21,23 @@
 /* The program has chosen CPUs itself: it is told the truth about them. */
 static _Atomic bool has_own_mask;
 
+/* What the program has bound the calling thread to, by a call of that thread. */
+static __thread struct {
+    bool is;
+    cpu_set_t mask;
+} chosen_here;
+
+static uint32_t grant_epoch(void) {
+    struct link_grant grant;
+    return link_read_grant(&grant) ? grant.epoch : 0;
+}
+
+/* The grant is all that the program may use, or there is none. */
+static bool has_all(void) {
+    struct link_grant grant;
+    return !link_managed() || !link_read_grant(&grant) || CPU_EQUAL(&grant.cpus, link_allowed());
+}
+
 /* False where the grant binds nothing. */
 static bool granted(cpu_set_t* cpus) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
@@ -35,16 +52,28 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
-void affinity_widen(void) {
+struct affinity_widened affinity_widen(void) {
+    REAL(syscall) /* our own wrapper would tell the program's own mask */
     const int result = errno;
-    if (follow_is_bound()) affinity_set(0, link_allowed());
+    struct affinity_widened widened = {.is = false};
+    CPU_ZERO(&widened.before);
+    if (follow_is_bound() && real(SYS_sched_getaffinity, 0, sizeof widened.before, &widened.before) > 0 &&
+        !(chosen_here.is && CPU_EQUAL(&widened.before, &chosen_here.mask)))
+        widened.is = affinity_set(0, link_allowed());
     errno = result;
+    return widened;
 }
 
-void affinity_narrow(void) {
+void affinity_narrow(const struct affinity_widened* widened) {
+    if (!widened->is) return;
     const int result = errno;
-    cpu_set_t cpus;
-    if (granted(&cpus)) affinity_set(0, &cpus);
+    uint32_t epoch;
+    do {
+        epoch = grant_epoch();
+        cpu_set_t cpus;
+        const bool some = granted(&cpus);
+        affinity_set(0, some || has_all() ? (some ? &cpus : link_allowed()) : &widened->before);
+    } while (grant_epoch() != epoch); /* else it may stay where the helper thread has just left */
     errno = result;
 }
 
@@ -78,32 +107,41 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
 }
 
 /* A thread that puts back the mask it has read gets the grant. Any other mask is the program's own will. */
-#define WITH_GRANT(mask, bytes)                                       \
-    cpu_set_t own;                                                    \
-    CPU_ZERO(&own);                                                   \
-    const size_t known = (bytes) < sizeof own ? (bytes) : sizeof own; \
-    memcpy(&own, (mask), known);                                      \
-    affinity_apply_grant(&own, known);
+#define WITHIN_GRANT(call, is_caller)                                                   \
+    const size_t known = bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t);         \
+    cpu_set_t own;                                                                      \
+    int failure;                                                                        \
+    uint32_t epoch;                                                                     \
+    do {                                                                                \
+        epoch = grant_epoch();                                                          \
+        CPU_ZERO(&own);                                                                 \
+        memcpy(&own, mask, known);                                                      \
+        affinity_apply_grant(&own, known);                                              \
+        failure = call;                                                                 \
+    } while (failure == 0 && memcmp(&own, mask, known) != 0 && grant_epoch() != epoch); \
+    if (failure == 0 && (is_caller)) {                                                  \
+        chosen_here.is = memcmp(mask, link_allowed(), known) != 0;                      \
+        chosen_here.mask = own;                                                         \
+    }                                                                                   \
+    return failure;
 
 HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(sched_setaffinity)
     if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
-    WITH_GRANT(mask, bytes)
-    return real(thread, known, &own);
+    WITHIN_GRANT(real(thread, known, &own), thread == 0 || thread == gettid())
 }
 
 HEDDLE_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(pthread_setaffinity_np)
     if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
-    WITH_GRANT(mask, bytes)
-    return real(thread, known, &own);
+    WITHIN_GRANT(real(thread, known, &own), pthread_equal(thread, pthread_self()) != 0)
 }
 
 /* A program that this process becomes or starts inherits the mask of the calling thread. */
-#define WIDENED(call)                     \
-    affinity_widen();                     \
-    const __typeof__(call) result = call; \
-    affinity_narrow();                    \
+#define WIDENED(call)                                         \
+    const struct affinity_widened widened = affinity_widen(); \
+    const __typeof__(call) result = call;                     \
+    affinity_narrow(&widened);                                \
     return result
 
 HEDDLE_EXPORT int execve(const char* path, char* const words[], char* const environment[]) {
@@ -177,9 +215,9 @@ HEDDLE_EXPORT int posix_spawnp(pid_t* child, const char* file, const posix_spawn
 HEDDLE_EXPORT int system(const char* command) {
     REAL(system)
     const bool counted = waiting_begin(false);
-    affinity_widen();
+    const struct affinity_widened widened = affinity_widen();
     const int result = real(command);
-    affinity_narrow();
+    affinity_narrow(&widened);
     waiting_end(counted);
     return result;
 }

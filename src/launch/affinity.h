@@ -11,17 +11,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Lets the calling thread run wherever the program may: before an exec, and in a forked child. */
-void affinity_widen(void);
+/* What affinity_narrow() undoes. */
+struct affinity_widened {
+    bool is;
+    cpu_set_t before;
+};
+/* Lets the calling thread run wherever the program may, before an exec and in a forked child: what becomes of
+ * it inherits that. Not where the program itself has bound this thread, and nobody has since. */
+struct affinity_widened affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
-void affinity_narrow(void);
+void affinity_narrow(const struct affinity_widened* widened);
 
 /* Puts the program's own mask in the place of ours into `mask` of `bytes` bytes, which the system filled. */
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
 /* The way back: the grant in the place of the program's own mask. */
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes);
-/* Binds a thread of this process, 0 being the calling one. */
-/* False: not done; the thread is gone, or the system allows none of them. */
+/* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system
+ * allows none of them. */
 bool affinity_set(pid_t thread, const cpu_set_t* cpus);
 
 #endif

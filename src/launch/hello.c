@@ -90,19 +90,20 @@ int hello_send(int socket, const struct hello* hello) {
     return send(socket, &message, sizeof message, MSG_NOSIGNAL) == sizeof message ? 0 : errno;
 }
 
-bool hello_hand_over(int socket, const cpu_set_t* allowed) {
+bool hello_hand_over(int socket, const cpu_set_t* allowed, const char* name) {
     heddle_mask mask = {{0}};
     mask_from(&mask, allowed);
     size_t words = HEDDLE_MASK_WORDS;
     while (words > 1 && mask.words[words - 1] == 0) --words;
     struct stat status;
     if (fstat(socket, &status) != 0) return false;
-    char text[64 + HEDDLE_MASK_WORDS * sizeof "ffffffffffffffff,"];
+    char text[64 + HEDDLE_MASK_WORDS * sizeof "ffffffffffffffff," + HEDDLE_NAME_BYTES];
     int length =
         snprintf(text, sizeof text, "%d %d %llu ", (int)getpid(), socket, (unsigned long long)status.st_ino);
     for (size_t i = 0; i < words; ++i)
         length +=
             snprintf(text + length, sizeof text - (size_t)length, "%llx,", (unsigned long long)mask.words[i]);
+    snprintf(text + length, sizeof text - (size_t)length, ";%.*s", HEDDLE_NAME_BYTES - 1, name);
     return setenv(kVariable, text, 1) == 0 && fcntl(socket, F_SETFD, 0) == 0;
 }
 
@@ -116,7 +117,7 @@ static bool is_socket(int fd, unsigned long long inode) {
     return fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == inode;
 }
 
-int hello_take_over(cpu_set_t* allowed) {
+int hello_take_over(cpu_set_t* allowed, char name[HEDDLE_NAME_BYTES]) {
     const char* text = getenv(kVariable);
     if (text == NULL) return -1;
     char* at = NULL;
@@ -131,6 +132,7 @@ int hello_take_over(cpu_set_t* allowed) {
         for (; word != 0; word &= word - 1) CPU_SET(cpu + (size_t)__builtin_ctzll(word), allowed);
         at = end + 1;
     }
+    snprintf(name, HEDDLE_NAME_BYTES, "%s", *at == ';' ? at + 1 : program_invocation_short_name);
     hello_discard();
     if (process != getpid() || CPU_COUNT(allowed) == 0 || !is_socket(fd, inode)) return -1;
     return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;

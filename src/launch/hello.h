@@ -33,11 +33,12 @@ int hello_connect(const char* path);
 /* Returns 0 or an errno. */
 int hello_send(int socket, const struct hello* hello);
 
-/* Keeps the socket over the coming exec and tells the program of it. False without memory. */
-bool hello_hand_over(int socket, const cpu_set_t* allowed);
+/* Keeps the socket over the coming exec and tells the program of it, and of the name that it has there. False
+ * without memory. */
+bool hello_hand_over(int socket, const cpu_set_t* allowed, const char* name);
 /* The socket that was handed over to this process, and to no other one with the same environment; -1 without
- * one. Closed on exec from now on. */
-int hello_take_over(cpu_set_t* allowed);
+ * one. Closed on exec from now on. The name is cut to its room. */
+int hello_take_over(cpu_set_t* allowed, char name[HEDDLE_NAME_BYTES]);
 /* Forgets one that is not for us. */
 void hello_discard(void);
 

@@ -2,10 +2,12 @@
 #include "libgomp.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,7 +21,7 @@
 #include "region.h"
 #include "waiting.h"
 
-enum { kMaxLibraries = 8, kMaxCallers = 256 };
+enum { kMaxLibraries = 64, kMaxCallers = 256 };
 
 /* One loaded libgomp. Programs have one; Python wheels bring copies of their own. */
 struct library {
@@ -165,8 +167,19 @@ bool libgomp_contains(const void* address) {
     return count == 0 && dladdr(address, &where) != 0 && strstr(where.dli_fname, "libgomp") != NULL;
 }
 
+/* Where there is none the program cannot go on: its loader knew more than we do. */
+static struct library* found(struct library* library) {
+    if (library != NULL) return library;
+    fprintf(stderr,
+            "heddle: %s: a library of it uses a libgomp that is not found, as it names none among its "
+            "dependencies, or "
+            "there are more than %d: run it with --mode mask\n",
+            program_invocation_short_name, kMaxLibraries);
+    abort();
+}
+
 #define CALLER() caller_at(__builtin_return_address(0))
-#define REAL(library, name, type) ((type)(library)->entries[kEntry_##name])
+#define REAL(library, name, type) ((type)found(library)->entries[kEntry_##name])
 
 /* Odd: waiting is to be polite now, also in a libgomp that opens its first region later. The helper thread
  * writes. The threads of a parked team sleep on it until it leaves the value they were parked for: a region
@@ -211,7 +224,7 @@ static void park_team(struct library* library, uint32_t word) {
 
 /* Chooses the threads of a region that begins. `asked` is the region's own number, 0 for none. */
 static unsigned enter_region(const struct caller* caller, unsigned asked) {
-    struct library* library = caller->library;
+    struct library* library = found(caller->library);
     if (library->is_libomp || asked == 1 || region_inside() || library->level() > 0) {
         region_begin_unnoticed();
         return asked;

@@ -46,6 +46,8 @@ static struct {
     enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
+    /* As `heddle run` has registered this process: where it is a script, the kernel names its interpreter. */
+    char name[HEDDLE_NAME_BYTES];
     char path[sizeof(((struct sockaddr_un*)0)->sun_path)];
 } self = {.socket = -1, .announced = 1, .own = 1, .observed = NOTHING_OBSERVED};
 
@@ -95,7 +97,7 @@ static void fill_header(heddle_header* header, enum heddle_message_type type, si
 }
 
 static int say_hello(int fd) {
-    struct hello hello = {.name = program_invocation_short_name,
+    struct hello hello = {.name = self.name[0] != '\0' ? self.name : program_invocation_short_name,
                           .mode = self.mode,
                           .demand = atomic_load(&self.announced),
                           .allowed = &self.allowed};
@@ -199,8 +201,10 @@ int link_open(void) {
     memcpy(self.path, path, strlen(path) + 1);
     self.mode = hello_mode();
     cpu_set_t allowed;
-    const int handed_over = hello_take_over(&allowed);
+    char name[HEDDLE_NAME_BYTES];
+    const int handed_over = hello_take_over(&allowed, name);
     if (handed_over >= 0) {
+        memcpy(self.name, name, sizeof name);
         self.allowed = allowed;
         self.allowed_known = true;
         const int failure = be_welcomed(handed_over);
@@ -214,10 +218,11 @@ int link_open(void) {
     return register_with(self.path);
 }
 
-void link_forget_in_child(void) {
+void link_forget(void) {
     const int fd = own_socket();
     atomic_store(&self.socket, -1);
     if (fd >= 0) syscall(SYS_close, fd);
+    self.name[0] = '\0';
     atomic_store(&pages->grant, NULL);
     atomic_store(&pages->page, NULL);
     atomic_store(&self.announced, 1);

@@ -19,8 +19,9 @@ enum { LINK_REFUSED = -1 };
 /* Connects and registers, within a deadline. Returns 0, an errno, or LINK_REFUSED; EPROTO where who listens
  * is no arbiter of this version. */
 int link_open(void);
-/* Forgets the link without a word, in a forked child. The parent's connection is not touched. */
-void link_forget_in_child(void);
+/* Forgets the link without a word: in a forked child, where the parent's connection is not touched, or where
+ * the process cannot follow its grant. */
+void link_forget(void);
 enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };
 /* Blocks until the arbiter says something, or for `timeout_ms`; -1: without end. After LINK_CHANGED the grant
  * page may be another. */

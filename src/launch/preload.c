@@ -29,8 +29,8 @@
 static _Atomic bool is_child;
 
 static void forget_in_child(void) {
-    affinity_widen();
-    link_forget_in_child();
+    (void)affinity_widen();
+    link_forget();
     follow_forget_in_child();
     libgomp_forget_in_child();
     region_forget_in_child();
@@ -40,10 +40,20 @@ static void forget_in_child(void) {
     atomic_store(&is_child, true);
 }
 
+/* Without a thread that follows its grant the process must not keep one. */
+static void follow(void) {
+    if (follow_start()) return;
+    fprintf(stderr, "heddle: %s runs unmanaged: there can be no thread that follows its grant\n",
+            program_invocation_short_name);
+    (void)affinity_widen();
+    link_forget();
+    follow_forget_in_child();
+}
+
 void process_join(void) {
     if (!atomic_load_explicit(&is_child, memory_order_relaxed) || !atomic_exchange(&is_child, false)) return;
     const int result = errno;
-    if (link_open() == 0) follow_start();
+    if (link_open() == 0) follow();
     errno = result;
 }
 
@@ -60,6 +70,6 @@ __attribute__((constructor)) static void begin(void) {
     }
     if (failure != 0) return;
     waiting_is_main();
-    follow_start();
+    follow();
     pthread_atfork(NULL, NULL, forget_in_child);
 }

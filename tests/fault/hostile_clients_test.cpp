@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "cores/observer.hpp"
 #include "support/attacker.hpp"
@@ -281,6 +283,29 @@ void random_words_in_its_page(const Attacker& a) {
         if (i % 20 == 0) client.send(message_of<heddle_header>(HEDDLE_DEMAND));
     }
 }
+/// Each grant makes it say something else before the arbiter looks again.
+void answers_each_grant_with_another_need(const Attacker& a) {
+    WireClient client = a.join(8);
+    WireClient other = a.join(8);
+    std::atomic<bool> over{false};
+    std::thread flips([&] {
+        const auto& epoch = client.grant_page()->epoch;
+        for (uint32_t seen = epoch.load(); !over.load();) {
+            const uint32_t now = epoch.load();
+            if (now == seen) continue;
+            seen = now;
+            if (now % 2 == 0) client.page()->together = client.page()->together.load() == 0 ? 2 : 0;
+        }
+    });
+    Observer observer(a.path());
+    for (int round = 0; round < 300; ++round) {
+        client.page()->together = round % 2 == 0 ? 2 : 0;
+        client.send(message_of<heddle_header>(HEDDLE_DEMAND));
+        EXPECT_GE(observer.status().clients.size(), 2u);
+    }
+    over = true;
+    flips.join();
+}
 /// Users of every CPU there can be, and names of any bytes, while somebody asks for the status.
 void components_that_lie(const Attacker& a) {
     WireClient client = a.join(8);
@@ -411,8 +436,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ATTACK(watches_again_and_again), ATTACK(a_flood_of_left), ATTACK(a_flood_of_demand),
                     ATTACK(epochs_that_lie), ATTACK(nonsense_limits), ATTACK(limits_back_and_forth),
                     ATTACK(a_list_of_descriptors), ATTACK(random_messages), ATTACK(random_words_in_its_page),
-                    ATTACK(components_that_lie), ATTACK(demand_from_the_future), ATTACK(resizes_the_pages),
-                    ATTACK(seals_the_pages), ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
+                    ATTACK(answers_each_grant_with_another_need), ATTACK(components_that_lie),
+                    ATTACK(demand_from_the_future), ATTACK(resizes_the_pages), ATTACK(seals_the_pages),
+                    ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
     [](const auto& attack) { return attack.param.name; });
 
 }  // namespace

@@ -80,6 +80,29 @@ TEST_F(Activation, AfterItsDeathTheNextOneServesTheSameSocket) {
     EXPECT_TRUE(again.receive_type(answer, HEDDLE_WELCOME, 10'000)) << said();
 }
 
+TEST_F(Activation, NobodyServesBesideIt) {
+    const Descriptor listening = make_socket(SOCK_SEQPACKET, path());
+    const Descriptor notices = make_socket(SOCK_DGRAM, notify_path());
+    Child daemon = start(listening);
+    ASSERT_EQ(next_notice(notices), "READY=1") << said();
+    Child second({HEDDLE_BUILD_DIR "/bin/heddled", "--all-users", "--socket", path()}, {}, -1,
+                 folder_.path() + "/second");
+    ASSERT_TRUE(second.ends_within(10s));
+    EXPECT_NE(WEXITSTATUS(second.reap()), 0);
+    WireClient client(path());
+    EXPECT_TRUE(client.join(hello_of("client", 4))) << "the socket is gone";
+    // And the other way round.
+    daemon.signal(SIGKILL);
+    ASSERT_TRUE(daemon.ends_within(10s));
+    Child alone({HEDDLE_BUILD_DIR "/bin/heddled", "--all-users", "--socket", path()}, {}, -1,
+                folder_.path() + "/second");
+    ASSERT_TRUE(becomes_true([&] { return WireClient(path()).join(hello_of("client", 4)); }));
+    Child late = start(listening);
+    ASSERT_TRUE(late.ends_within(10s));
+    EXPECT_NE(WEXITSTATUS(late.reap()), 0);
+    EXPECT_NE(said().find("is running at"), std::string::npos) << said();
+}
+
 TEST_F(Activation, AtItsEndTheSocketIsSystemds) {
     const Descriptor listening = make_socket(SOCK_SEQPACKET, path());
     const Descriptor notices = make_socket(SOCK_DGRAM, notify_path());

@@ -15,6 +15,7 @@
 #include "cores/protocol.h"
 #include "support/managed.hpp"
 #include "support/on_cpus.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -386,6 +387,37 @@ TEST(RunProcess, AChildOfOneThatHasNoCpusMayUseAll) {
     ASSERT_NE(shell, status["clients"].end()) << status;
     ASSERT_EQ((*shell)["granted"].size(), 0U) << "it is to have none: " << status;
     EXPECT_EQ(outcome.output, "2\n") << outcome.errors;
+}
+
+/// Under a grant of one CPU: what a program binds itself to is its own will, whatever it becomes or starts.
+TEST(RunProcess, AMaskThatAProgramChoseIsKeptOverExecAndFork) {
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    const std::string tell = "env -u LD_PRELOAD grep Cpus_allowed_list /proc/self/status";
+    for (const int cpu : thread_affinity()) {
+        const std::string bound = "$HEDDLE run --max 1 -- taskset -c " + std::to_string(cpu) + " ";
+        const std::string expected = "Cpus_allowed_list:\t" + std::to_string(cpu) + "\n";
+        EXPECT_EQ(managed.shell(bound + tell).output, expected);
+        EXPECT_EQ(managed.shell(bound + "sh -c '" + tell + "; (" + tell + ")'").output, expected + expected);
+    }
+}
+
+/// The daemon that it starts has to keep its lock, whatever numbers descriptors have.
+TEST(RunProcess, ADaemonIsStartedWithoutAnyOfTheUsualDescriptors) {
+    if (std::filesystem::exists("/run/heddle/arbiter.sock")) GTEST_SKIP() << "this machine has an arbiter";
+    for (const std::string closed : {"<&-", "<&- >&-", ">&- 2>&-", "<&- 2>&-", "<&- >&- 2>&-"}) {
+        const Managed managed;
+        const Outcome outcome = managed.shell(
+            "export HEDDLE_ARBITER=auto XDG_RUNTIME_DIR=$FOLDER/run; mkdir -m 700 $FOLDER/run\n"
+            "$HEDDLE run --require -- true " +
+            closed +
+            "; echo $?\n"
+            "for socket in $(find $FOLDER/run -type s); do " HEDDLE_BUILD_DIR
+            "/bin/heddled --socket $socket 2>&1 | grep -c 'is running at'; done\n"
+            "$HEDDLE status --json | grep -o '\"pid\": *[0-9]*' | head -1 | tr -dc 0-9 | xargs kill");
+        EXPECT_EQ(outcome.output, "0\n1\n") << closed << ": " << outcome.errors;
+    }
 }
 
 TEST(RunProcess, DaemonsAndChildrenLiveOn) {

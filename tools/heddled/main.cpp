@@ -84,14 +84,15 @@ void keep_what_a_daemon_needs() {
 
 /// One arbiter a socket: the lock is held for life, so a socket file without a holder of the lock is a dead
 /// one's.
-Descriptor lock_socket(const std::string& path) {
+/// One arbiter at a path. `activated`: somebody else has made the socket.
+Descriptor lock_socket(const std::string& path, bool activated) {
     if (path.size() >= HEDDLE_SOCKET_PATH_BYTES)
         throw Error(ErrorCode::kLimit,
                     fmt::format("the socket's path has {} characters, and the system allows "
                                 "{}: {}",
                                 path.size(), HEDDLE_SOCKET_PATH_BYTES - 1, path));
     struct stat there {};
-    if (::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode))
+    if (!activated && ::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode))
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("{} is there and is no socket; name another --socket", path));
     const std::string lock_path = path + ".lock";
@@ -101,7 +102,7 @@ Descriptor lock_socket(const std::string& path) {
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
         throw Error(ErrorCode::kUnavailable, fmt::format("an arbiter is running at {} already", path));
     HEDDLE_FAILPOINT(daemon_has_its_lock);
-    ::unlink(path.c_str());
+    if (!activated) ::unlink(path.c_str());
     return lock;
 }
 
@@ -175,8 +176,7 @@ void serve(const Options& options) {
     const std::string path = socket_path(options);
     raise_descriptor_limit(kMostDescriptors);
     const int activated = activated_socket();
-    Descriptor lock;
-    if (activated < 0) lock = lock_socket(path);
+    const Descriptor lock = lock_socket(path, activated >= 0);
     HEDDLE_FAILPOINT(daemon_has_its_socket);
 
     sigset_t signals;

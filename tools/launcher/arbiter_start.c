@@ -28,7 +28,8 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     dup2(null, 0);
     dup2(null, 1);
     dup2(ready, 3);
-    dup2(ready, 2); /* why it cannot start is for whoever waits; later nobody reads it */
+    fcntl(3, F_SETFD, 0); /* where it was 3 already */
+    dup2(ready, 2);       /* why it cannot start is for whoever waits; later nobody reads it */
     syscall(SYS_close_range, 4, ~0u, 0);
     unsetenv("LD_PRELOAD");
     /* The arbiter is everybody's: it must not inherit the affinity of whoever happened to start it. */

@@ -91,7 +91,7 @@ static bool register_program(const char* name) {
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
     const struct hello hello = {
         .name = slash == NULL ? name : slash + 1, .mode = hello_mode(), .demand = 1, .allowed = &allowed};
-    return hello_send(arbiter, &hello) == 0 && hello_hand_over(arbiter, &allowed);
+    return hello_send(arbiter, &hello) == 0 && hello_hand_over(arbiter, &allowed, hello.name);
 }
 
 /* Looks at the arbiter's answer and leaves it to the program. NULL where it is a welcome, which says whether
