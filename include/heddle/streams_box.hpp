@@ -28,7 +28,12 @@ class HEDDLE_API BoxCall {
     /// and what the box's input had besides. Of a short call they may go on when it is over: a call must not
     /// wait for what becomes of them. May pause the task while what follows is full. Throws kBadInput for a
     /// variant that the box has not declared, or values that do not fit it.
-    virtual void emit(size_t variant, std::span<const BoxValue> values) = 0;
+    void emit(size_t variant, std::span<const BoxValue> values) {
+        std::vector<BoxValue> copies(values.begin(), values.end());
+        emit_moved(variant, copies);
+    }
+    /// The same. Moves the values out.
+    virtual void emit_moved(size_t variant, std::span<BoxValue> values) = 0;
     /// The same, as the last thing that the call does: cheaper. Moves the values out.
     virtual void emit_last(size_t variant, std::span<BoxValue> values) = 0;
 };
@@ -60,8 +65,8 @@ constexpr size_t variant_of() {
 template <class... Labels, class... Values>
 void emit(BoxCall& call, size_t variant, Out<Labels...> /*of*/, Values&&... values) {
     static_assert(sizeof...(Labels) == sizeof...(Values), "a record is sent with a value for each label");
-    const std::array<BoxValue, sizeof...(Labels)> all{box_value<Labels>(std::forward<Values>(values))...};
-    call.emit(variant, all);
+    std::array<BoxValue, sizeof...(Labels)> all{box_value<Labels>(std::forward<Values>(values))...};
+    call.emit_moved(variant, all);
 }
 
 }  // namespace detail

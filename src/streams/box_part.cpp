@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/clock.hpp"
 #include "tasks/frame.hpp"
@@ -60,14 +61,14 @@ class BoxPart::Call final : public BoxCall {
     [[nodiscard]] const BoxDefinition& box() const override { return part_.box_; }
     [[nodiscard]] std::span<BoxValue> arguments() override { return arguments_; }
 
-    void emit(size_t variant, std::span<const BoxValue> values) override {
+    void emit_moved(size_t variant, std::span<BoxValue> values) override {
         if (part_.plant_.drops(record_)) return;
         const Variant& declared = check(variant, values);
         // A short call is over soon, and then the flow goes on with it, without another call on this stack.
         if (sent_.size() < kMostSent && part_.is_short()) {
             make_latest();
             latest_ = &declared;
-            latest_values_.assign(values.begin(), values.end());
+            latest_values_.assign(std::move_iterator(values.begin()), std::move_iterator(values.end()));
             return;
         }
         // With so many it is not short, whatever others take for them.
@@ -119,11 +120,12 @@ class BoxPart::Call final : public BoxCall {
     }
 
   private:
-    [[nodiscard]] Record made(const Variant& declared, std::span<const BoxValue> values) const {
+    /// Moves the values out.
+    [[nodiscard]] Record made(const Variant& declared, std::span<BoxValue> values) const {
         Record record;
         for (size_t i = 0; i < values.size(); ++i) {
-            if (const Field* const field = std::get_if<Field>(&values[i]))
-                record.set(declared[i].label, *field);
+            if (Field* const field = std::get_if<Field>(&values[i]))
+                record.set(declared[i].label, std::move(*field));
             else
                 record.set(declared[i].label, std::get<int>(values[i]));
         }
@@ -198,8 +200,9 @@ BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& func
 }
 
 void BoxPart::take(Record&& record, Flow& flow) {
-    if (input_.fit(record) < 0) {
-        plant_.fail(record, path_, no_way(record, {input_}));
+    if (box_.is_initialiser || input_.fit(record) < 0) {
+        plant_.fail(record, path_,
+                    no_way(record, box_.is_initialiser ? std::vector<LabelSet>{} : std::vector{input_}));
         return;
     }
     if (keep_for(flow)) {

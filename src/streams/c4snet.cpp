@@ -19,10 +19,10 @@ struct cdata {
 
 namespace heddle::streams {
 
-void C4Handle::emit(int variant, std::span<const BoxValue> values) noexcept {
+void C4Handle::emit(int variant, std::span<BoxValue> values) noexcept {
     if (failure_) return;
     try {
-        box_.emit(variant < 0 ? 0 : static_cast<size_t>(variant), values);
+        box_.emit_moved(variant < 0 ? 0 : static_cast<size_t>(variant), values);
     } catch (...) {
         failure_ = std::current_exception();
     }

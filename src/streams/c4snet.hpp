@@ -38,7 +38,8 @@ class C4Handle {
     explicit C4Handle(BoxCall& box) : box_(box) {}
     [[nodiscard]] const BoxDefinition& box() const { return box_.box(); }
     /// No exception may cross the C code of a box: it is kept until finish().
-    void emit(int variant, std::span<const BoxValue> values) noexcept;
+    /// Moves the values out.
+    void emit(int variant, std::span<BoxValue> values) noexcept;
     /// When the box has returned: throws what went wrong with what it sent.
     void finish() const {
         if (failure_) std::rethrow_exception(failure_);

@@ -152,7 +152,7 @@ Checker::Types Checker::through_maps(const TypeMaps& maps, const Types& types, P
 Checker::Types Checker::through_box(const Topology& part, const Types& types) {
     const std::string what = fmt::format("the box \"{}\"", part.box->name);
     if (part.box->is_initialiser) {
-        Types outputs = types;
+        Types outputs;
         for (const Variant& output : part.box->outputs) add(outputs, {LabelSet(output), {}});
         return outputs;
     }

@@ -9,13 +9,20 @@ namespace {
 class Outlet final : public Inlet {
   public:
     explicit Outlet(std::function<void(Record)> output) : output_(std::move(output)) {}
+    /// Where they cannot leave, none is of use: it is no failure of that record.
     void take(Record&& record, Flow&) override {
         const std::lock_guard guard(mutex_);
-        output_(std::move(record));
+        try {
+            output_(std::move(record));
+        } catch (...) {
+            plant_->give_up(std::current_exception());
+        }
     }
+    void belongs_to(Plant& plant) { plant_ = &plant; }
 
   private:
     const std::function<void(Record)> output_;
+    Plant* plant_ = nullptr;
     std::mutex mutex_;
 };
 
@@ -25,7 +32,9 @@ struct Network::State {
     State(const Program& program, NetworkOptions options)
         : outlet(options.output),
           plant(program, std::move(options)),
-          inlet(plant.build(program.main(), outlet, plant.path(nullptr, ""))) {}
+          inlet(plant.build(program.main(), outlet, plant.path(nullptr, ""))) {
+        outlet.belongs_to(plant);
+    }
     Outlet outlet;
     Plant plant;  // waits for what may still come to the outlet
     Inlet& inlet;

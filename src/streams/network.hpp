@@ -22,6 +22,7 @@ using Observe = std::function<void(const Record&, bool before)>;
 struct NetworkOptions {
     int workers = 0;                        ///< at most; 0: as many as CPUs
     size_t queue_bound = 256;               ///< records before a box
+    size_t stack_bytes = size_t{1} << 20;   ///< that boxes run on, as RuntimeOptions has it
     size_t most_stages = 1'000'000;         ///< of one star, and replicas of one split
     size_t most_nested = 10'000;            ///< nets inside of each other, as of one that uses itself
     uint32_t most_turns = 100'000'000;      ///< that a record goes back in feedbacks, with all it comes of

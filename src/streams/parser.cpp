@@ -32,10 +32,20 @@ struct Scope {
 };
 
 constexpr int kMostNested = 200;
+
+/// What the files of one program have in common.
+struct Files {
+    std::vector<std::filesystem::path> open;  ///< one named in the other
+    std::map<std::filesystem::path, const NetDefinition*> nets;
+    std::map<std::string, const BoxDefinition*, std::less<>> boxes;
+};
+
+[[nodiscard]] std::unique_ptr<Program> parse(Source source, Files& files);
+
 class Parser : PatternParser {
   public:
-    explicit Parser(std::unique_ptr<Program> program)
-        : PatternParser(program->source), program_(std::move(program)) {}
+    Parser(std::unique_ptr<Program> program, Files& files)
+        : PatternParser(program->source), program_(std::move(program)), files_(files) {}
 
     std::unique_ptr<Program> program() {
         Scope scope;
@@ -97,7 +107,21 @@ class Parser : PatternParser {
             expect(";", "to end the box");
         }
         scope.boxes[made->name] = made.get();
+        check_is_one_function(*made);
         return made;
+    }
+
+    /// A box's function has the box's name, whatever net the box is in.
+    void check_is_one_function(const BoxDefinition& box) {
+        const auto [known, is_new] = files_.boxes.try_emplace(box.name, &box);
+        const BoxDefinition& other = *known->second;
+        if (is_new || (box.code.empty() && other.code.empty() && box.input == other.input &&
+                       box.outputs == other.outputs && box.is_initialiser == other.is_initialiser))
+            return;
+        fail(box.place,
+             fmt::format("a box \"{}\" with another signature or with code is at {}, and both would be "
+                         "one function: rename one of them",
+                         box.name, other.place.source->where(other.place)));
     }
 
     /// Its word and its name, which is new.
@@ -277,8 +301,6 @@ class Parser : PatternParser {
 
     /// The last net of the file that is called as the net, in the folder of the program.
     const NetDefinition& external(const Token& called) {
-        const auto known = external_.find(called.text);
-        if (known != external_.end()) return *known->second;
         const std::filesystem::path file =
             std::filesystem::path(source().name()).parent_path() / (std::string(called.text) + ".snet");
         if (!std::filesystem::exists(file) ||
@@ -286,21 +308,38 @@ class Parser : PatternParser {
             fail(called.place,
                  fmt::format("there is no box and no net \"{}\" before this line, and no file {}",
                              called.text, file.string()));
-        if (depth_ > kMostNested) fail(called.place, "nets are nested too deeply");
-        program_->externals.push_back(parse(Source::of_file(file.string())));
-        return *(external_[std::string(called.text)] = &program_->externals.back()->main());
+        const std::filesystem::path path = std::filesystem::weakly_canonical(file);
+        if (const auto known = files_.nets.find(path); known != files_.nets.end()) return *known->second;
+        if (std::ranges::find(files_.open, path) != files_.open.end())
+            fail(called.place,
+                 fmt::format("the file {} is used by what it uses itself: a net of another file is whole "
+                             "before it is used",
+                             file.string()));
+        if (depth_ > kMostNested || std::ssize(files_.open) > kMostNested)
+            fail(called.place, "nets are nested too deeply");
+        program_->externals.push_back(parse(Source::of_file(file.string()), files_));
+        return *(files_.nets[path] = &program_->externals.back()->main());
     }
 
     std::unique_ptr<Program> program_;
-    std::map<std::string, const NetDefinition*, std::less<>> external_;
+    Files& files_;
     MetadataReader metadata_;
     int depth_ = 0;
 };
 
+std::unique_ptr<Program> parse(Source source, Files& files) {
+    files.open.push_back(std::filesystem::weakly_canonical(source.name()));
+    std::unique_ptr<Program> program =
+        Parser(std::make_unique<Program>(Program{std::move(source), {}, {}, {}}), files).program();
+    files.open.pop_back();
+    return program;
+}
+
 }  // namespace
 
 std::unique_ptr<Program> parse(Source source) {
-    return Parser(std::make_unique<Program>(Program{std::move(source), {}, {}, {}})).program();
+    Files files;
+    return parse(std::move(source), files);
 }
 
 }  // namespace heddle::streams

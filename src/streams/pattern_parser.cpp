@@ -54,7 +54,11 @@ Variant PatternParser::tuple(std::string_view open, std::string_view close, bool
     expect(open, "for labels");
     while (!at(close)) {
         if (!entries.empty()) expect(",", "between two labels");
+        const Place place = lexer_.now().place;
         entries.push_back(entry(may_pass));
+        if (std::ranges::count(entries, entries.back().label, &Entry::label) > 1)
+            fail(place, fmt::format("{} is named twice: a record has one of each label",
+                                    entries.back().label.text()));
     }
     lexer_.take();
     return entries;

@@ -19,8 +19,9 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
       options(std::move(its_options)),
       typing(its_program),
       // Who reads, pushes or pulls is no worker: it may come and go.
-      runtime(std::make_unique<detail::RuntimeState>(RuntimeOptions{"native", {}, options.workers}, CpuSet(),
-                                                     /*callers_work=*/false)),
+      runtime(std::make_unique<detail::RuntimeState>(
+          RuntimeOptions{"native", {}, options.workers, options.stack_bytes}, CpuSet(),
+          /*callers_work=*/false)),
       log(runtime.state().log),
       tasks_(runtime) {
     pressure.most = options.most_waiting;

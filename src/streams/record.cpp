@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::streams {
 namespace {
@@ -29,8 +30,14 @@ AsideReference::AsideReference(const AsideReference& other) : aside_(other.aside
 }
 
 void AsideReference::release() noexcept {
-    // Acquire and release: whoever deletes it has seen what the others did with it.
-    if (aside_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete aside_;
+    // Acquire and release: whoever deletes it has seen what the others did with it. With the last of it may
+    // go what is around it, and so on: in a loop, since nets may be nested more deeply than the stack is.
+    while (aside_ != nullptr && aside_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        const PutAside* const last = aside_;
+        aside_ = std::exchange(last->outer.aside_, nullptr);
+        delete last;
+    }
+    aside_ = nullptr;
 }
 
 bool Record::has(Label label) const {

@@ -107,7 +107,7 @@ struct PutAside {
     PutAside(Record its_labels, AsideReference its_outer)
         : labels(std::move(its_labels)), outer(std::move(its_outer)) {}
     Record labels;
-    AsideReference outer;
+    mutable AsideReference outer;
     mutable std::atomic<uint32_t> references{1};
 };
 

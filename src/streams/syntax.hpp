@@ -20,6 +20,10 @@ struct Entry {
     Label label;
     bool passes = false;  ///< followed by "=": it goes through although it is used
     Place place;
+    /// Wherever it is written.
+    friend bool operator==(const Entry& a, const Entry& b) {
+        return a.label == b.label && a.passes == b.passes;
+    }
 };
 
 /// One way that a record may look: it has all of these.

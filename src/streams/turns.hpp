@@ -52,9 +52,14 @@ class Turn {
 
   private:
     friend class TurnReference;
+    /// Nobody has a reference. The turns that end with it are ended after it, not inside: there may be as
+    /// many around each other as nets are nested.
+    static void end(Turn& turn) noexcept;
+
     TurnKeeper& keeper_;
     const uint64_t number_;
     TurnReference outer_;
+    Turn* next_ended_ = nullptr;
     std::atomic<uint64_t> references_{1};
 };
 
@@ -63,12 +68,8 @@ inline TurnReference::TurnReference(const TurnReference& other) : turn_(other.tu
 }
 
 inline TurnReference::~TurnReference() {
-    if (turn_ == nullptr || turn_->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    TurnKeeper& keeper = turn_->keeper_;
-    const uint64_t number = turn_->number_;
-    TurnReference outer = std::move(turn_->outer_);
-    delete turn_;
-    keeper.over(number, std::move(outer));
+    if (turn_ != nullptr && turn_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        Turn::end(*turn_);
 }
 
 }  // namespace heddle::streams

@@ -136,7 +136,9 @@ bool XmlRecordReader::find_element() {
 bool XmlRecordReader::read_on() {
     constexpr std::string_view kClose = "</record";
     while (true) {
-        const size_t size = input_->rest().size(), from = size - std::min(size, kClose.size() - 1);
+        // With the tag that may be cut off at the end.
+        const size_t size = input_->rest().size();
+        const size_t from = std::min(size - std::min(size, kClose.size() - 1), input_->rest().rfind('<'));
         if (!input_->fill()) return false;
         const std::string_view fresh = input_->rest().substr(from);
         if (fresh.find(kClose) != std::string_view::npos || fresh.find("/>") != std::string_view::npos)

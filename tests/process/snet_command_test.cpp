@@ -213,6 +213,25 @@ TEST(SnetCommandTest, ADiskThatIsFullOfDeadLettersEndsTheRun) {
         << file_text(work.path() + "/said");
 }
 
+/// Not each record's failure: no other one can leave, either.
+TEST(SnetCommandTest, ADiskThatIsFullOfRecordsEndsTheRunWithDeadLettersToo) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/net.snet")
+        << "box same ((<a>) -> (<a>)) { <<< C | C4SNetOut(hnd, 1, a); >>> }\nnet n connect same;\n";
+    {
+        std::ofstream in(work.path() + "/in.json");
+        for (int i = 0; i < 200'000; ++i) in << "{\"<a>\": 1}\n";
+    }
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", work.path() + "/in.json", "-o",
+                 "/dev/full", "--dead-letters", work.path() + "/letters.json"},
+                {}, -1, work.path() + "/said");
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(child.reap()), 1);
+    EXPECT_EQ(file_text(work.path() + "/letters.json").find("{}"), std::string::npos);
+    EXPECT_NE(file_text(work.path() + "/said").find("cannot write records"), std::string::npos)
+        << file_text(work.path() + "/said");
+}
+
 TEST(SnetCommandTest, WhatIsDoneIsWrittenWhileNothingMoreComes) {
     const TemporaryFolder work;
     int ends[2];
@@ -230,6 +249,31 @@ TEST(SnetCommandTest, WhatIsDoneIsWrittenWhileNothingMoreComes) {
     ASSERT_TRUE(child.ends_within(60s));
     EXPECT_EQ(child.reap(), 0) << file_text(work.path() + "/said");
     EXPECT_EQ(file_text(work.path() + "/out"), "{\"<steps>\": 8}\n{\"terminate\": true}\n");
+}
+
+TEST(SnetCommandTest, ARecordIsReadWhereItsEndComesInPieces) {
+    for (const size_t cut : {1, 2, 7, 8, 9}) {
+        const TemporaryFolder work;
+        int ends[2];
+        ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        const Descriptor reads(ends[0]);
+        Descriptor writes(ends[1]);
+        Child child({kHeddle, "snet", "run", kCollatz + "/net.snet", "-i", "/dev/fd/3", "--format", "json",
+                     "-o", work.path() + "/out"},
+                    {}, reads.get(), work.path() + "/said");
+        const std::string record =
+            "<?xml version=\"1.0\" ?>\n<record xmlns=\"snet-home.org\" type=\"data\" mode=\"textual\">"
+            "<tag label=\"n\">6</tag></record>";
+        const std::string_view pieces[] = {std::string_view(record).substr(0, record.size() - cut),
+                                           std::string_view(record).substr(record.size() - cut)};
+        for (const std::string_view piece : pieces) {
+            ASSERT_EQ(::write(writes.get(), piece.data(), piece.size()), static_cast<ssize_t>(piece.size()));
+            std::this_thread::sleep_for(100ms);  // so that they are read one by one
+        }
+        EXPECT_EQ(after(work.path() + "/out", "{\"<steps>\": "), "8}") << "cut " << cut << " before the end";
+        writes = Descriptor();
+        ASSERT_TRUE(child.ends_within(60s));
+    }
 }
 
 TEST(SnetCommandTest, CallsOfBoxesAreTraced) {

@@ -41,6 +41,21 @@ TEST(StreamsExpressionTest, FollowsCsPrecedence) {
     EXPECT_EQ(value_of("a == 7 ? b == 2 ? 1 : 2 : 3"), 1);
 }
 
+TEST(StreamsParserTest, NamesThatCannotBeTwiceAreTold) {
+    const auto parsed = [](const std::string& text) { return [text] { (void)parse(Source("test", text)); }; };
+    EXPECT_THAT(parsed("box f ((a, <b>, a) -> (c)); net n connect f;"),
+                ThrowsMessage<Error>(HasSubstr("named twice")));
+    EXPECT_THAT(parsed("box f ((a) -> (c, c)); net n connect f;"),
+                ThrowsMessage<Error>(HasSubstr("named twice")));
+    EXPECT_NO_THROW(parsed("box f ((a, <a>, <#a>) -> (c)); net n connect f;")());
+    // One function for two boxes that call it differently.
+    EXPECT_THAT(
+        parsed("box f ((x) -> (y)); net in { box f ((<t>) -> (y)); } connect f; net n connect f | in;"),
+        ThrowsMessage<Error>(HasSubstr("test:1:")));
+    EXPECT_NO_THROW(
+        parsed("box f ((x) -> (y)); net in { box f ((x) -> (y)); } connect f; net n connect f | in;")());
+}
+
 TEST(StreamsExpressionTest, WhatIsNoIntIsTold) {
     EXPECT_THAT([] { (void)value_of("2147483647 + 1"); }, ThrowsMessage<Error>(HasSubstr("2147483648")));
     EXPECT_THAT([] { (void)value_of("a / (b - 2)"); }, ThrowsMessage<Error>(HasSubstr("7 divided by zero")));

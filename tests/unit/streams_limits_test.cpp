@@ -66,6 +66,40 @@ TEST(StreamsLimitsTest, ARecordGoesBackSoOftenAtMost) {
     EXPECT_EQ(run("[{<a>} -> {<a = a + 1>}] \\ {<a>} if <a < 4>", options).failure, "");
 }
 
+/// What waits around each net, turns or labels put aside, ends in the net within: thousands one after the
+/// other, on the stack of a box.
+TEST(StreamsLimitsTest, NetsAreNestedMoreDeeplyThanAStackIs) {
+    const Label n(LabelKind::kTag, "n"), besides(LabelKind::kField, "besides");
+    for (const char* choice : {"|", "||"}) {
+        const auto program = parse(Source(
+            "test",
+            std::string("box f ((<n>) -> (<n>));\n"
+                        "net deep ({<n>} -> {<done>}) connect f .. [{<n>} -> if <n == 0> then {<done>} "
+                        "else {<n = n - 1>}] .. ([{<done>} -> {<done>}] ") +
+                choice + " deep);"));
+        NetworkOptions options;
+        options.workers = 2;
+        options.stack_bytes = size_t{64} << 10;
+        options.boxes = [](const BoxDefinition&) -> BoxFunction {
+            return [](BoxCall& call) { call.emit(1, call.arguments()); };
+        };
+        int left = 0;
+        options.output = [&](const Record& record) {
+            EXPECT_NE(record.find_field(besides), nullptr);
+            ++left;
+        };
+        Network network(*program, std::move(options));
+        for (const int depth : {9'000, 3, 9'000}) {
+            Record record;
+            record.set(n, depth);
+            record.set(besides, std::make_shared<TextField>("", "text"));
+            network.push(std::move(record));
+        }
+        network.settle();
+        EXPECT_EQ(left, 3);
+    }
+}
+
 TEST(StreamsLimitsTest, RecordsThatMultiplyInAFlowAreLimited) {
     NetworkOptions options;
     options.most_waiting = 1000;

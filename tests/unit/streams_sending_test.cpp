@@ -92,6 +92,27 @@ TEST_P(StreamsSending, WhatWasSentBeforeAFailureArrivesAndTheRecordIsWhole) {
     }
 }
 
+/// What is sent in the midst of a call is of the record that it is sent in alone.
+TEST_P(StreamsSending, WhatHasOneOwnerKeepsIt) {
+    constexpr int kRecords = 500;
+    const Net many = box<In<Count>, Out<Only>>("many", [](auto& emit, int count) {
+        test::spend(GetParam().call);
+        for (int i = 0; i < count; ++i) emit(std::make_unique<int>(i));
+    });
+    const Net take = box<In<Only>, Out<At>>("take", [](std::unique_ptr<int> only) { return *only; });
+    NetworkOptions options;
+    options.workers = GetParam().workers;
+    std::vector<int> seen, expected;
+    options.output = [&](const Record& record) { seen.push_back(record.get<At>()); };
+    Network network(many >> take, std::move(options));
+    for (int i = 0; i < kRecords; ++i) network.push(record<Count>(GetParam().each));
+    network.close();
+    network.settle();
+    for (int i = 0; i < kRecords; ++i)
+        for (int at = 0; at < GetParam().each; ++at) expected.push_back(at);
+    EXPECT_THAT(seen, ElementsAreArray(expected));
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, StreamsSending,
                          testing::Values(Shape{0, {}, 2}, Shape{1, {}, 1}, Shape{1, {}, 2}, Shape{3, {}, 2},
                                          Shape{16, {}, 2}, Shape{17, {}, 1}, Shape{40, {}, 2},

@@ -32,7 +32,7 @@ struct Options {
     std::string program;
     std::vector<std::string> boxes;
     std::string input = "-", output = "-", letters, calls, format;
-    int workers = 0, min = 0;
+    int workers = 0, min = 0, stack_kib = 0;
     size_t bound = 256;
     std::string resources;
     uint32_t turns = streams::NetworkOptions().most_turns;
@@ -108,6 +108,7 @@ void run(const Options& options) {
         return observers.observe(position, metadata);
     };
     network_options.workers = options.workers;
+    if (options.stack_kib > 0) network_options.stack_bytes = static_cast<size_t>(options.stack_kib) << 10;
     network_options.queue_bound = options.bound;
     network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
@@ -187,6 +188,9 @@ void add_snet(CLI::App& app) {
     runs->add_option(
         "--resource-server", options->resources,
         "PORT or HOST:PORT: take CPUs from a resource server of S-Net, not from heddle's arbiter");
+    runs->add_option("--stack", options->stack_kib,
+                     "KiB of the stack that a box runs on: a power of two; 1024 without it")
+        ->check(CLI::Range(16, 1 << 20));
     runs->add_option("--turns", options->turns, "How often a record may go back in feedbacks")
         ->check(CLI::Range(1U, UINT32_MAX))
         ->capture_default_str();

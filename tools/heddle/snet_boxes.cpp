@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <ffi.h>
 #include <fmt/format.h>
+#include <link.h>
 
 #include <boost/container/small_vector.hpp>
 #include <filesystem>
@@ -185,10 +186,26 @@ void SnetBoxes::load(const std::string& file) {
     names_.push_back(file);
 }
 
+namespace {
+
+/// Null where the library has none itself: dlsym() looks into what it needs, too, as the C library, whose
+/// write() is no box.
+void* own_symbol(void* library, const std::string& name) {
+    void* const found = ::dlsym(library, name.c_str());
+    link_map* own = nullptr;
+    void* of = nullptr;
+    Dl_info where;
+    const bool known = found != nullptr && ::dlinfo(library, RTLD_DI_LINKMAP, &own) == 0 &&
+                       ::dladdr1(found, &where, &of, RTLD_DL_LINKMAP) != 0;
+    return known && of == own ? found : nullptr;
+}
+
+}  // namespace
+
 streams::BoxFunction SnetBoxes::find(const BoxDefinition& box) const {
     void* function = nullptr;
     for (void* library : libraries_)
-        if (function == nullptr) function = ::dlsym(library, box.name.c_str());
+        if (function == nullptr) function = own_symbol(library, box.name);
     if (function == nullptr)
         throw Error(
             ErrorCode::kBadInput,
