@@ -49,6 +49,9 @@ struct RuntimeOptions {
     CpuSet cpus;
     /// At most so many run at once, the thread that waits included. 0: as many as CPUs, and never more.
     int workers = 0;
+    /// Of the stack that a task has where the engine gives it one of its own, as all do that can pause it: a
+    /// power of two from 16 KiB to 1 GiB, of which only what is used takes memory. 0: 64 KiB.
+    size_t stack_bytes = 0;
 };
 
 struct EngineInfo {
@@ -66,9 +69,9 @@ struct SequenceState;
 /// Tasks and data belong to one. Several may live at once.
 class HEDDLE_API Runtime {
   public:
-    /// Throws kInvalidArgument for an unknown engine, CPUs that the process may not use, or fewer than 0
-    /// workers; kUnavailable for an engine whose library is missing: the message says how to get it; kLimit
-    /// and kSystem where there can be no threads.
+    /// Throws kInvalidArgument for an unknown engine, CPUs that the process may not use, fewer than 0
+    /// workers, or a stack that cannot be; kUnavailable for an engine whose library is missing: the message
+    /// says how to get it; kLimit and kSystem where there can be no threads.
     explicit Runtime(RuntimeOptions options = {});
     /// For the library's own layers.
     explicit Runtime(std::unique_ptr<detail::RuntimeState> state);

@@ -47,10 +47,10 @@ void CrewKernels::spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSe
     try {
         start_if_needed();
     } catch (...) {
-        // Whoever is there comes to it in time.
-        if (!threads_.empty()) return;
-        queue_.pop_back();
-        throw;
+        if (!somebody_comes()) {
+            queue_.pop_back();
+            throw;
+        }
     }
     changed_.notify_one();
 }
@@ -66,16 +66,26 @@ void CrewKernels::start_if_needed() {
     } catch (const std::system_error& error) {
         threads_.pop_back();
         throw Error(ErrorCode::kLimit, std::string("there can be no thread for a kernel: ") + error.what());
+    } catch (...) {
+        threads_.pop_back();
+        throw;
     }
 }
 
-void CrewKernels::kernel_blocks(bool blocks) noexcept {
+/// Those that run a kernel end it, or say that it blocks, and then this is asked again.
+bool CrewKernels::somebody_comes() const {
+    return static_cast<int>(threads_.size()) > blocked_;
+}
+
+void CrewKernels::kernel_blocks(bool blocks) {
     const std::lock_guard guard(mutex_);
     blocked_ += blocks ? 1 : -1;
     try {
         if (blocks) start_if_needed();
     } catch (...) {
-        // Kernels that wait begin when others have ended.
+        if (queue_.empty() || somebody_comes()) return;
+        --blocked_;
+        throw;
     }
 }
 
@@ -109,9 +119,10 @@ struct CrewKernels::Turn {
 
 void CrewKernels::run(Job job) {
     std::unique_lock lock(mutex_);
-    Crew crew(options_, part(job.wanted, cpus_));
-    const auto place = running_.insert(running_.end(), {&crew, job.wanted});
+    const auto shared = std::make_shared<Crew>(options_, part(job.wanted, cpus_));
+    const auto place = running_.insert(running_.end(), {shared, job.wanted});
     lock.unlock();
+    Crew& crew = *shared;
     Turn turn{*this, crew, std::move(job)};
     try {
         crew.join();  // so that it wakes up where its CPU is
@@ -134,6 +145,9 @@ void CrewKernels::run(Job job) {
     if (turn.holds_exit_up) ExitGate::let_go();
     lock.lock();
     running_.erase(place);
+    lock.unlock();
+    // Who changes its CPUs just now may have it a moment longer.
+    crew.end();
 }
 
 void CrewKernels::run_turn(Turn& turn) noexcept {
@@ -176,7 +190,14 @@ void CrewKernels::poll(std::unique_lock<std::mutex>& lock) {
 void CrewKernels::add_service(const std::string& name, PollingService service, void* data) {
     services_.add(name, service, data);
     const std::lock_guard guard(mutex_);
-    start_if_needed();
+    try {
+        start_if_needed();
+    } catch (...) {
+        if (!somebody_comes()) {
+            services_.remove(service, data);
+            throw;
+        }
+    }
     changed_.notify_one();
 }
 
@@ -185,9 +206,15 @@ void CrewKernels::remove_service(PollingService service, void* data) {
 }
 
 void CrewKernels::set_cpus(const CpuSet& cpus) {
-    const std::lock_guard guard(mutex_);
-    cpus_ = cpus;
-    for (const Running& running : running_) running.crew->confine(part(running.wanted, cpus_));
+    std::vector<std::pair<std::shared_ptr<Crew>, CpuSet>> confined;
+    {
+        const std::lock_guard guard(mutex_);
+        cpus_ = cpus;
+        for (const Running& running : running_)
+            confined.emplace_back(running.crew, part(running.wanted, cpus_));
+    }
+    // Without the lock: callbacks of the program's components may run, and call here.
+    for (const auto& [crew, part] : confined) crew->confine(part);
 }
 
 }  // namespace heddle

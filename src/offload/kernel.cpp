@@ -23,13 +23,13 @@ void KernelState::tell() noexcept {
     if (ended) ended(error);
     ended = nullptr;
     frame_.store(nullptr, std::memory_order_relaxed);
-    if (forget) std::exchange(forget, nullptr)(*this);
     Waiting* woken;
     {
         const std::lock_guard guard(mutex_);
         woken = std::exchange(waiting_, nullptr);
         ended_.store(true, std::memory_order_release);
     }
+    if (forget) std::exchange(forget, nullptr)(*this);
     while (woken != nullptr) {
         Waiting* const one = std::exchange(woken, woken->next);
         one->waiter->wake();

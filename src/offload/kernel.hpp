@@ -32,7 +32,7 @@ struct KernelState {
 
     std::function<void()> function;
     std::function<void(std::exception_ptr)> ended;
-    std::function<void(KernelState&)> forget;  ///< called last before those who wait are woken
+    std::function<void(KernelState&)> forget;  ///< called when it is done()
     std::exception_ptr error;                  ///< to be read when done()
 
   private:

@@ -67,7 +67,8 @@ class TaskKernels final : public KernelPlaces {
     [[nodiscard]] Place& place_for(const CpuSet& wanted, std::list<Place>& old);
 
     const EngineFactory& engine_;
-    std::mutex mutex_;  // for all below
+    // For all below. Callbacks of the program's components may come to run under it, and call here.
+    std::recursive_mutex mutex_;
     CpuSet cpus_;
     std::list<Place> places_;  // last used first; the one on all CPUs is kept, and polls
 };
@@ -88,17 +89,20 @@ class CrewKernels final : public KernelPlaces, private CrewWatcher {
         CpuSet wanted;  ///< empty: all
     };
     struct Running {
-        Crew* crew;
+        std::shared_ptr<Crew> crew;
         CpuSet wanted;
     };
-    void kernel_blocks(bool blocks) noexcept override;
+    void kernel_blocks(bool blocks) override;
     struct Turn;
     void work();
     void poll(std::unique_lock<std::mutex>& lock);
     void run(Job job);
     void run_turn(Turn& turn) noexcept;
-    /// Another thread, where kernels wait for one and there may be.
+    /// Another thread, where kernels wait for one and there may be. Throws kLimit, std::bad_alloc; then there
+    /// is none.
     void start_if_needed();
+    /// Some thread comes to the queue in time.
+    [[nodiscard]] bool somebody_comes() const;
 
     const EngineFactory& engine_;
     const CrewOptions options_;

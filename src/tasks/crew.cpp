@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "topology/thread_affinity.hpp"
@@ -17,6 +18,16 @@ constexpr auto kGather = std::chrono::microseconds(500);
 constexpr auto kLongestHeldUp = std::chrono::milliseconds(100);
 /// Where too many wait for a CPU to be remembered: how long until it asks again.
 constexpr auto kAskAgain = std::chrono::milliseconds(1);
+
+/// What callbacks of other components throw, which a call of the ledger may run, has nobody here to go to.
+template <class Call>
+void quietly(const Call& call) noexcept {
+    try {
+        call();
+    } catch (...) {
+        // The ledger has done what it was asked all the same.
+    }
+}
 
 std::mutex& crews_mutex() {
     static auto* mutex = new std::mutex;  // threads may end after main has
@@ -38,6 +49,10 @@ Crew::Membership& Crew::membership() noexcept {
 Crew::Crew(const CrewOptions& options, CpuSet wanted) : options_(options), wanted_(std::move(wanted)) {}
 
 Crew::~Crew() {
+    end();
+}
+
+void Crew::end() noexcept {
     {
         // The runtime kept a thread that it has not told of: it goes back to where it was.
         const std::lock_guard guard(crews_mutex());
@@ -47,8 +62,7 @@ Crew::~Crew() {
             remove(last);
         }
     }
-    if (component_.has_value()) (void)component_->detach();
-    component_.reset();
+    if (component_.has_value()) quietly([this] { (void)component_->detach(); });
 }
 
 Crew* Crew::here() noexcept {
@@ -75,11 +89,14 @@ void Crew::join_when_there_is_room() noexcept {
     Lock lock(crews_mutex());
     if (self.crew != nullptr) return;
     arrive(self);
-    const auto room = [this] { return closed_ || static_cast<int>(members_.size()) < held_.count(); };
-    if (!room()) {
+    const auto may_enter = [this] { return closed_ || at_work() < held_.count(); };
+    if (!may_enter()) {
+        ++at_door_;
         // Already here: elsewhere it would have to compete for a CPU before it could go.
         bind(self.thread, held_);
-        (void)changed_.wait_for(lock, kLongestHeldUp, room);
+        if (held_.empty()) wait_for_some(lock);  // those inside sleep, and have lent all
+        (void)changed_.wait_for(lock, kLongestHeldUp, may_enter);
+        --at_door_;
     }
     add(self);
 }
@@ -110,11 +127,40 @@ void Crew::add(Membership& self) noexcept {
 
 void Crew::leave() noexcept {
     Membership& self = membership();
-    const std::lock_guard guard(crews_mutex());
+    Lock lock(crews_mutex());
     if (self.crew != this) return;
     remove(self);
     if (options_.bind) (void)sched_setaffinity(self.thread, sizeof(self.before), &self.before);
-    if (options_.runner.widens()) changed_.notify_all();
+    if (!options_.runner.widens()) return;
+    const CpuSet lend = blocked_ > 0 ? spare(at_work() + at_door_) : CpuSet{};
+    const bool all = lent_all_;
+    lock.unlock();
+    changed_.notify_all();
+    hand_out(lend, all);
+}
+
+int Crew::at_work() const noexcept {
+    return static_cast<int>(members_.size()) - blocked_;
+}
+
+/// Those beyond as many as are at work, which are to be lent.
+CpuSet Crew::spare(int at_work) {
+    CpuSet lend;
+    for (int cpu = held_.last(); cpu >= 0 && held_.count() > at_work; cpu = held_.last()) {
+        lend.insert(cpu);
+        held_.erase(cpu);
+    }
+    lent_all_ = at_work <= 0;
+    bind_all();
+    return lend;
+}
+
+void Crew::hand_out(const CpuSet& lend, bool all) noexcept {
+    if (lend.empty()) return;
+    quietly([&] {
+        if (all) (void)component_->acquire_cpus(0);
+        (void)component_->lend_cpu_mask(lend);
+    });
 }
 
 CpuSet Crew::cpus() const {
@@ -150,18 +196,24 @@ CpuSet Crew::part_of(const CpuSet& usable) const {
     return part;
 }
 
-/// False: some CPU has so many waiting that this one is not among them.
-bool Crew::ask() {
+/// Asks for what it lacks. False: some CPU has so many waiting that this one is not among them.
+bool Crew::ask() noexcept {
     Lock lock(crews_mutex());
     const CpuSet wanted = wanted_;
-    const int most = most_;
+    // Who sleeps asks when it wakes up.
+    const int most = blocked_ > 0 ? std::min(most_, std::max(1, at_work())) : most_;
     lock.unlock();
     Outcome outcome = Outcome::kSuccess;
-    if (most >= wanted.count())
-        outcome = component_->acquire_cpu_mask(wanted);
-    else if (const CpuSet usable = component_->usable() & wanted; usable.count() < most)
-        outcome = component_->acquire_cpus(most - usable.count(), wanted - usable);
-    changed();
+    quietly([&] {
+        if (most >= wanted.count()) {
+            outcome = component_->acquire_cpu_mask(wanted);
+            return;
+        }
+        // Requests that wait are replaced, not added to.
+        (void)component_->acquire_cpus(0);
+        const CpuSet usable = component_->usable() & wanted;
+        if (usable.count() < most) outcome = component_->acquire_cpus(most - usable.count(), wanted - usable);
+    });
     return outcome != Outcome::kTooManyRequests;
 }
 
@@ -172,7 +224,7 @@ void Crew::changed() {
     const CpuSet now = part_of(usable);
     // A kernel cannot be stopped: it keeps its last CPUs until it has others.
     const bool stays = now.empty() && !lent_all_;
-    const CpuSet lost = stays ? CpuSet{} : held_ - now;
+    const bool lost = !held_.empty() && (stays || !now.contains(held_));
     if (!stays && held_ != now) {
         held_ = now;
         bind_all();
@@ -183,19 +235,18 @@ void Crew::changed() {
     changed_.notify_all();
     for (const int cpu : component_->to_return() - held) (void)component_->return_cpu(cpu);
     if (const CpuSet lend = unwanted - held; !lend.empty()) (void)component_->lend_cpu_mask(lend);
-    // Whoever took them may be done before this kernel is.
-    lock.lock();
-    const CpuSet missed = blocked_ == 0 && held_.count() < most_ ? lost & wanted_ : CpuSet{};
-    lock.unlock();
-    if (!missed.empty()) (void)component_->acquire_cpu_mask(missed);
+    // Whoever took them may be done before this kernel is, and it may have others.
+    if (lost) (void)ask();
 }
 
 void Crew::wait_for_some(Lock& lock) {
-    while (held_.empty()) {
+    while (held_.empty() && !closed_) {
+        lent_all_ = false;
         lock.unlock();
         const bool waits = ask();
+        quietly([this] { changed(); });
         lock.lock();
-        const auto some = [this] { return !held_.empty(); };
+        const auto some = [this] { return !held_.empty() || closed_; };
         if (waits)
             changed_.wait(lock, some);
         else
@@ -221,8 +272,10 @@ int Crew::settle() {
     const int width = most_ = std::max(1, held_.count());
     lock.unlock();
     // Those that it waits for, and those that came just now.
-    (void)component_->acquire_cpus(0);
-    changed();
+    quietly([this] {
+        (void)component_->acquire_cpus(0);
+        changed();
+    });
     return width;
 }
 
@@ -232,42 +285,47 @@ void Crew::resize() {
     const bool asks = std::exchange(most_, CpuSet::kMaxCpus) < wanted_.count();
     lock.unlock();
     if (asks) (void)ask();
-    options_.runner.resize(cpus().count());
+    options_.runner.resize(std::max(1, cpus().count()));
 }
 
 void Crew::confine(const CpuSet& wanted) {
     Lock lock(crews_mutex());
     if (wanted == wanted_) return;
     wanted_ = wanted;
-    const bool asks = component_.has_value() && blocked_ == 0;
+    const bool has_component = component_.has_value(), asks = !lent_all_;
     lock.unlock();
+    if (!has_component) return;
     if (asks) (void)ask();
+    quietly([this] { changed(); });
 }
 
 void Crew::without_cpus(const std::function<void()>& sleep) {
+    // First, since it may throw: there can be no thread for what this one waits for.
+    options_.watcher.kernel_blocks(true);
     Lock lock(crews_mutex());
     ++blocked_;
-    const int busy = std::max(0, options_.runner.others(static_cast<int>(members_.size())) + 1 - blocked_);
-    CpuSet lend;
-    for (int cpu = held_.last(); cpu >= 0 && held_.count() > busy; cpu = held_.last()) {
-        lend.insert(cpu);
-        held_.erase(cpu);
-    }
-    lent_all_ = busy == 0;
-    bind_all();
+    const int busy = options_.runner.others(static_cast<int>(members_.size())) + 1 - blocked_;
+    const CpuSet lend = spare(busy + at_door_);
+    const bool all = lent_all_;
     lock.unlock();
-    if (busy == 0) (void)component_->acquire_cpus(0);
-    (void)component_->lend_cpu_mask(lend);
-    options_.watcher.kernel_blocks(true);
-    sleep();
+    changed_.notify_all();
+    hand_out(lend, all);
+    std::exception_ptr failure;
+    try {
+        sleep();
+    } catch (...) {
+        failure = std::current_exception();
+    }
     options_.watcher.kernel_blocks(false);
     lock.lock();
     --blocked_;
     lent_all_ = false;
     lock.unlock();
     (void)ask();
+    quietly([this] { changed(); });
     lock.lock();
     wait_for_some(lock);
+    if (failure) std::rethrow_exception(failure);
 }
 
 void sleep_in_kernel(const std::function<void()>& sleep) {

@@ -35,8 +35,9 @@ struct KernelState;
 /// What a crew tells those who decide how many kernels run at once.
 class CrewWatcher {
   public:
-    /// The kernel waits for something else than CPUs, or does not any more.
-    virtual void kernel_blocks(bool blocks) noexcept = 0;
+    /// The kernel waits for something else than CPUs, or does not any more. Throws kLimit where no kernel
+    /// could run meanwhile.
+    virtual void kernel_blocks(bool blocks) = 0;
 
   protected:
     ~CrewWatcher() = default;
@@ -54,14 +55,16 @@ struct CrewOptions {
 class Crew final : public KernelCrew {
   public:
     Crew(const CrewOptions& options, CpuSet wanted);
-    /// Lends what it has. No thread takes part any more.
+    /// end().
     ~Crew();
     Crew(const Crew&) = delete;
     Crew& operator=(const Crew&) = delete;
 
     /// Waits for CPUs, at least one. Throws as Component's constructor.
     void gather();
-    /// Other CPUs from now on, not none.
+    /// Lends what it has. No thread takes part any more.
+    void end() noexcept;
+    /// Other CPUs from now on, not none. Nothing where it has ended.
     void confine(const CpuSet& wanted);
     /// With how many threads a kernel is to begin now that there are CPUs: as KernelRunner::run.
     [[nodiscard]] int settle();
@@ -95,7 +98,7 @@ class Crew final : public KernelCrew {
     [[nodiscard]] static Membership& membership() noexcept;
 
     void changed();
-    [[nodiscard]] bool ask();
+    [[nodiscard]] bool ask() noexcept;
     void wait_for_some(Lock& lock);
     [[nodiscard]] CpuSet part_of(const CpuSet& usable) const;
     void bind_all() const noexcept;
@@ -103,6 +106,9 @@ class Crew final : public KernelCrew {
     void bind(pid_t thread, const CpuSet& cpus) const noexcept;
     static void arrive(Membership& self) noexcept;
     void add(Membership& self) noexcept;
+    [[nodiscard]] int at_work() const noexcept;
+    [[nodiscard]] CpuSet spare(int at_work);
+    void hand_out(const CpuSet& lend, bool all) noexcept;
     void remove(Membership& member) noexcept;
 
     const CrewOptions options_;
@@ -114,6 +120,7 @@ class Crew final : public KernelCrew {
     bool closed_ = false;
     std::vector<Membership*> members_;
     int blocked_ = 0;        ///< threads in without_cpus()
+    int at_door_ = 0;        ///< threads in join_when_there_is_room()
     bool lent_all_ = false;  ///< by them
     std::condition_variable changed_;
     /// Made before the first call that needs it, and gone before the rest.

@@ -66,6 +66,8 @@ class EngineHost {
     ~EngineHost() = default;
 };
 
+constexpr size_t kUsualStack = size_t{64} << 10;
+
 struct EngineOptions {
     EngineHost& host;
     Machine machine;
@@ -79,6 +81,8 @@ struct EngineOptions {
     bool callers_work = true;
     /// A runtime that has devices of its own opens them where the engine starts it.
     bool devices = false;
+    /// Of the stacks that tasks run on: StackPool::Options::stack_bytes.
+    size_t stack_bytes = kUsualStack;
 };
 
 class Engine {

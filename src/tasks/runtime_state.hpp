@@ -154,6 +154,7 @@ struct RuntimeState final : EngineHost {
     const CpuSet makers_affinity = outer_affinity();
     const CpuSet cpus;
     const int workers;
+    const size_t stack_bytes;
     const bool callers_work;
     Runtime* of_kernels = nullptr;  ///< where its tasks are kernels: itself, as they see it
     TaskMemory memory;

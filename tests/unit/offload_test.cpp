@@ -279,6 +279,50 @@ TEST_P(OffloadTest, KernelsThatWaitForEachOtherNeedOneCpuAlone) {
     EXPECT_EQ(went_on, 21);
 }
 
+/// What of its runtime is still at work, or lingers, keeps no CPU that the other needs.
+TEST_P(OffloadTest, AKernelThatWasWideWaitsForOneOnEachOfItsCpus) {
+    Offload offload(engine());
+    for (int round = 0; round < 30; ++round)
+        offload
+            .spawn([&] {
+                in_parallel(8, [](int) { test::spend(microseconds(20)); });
+                for (const int cpu : all_cpus()) offload.spawn([] {}, CpuSet{cpu}).wait();
+            })
+            .wait();
+}
+
+/// A component's callback may run in the thread that ends a kernel.
+TEST_P(OffloadTest, ACallbackMaySpawnAndMoveKernels) {
+    const CpuSet mine{all_cpus().first()};
+    Offload offload(engine());
+    for (int round = 0; round < 20; ++round) {
+        Component waits("waits", {});
+        std::atomic<int> came{0};
+        std::vector<Kernel> more;
+        (void)waits.on_enable_cpu([&](int cpu) {
+            more.push_back(offload.spawn([] {}));
+            offload.set_cpus(all_cpus());
+            (void)waits.lend_cpu(cpu);
+            ++came;
+        });
+        const Kernel kernel = offload.spawn([] { test::spend(microseconds(200)); }, mine);
+        (void)waits.acquire_cpu(mine.first());
+        kernel.wait();
+        EXPECT_TRUE(test::becomes_true([&] { return came == 1; }, std::chrono::seconds(20)));
+        (void)waits.detach();
+        for (const Kernel& one : more) one.wait();
+    }
+}
+
+TEST_P(OffloadTest, WhatIsWaitedForIsDone) {
+    Offload offload(engine());
+    for (int round = 0; round < 300; ++round) {
+        const Kernel kernel = offload.spawn([] {});
+        offload.wait();
+        ASSERT_TRUE(kernel.done()) << "round " << round;
+    }
+}
+
 TEST_P(OffloadTest, WhatAKernelThrowsReachesItsWait) {
     Offload offload(engine());
     bool told = false;

@@ -12,8 +12,8 @@ constexpr int kMostResting = 64;
 
 }  // namespace
 
-TaskFlows::TaskFlows(EngineHost& host, std::function<void()> woken)
-    : host_(host), woken_callback_(std::move(woken)) {}
+TaskFlows::TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken)
+    : host_(host), woken_callback_(std::move(woken)), pool_({.stack_bytes = stack_bytes}) {}
 
 TaskFlows::~TaskFlows() {
     while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();

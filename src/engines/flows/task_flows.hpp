@@ -30,7 +30,7 @@ class TaskFlows {
     };
 
     /// `woken` is called by whoever wakes a flow, when resume() will find it; it must not throw.
-    TaskFlows(EngineHost& host, std::function<void()> woken);
+    TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken);
     ~TaskFlows();
     TaskFlows(const TaskFlows&) = delete;
     TaskFlows& operator=(const TaskFlows&) = delete;

@@ -6,12 +6,16 @@
 #include <future>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "base/signals_blocked.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
+
+static_assert(!std::is_abstract_v<GraphEngine>);
+
 namespace {
 
 template <class Entry>

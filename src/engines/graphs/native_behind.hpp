@@ -56,6 +56,14 @@ class NativeBehind : public Engine, protected EngineHost {
     Task* run(Lane*& lane, Task& task) noexcept override;
     Task* run_here(Lane& lane, Task& task) noexcept override;
     void flush(Lane& lane) noexcept override { host_.flush(lane); }
+    [[nodiscard]] uint32_t in_line() const noexcept override { return host_.in_line(); }
+    [[nodiscard]] uint32_t started_in_line() const noexcept override { return host_.started_in_line(); }
+    [[nodiscard]] Task* next_in_line(Lane& lane, uint32_t most) noexcept override {
+        return host_.next_in_line(lane, most);
+    }
+    [[nodiscard]] bool put_back(Lane& lane, Task& task) noexcept override {
+        return host_.put_back(lane, task);
+    }
     [[nodiscard]] LaneTable& all_lanes() noexcept override { return host_.all_lanes(); }
     [[nodiscard]] PollingServices& polling_services() noexcept override { return host_.polling_services(); }
     bool poll() noexcept override { return host_.poll(); }

@@ -111,8 +111,11 @@ void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argu
     all->leave();
 }
 
+/// Of all regions that the calling thread is in, one in the other.
 int others_at_work(int) {
-    return omp_in_parallel() != 0 ? omp_get_num_threads() - 1 : 0;
+    int threads = 1;
+    for (int level = 1; level <= omp_get_level(); ++level) threads *= omp_get_team_size(level);
+    return threads - 1;
 }
 
 }  // namespace

@@ -69,8 +69,14 @@ bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_u
     if (seat.state_.load() == State::kNone) {
         if (stopped_) return false;
         seat.hurry_ = hurry;
-        waiting_.push_back(&seat);
-        settle();
+        try {
+            waiting_.push_back(&seat);
+            settle();
+        } catch (...) {
+            std::erase(waiting_, &seat);
+            vacate(seat);
+            throw;
+        }
         tell_provider(lock);
         while (seat.state_.load() == State::kNone && !stopped_) {
             if (!hurry)

@@ -48,7 +48,7 @@ StarPuEngine::StarPuEngine(const EngineOptions& options)
       options_(options),
       starpu_(StarPu::of_process(options.devices)),
       seats_(options),
-      flows_(options.host, [this] { starpu_.ring(); }),
+      flows_(options.host, options.stack_bytes, [this] { starpu_.ring(); }),
       devices_(starpu_, *this) {
     starpu_.join(*this);
 }
@@ -111,8 +111,20 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
     Lane& lane = host_.lane();
     Seats::Seat*& seat = seat_of_[static_cast<size_t>(worker.index)];
     if (seat == nullptr) seat = &seats_.enter();
+    /// Also where there is no memory.
+    struct Visit {
+        StarPuEngine& engine;
+        StarPu::Worker& worker;
+        ~Visit() {
+            worker.serves = nullptr;
+            // StarPU may have placed a task on a worker for which there was no room.
+            if (engine.busy_.fetch_sub(1) >= engine.options_.workers && engine.devices_.any_submitted())
+                engine.starpu_.ring_all();
+        }
+    };
     worker.serves = this;
     const bool room = busy_.fetch_add(1) < options_.workers;
+    const Visit visit{*this, worker};
     if (room && seats_.begin(*seat, [this] { return starpu_.others_have_work(*this); })) {
         for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
             if (flows_.any_woken())
@@ -125,9 +137,6 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
         host_.flush(lane);
         (void)seats_.end(*seat);
     }
-    worker.serves = nullptr;
-    // StarPU may have placed a task on a worker for which there was no room.
-    if (busy_.fetch_sub(1) >= options_.workers && devices_.any_submitted()) starpu_.ring_all();
 }
 
 void StarPuEngine::run_next(StarPu::Worker& worker) {

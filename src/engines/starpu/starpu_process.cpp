@@ -87,10 +87,10 @@ StarPu& StarPu::of_process(bool with_devices) {
         try {
             fresh->start(with_devices);
         } catch (...) {
-            delete fresh;
+            // Once StarPU runs, threads may be there that use it, for good.
+            if (!given_up) delete fresh;
             throw;
         }
-        started = fresh;
     }
     return *started;
 }
@@ -142,12 +142,12 @@ void StarPu::start(bool with_devices) {
     }
     try {
         start_workers(drivers, device_count);
+        for (size_t i = 0; i < device_count; ++i)
+            devices_.push_back(starpu_opencl_device(static_cast<int>(i)));
     } catch (...) {
-        started = nullptr;
         given_up = true;
         throw;
     }
-    for (size_t i = 0; i < device_count; ++i) devices_.push_back(starpu_opencl_device(static_cast<int>(i)));
 }
 
 /// The first `with_devices` of them have devices. Returns when those are initialized.
@@ -188,6 +188,7 @@ void StarPu::leave(StarPuEngine& engine) {
     engine.rest_all();
     lock.lock();
     std::erase(engines_, &engine);
+    ++departures_;
     left_.wait(lock, nobody);
 }
 
@@ -228,12 +229,16 @@ void StarPu::end_visit(StarPuEngine& engine) {
 
 template <class Visit>
 bool StarPu::for_each(Visit visit) {
-    for (size_t i = 0;; ++i) {
+    size_t i = 0;
+    uint64_t departures = 0;
+    while (true) {
         StarPuEngine* engine;
         {
             const std::lock_guard guard(mutex_);
+            // What was behind one that has gone is in its place now: from the beginning.
+            if (std::exchange(departures, departures_) != departures_) i = 0;
             if (i >= engines_.size()) return false;
-            engine = engines_[i];
+            engine = engines_[i++];
             ++engine->visitors;
         }
         const bool enough = visit(*engine);

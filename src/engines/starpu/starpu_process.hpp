@@ -93,6 +93,7 @@ class StarPu {
     std::mutex mutex_;  // for those below
     std::vector<StarPuEngine*> engines_;
     std::condition_variable left_;
+    uint64_t departures_ = 0;
 
     std::vector<EngineDevice> devices_;     // before the first engine joins
     std::atomic<int> devices_to_start_{0};  // whose drivers are not initialized
