@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 
@@ -57,7 +58,9 @@ void multiply_tile(double alpha, Transpose op_a, MatrixView<const double> a, Tra
                    MatrixView<const double> b, double beta, MatrixView<double> c) {
     const BlasThreads one(1);
     const int m = size(c.rows), n = size(c.columns), k = size(op_a == Transpose::kNo ? a.columns : a.rows);
-    const int lda = size(a.leading), ldb = size(b.leading), ldc = size(c.leading);
+    // Of a tile without rows it is 0, which LAPACK does not take, whatever else there is to do.
+    const auto leading = [](const auto& view) { return size(std::max<size_t>(view.leading, 1)); };
+    const int lda = leading(a), ldb = leading(b), ldc = leading(c);
     const char transpose_a = letter(op_a), transpose_b = letter(op_b);
     lapack().dgemm(&transpose_a, &transpose_b, &m, &n, &k, &alpha, a.data, &lda, b.data, &ldb, &beta, c.data,
                    &ldc, 1, 1);

@@ -89,6 +89,8 @@ class Context : public AL4SAN_context_t {
     void switch_to(const char* runtime, int workers);
     void pause();
     void resume();
+    /// Throws Refusal while tasks are paused.
+    void check_not_paused() const;
     void wait_all();
     void wait(SequenceObject& sequence);
 

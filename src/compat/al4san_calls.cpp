@@ -235,7 +235,12 @@ int AL4SAN_Sequence_Wait(AL4SAN_sequence_t* sequence) {
 }
 
 int AL4SAN_Sequence_Destroy(AL4SAN_sequence_t* sequence) {
-    if (sequence == nullptr) return answer([&] { (void)given(sequence); });
+    // Tasks that are kept while paused are of it yet.
+    const int refused = answer([&] {
+        (void)given(sequence);
+        if (Context::of_process() != nullptr) Context::of_process()->check_not_paused();
+    });
+    if (refused != AL4SAN_SUCCESS) return refused;
     const int code = AL4SAN_Sequence_Wait(sequence);
     if (Context::of_process() != nullptr) Context::of_process()->forget(given(sequence));
     delete static_cast<SequenceObject*>(sequence);

@@ -167,13 +167,17 @@ void Context::insert(Call&& call) {
     call.insert();
 }
 
-void Context::wait_all() {
+void Context::check_not_paused() const {
     if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: who waits for them waits for ever");
+}
+
+void Context::wait_all() {
+    check_not_paused();
     runtime_->wait();
 }
 
 void Context::wait(SequenceObject& sequence) {
-    if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: who waits for them waits for ever");
+    check_not_paused();
     if (sequence.tasks != nullptr) sequence.tasks->wait();
     sequence.workspaces.clear();
 }
@@ -219,7 +223,7 @@ void Context::for_each_tile(const AL4SAN_desc_t& desc, Use use) {
 }
 
 void Context::wait_for_tiles(const AL4SAN_desc_t& desc) {
-    if (paused_) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "tasks are paused: who waits for them waits for ever");
+    check_not_paused();
     for_each_tile(desc, [&](const void* address) {
         const detail::DataHandle* datum = nullptr;
         {
@@ -234,7 +238,7 @@ void Context::forget_tiles(const AL4SAN_desc_t& desc) {
     wait_for_tiles(desc);
     const std::lock_guard guard(mutex_);
     for_each_tile(desc, [&](const void* address) { data_.erase(address); });
-    descriptors_.erase(desc.schedopt);
+    if (desc.schedopt == &desc) descriptors_.erase(&desc);  // a submatrix has that of the whole
 }
 
 const char* Context::label(const char* text) {

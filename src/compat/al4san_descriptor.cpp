@@ -41,7 +41,7 @@ void check(const AL4SAN_desc_t& desc) {
     };
     (void)element_bytes(desc.dtyp);
     if (desc.mb < 1 || desc.nb < 1) complain(fmt::format("tiles of {} x {}", desc.mb, desc.nb));
-    if (int64_t{desc.bsiz} < int64_t{desc.mb} * desc.nb)
+    if (int64_t{desc.bsiz} != int64_t{desc.mb} * desc.nb)
         complain(fmt::format("tiles of {} x {} in {} elements", desc.mb, desc.nb, desc.bsiz));
     if (desc.lm < 1 || desc.ln < 1) complain(fmt::format("a matrix of {} x {}", desc.lm, desc.ln));
     if (desc.i < 0 || desc.j < 0 || desc.m < 0 || desc.n < 0 || desc.i > desc.lm - desc.m ||

@@ -43,15 +43,17 @@ class Initialised {
     }
     void remove_service(tbrs_polling_t function, void* data) {
         std::shared_ptr<Service> found;
+        std::shared_ptr<Offload> offload;
         {
             const std::lock_guard guard(mutex_);
             for (const auto& one : services_)
                 if (one->function == function && one->data == data) found = one;
+            if (found != nullptr) offload = found->offload;
         }
         if (found == nullptr)
             c::refuse(
                 "the polling service is not registered with these data: it has done its work, or never was");
-        found->offload->unregister_polling_service(poll, found.get());
+        offload->unregister_polling_service(poll, found.get());
         forget(found.get());
     }
 
@@ -79,12 +81,14 @@ class Initialised {
             entries_.remove_if([entry](const Entry& one) { return &one == entry; });
             for (auto one = services_.begin(); one != services_.end();) {
                 const auto next = std::next(one);
-                if ((*one)->offload == last) services.splice(services.end(), services_, one);
+                if ((*one)->offload == last) {
+                    (*one)->offload = nullptr;
+                    services.splice(services.end(), services_, one);
+                }
                 one = next;
             }
         }
         for (const auto& service : services) {
-            service->offload = nullptr;
             try {
                 last->unregister_polling_service(poll, service.get());
             } catch (const Error&) {

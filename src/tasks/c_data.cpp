@@ -45,6 +45,7 @@ std::unique_ptr<TilesObject> cut(RuntimeObject& runtime, const DataView& matrix,
     auto tiles = std::make_unique<TilesObject>(runtime);
     tiles->rows = (matrix.rows - 1) / tile + 1;
     tiles->columns = (matrix.columns - 1) / tile + 1;
+    tiles->tiles.reserve(tiles->rows * tiles->columns);
     for (size_t j = 0; j < matrix.columns; j += std::min(tile, matrix.columns - j))
         for (size_t i = 0; i < matrix.rows; i += std::min(tile, matrix.rows - i)) {
             DataView shape = matrix;
@@ -52,7 +53,6 @@ std::unique_ptr<TilesObject> cut(RuntimeObject& runtime, const DataView& matrix,
             shape.rows = std::min(tile, matrix.rows - i);
             shape.columns = std::min(tile, matrix.columns - j);
             if (shape.address == nullptr) shape.leading = shape.rows;
-            tiles->tiles.reserve(tiles->tiles.size() + 1);
             heddle_data_t* made_tile =
                 made<heddle_data_t>([&] { return std::make_unique<DataObject>(runtime, shape, true); });
             if (made_tile == nullptr) throw Error(ErrorCode::kLimit, heddle_task_error_message());

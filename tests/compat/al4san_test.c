@@ -250,6 +250,7 @@ static void paused_tasks_wait(void) {
     for (int i = 0; i < 10; ++i)
         AL4SAN_Insert_Task(AL4SAN_TASK(increment), sequence, AL4SAN_INOUT, &value, AL4SAN_DEP, ARG_END);
     REFUSED(AL4SAN_Barrier(), AL4SAN_ERR_ILLEGAL_VALUE, "paused");
+    REFUSED(AL4SAN_Sequence_Destroy(sequence), AL4SAN_ERR_ILLEGAL_VALUE, "paused");
     EXPECT(value == 0);
     EXPECT(AL4SAN_Resume() == AL4SAN_SUCCESS && AL4SAN_Barrier() == AL4SAN_SUCCESS);
     EXPECT(value == 10);
@@ -304,6 +305,8 @@ static void what_descriptors_cannot_be_is_refused(void) {
             AL4SAN_ERR_NOT_SUPPORTED, "one process");
     REFUSED(AL4SAN_Desc_Create(&desc, NULL, Al4sanRealDouble, 4, 4, 15, 8, 8, 0, 0, 8, 8, 1, 1),
             AL4SAN_ERR_ILLEGAL_VALUE, "15 elements");
+    REFUSED(AL4SAN_Desc_Create(&desc, NULL, Al4sanRealDouble, 4, 4, 32, 8, 8, 0, 0, 8, 8, 1, 1),
+            AL4SAN_ERR_ILLEGAL_VALUE, "32 elements");
     REFUSED(AL4SAN_Desc_Create(&desc, NULL, Al4sanRealDouble, 4, 4, 16, 8, 8, 4, 0, 8, 8, 1, 1),
             AL4SAN_ERR_ILLEGAL_VALUE, "from (4, 0) on");
     REFUSED(AL4SAN_Vector_Create(&desc, NULL, (al4san_flttype_t)9, 4, 8), AL4SAN_ERR_ILLEGAL_VALUE,
@@ -314,7 +317,12 @@ static void what_descriptors_cannot_be_is_refused(void) {
     EXPECT(desc->mt == 3 && desc->get_blkldd(desc, 2) == 2 && al4san_desc_check(desc) == AL4SAN_SUCCESS);
     AL4SAN_desc_t* part = al4san_desc_submatrix(desc, 4, 4, 6, 6);
     EXPECT(part != NULL && part->mt == 2 && part->get_blkaddr(part, 1, 0) == desc->get_blkaddr(desc, 2, 1));
-    free(part);
+    EXPECT(AL4SAN_Desc_Destroy(&part) == AL4SAN_SUCCESS && part == NULL);
+    /* The whole is there yet, and its tiles can be named. */
+    AL4SAN_sequence_t* sequence = AL4SAN_Sequence_Create();
+    AL4SAN_Insert_Task(AL4SAN_TASK(increment), sequence, AL4SAN_INOUT, AL4SAN_ADDR(desc, int, 0, 0),
+                       AL4SAN_DEP, ARG_END);
+    EXPECT(AL4SAN_Sequence_Destroy(sequence) == AL4SAN_SUCCESS);
     EXPECT(al4san_desc_submatrix(desc, 8, 8, 4, 4) == NULL);
     EXPECT(AL4SAN_Desc_Destroy(&desc) == AL4SAN_SUCCESS && desc == NULL);
 }

@@ -265,6 +265,12 @@ TEST_F(StatusTool, RecordsWhatACommandCausesAndKeepsItsExitCode) {
     const std::string file = daemon_.folder() + "/run.jsonl";
     EXPECT_THAT(output_of(tool("trace record --out " + file + " -- sh -c 'exit 3'; echo code $?")),
                 HasSubstr("code 3"));
+    // What ends the recorder is for the command.
+    EXPECT_THAT(
+        output_of(tool("trace record --out " + file + " -- sh -c 'trap \"exit 7\" TERM; echo ready > " +
+                       file + ".ready; while :; do sleep 0.05; done' & until [ -s " + file +
+                       ".ready ]; do sleep 0.02; done; kill $!; wait $!; echo code $?")),
+        HasSubstr("code 7"));
     std::filesystem::remove(file);
     std::thread recording([&] { output_of(tool("trace record --out " + file + " --seconds 1")); });
     EXPECT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }, std::chrono::seconds(5)));

@@ -155,7 +155,7 @@ void add_info(CLI::App& app) {
         const Machine machine = Machine::detect();
         const CpuAllowance allowed = allowance(machine);
         if (*json)
-            fmt::print("{}\n", as_json(machine, allowed).dump(2));
+            fmt::print("{}\n", as_json(machine, allowed).dump(2, ' ', false, Json::error_handler_t::replace));
         else
             print_text(machine, allowed);
     });

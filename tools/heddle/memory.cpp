@@ -103,8 +103,9 @@ int launch(const std::vector<std::string>& program, size_t ranks) {
         const pid_t ended = ::wait(&status);
         if (ended < 0 && errno == EINTR) continue;
         if (ended < 0) break;
-        --left;
         const auto rank = std::find(pids.begin(), pids.end(), ended);
+        if (rank == pids.end()) continue;  // a child of what this process was before its exec
+        --left;
         *rank = 0;
         if (result != 0 || code_of(status) == 0) continue;
         result = code_of(status);

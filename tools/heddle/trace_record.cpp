@@ -57,24 +57,41 @@ struct Record {
     }
 
     [[nodiscard]] int wait(const Recorder& recorder, int signals, pid_t child) const {
+        int exit_code = 0;
         const Time end = SteadyClock().now() + Nanoseconds(static_cast<int64_t>(seconds * 1e9));
         while (recorder.recording()) {
             int timeout_ms = 500;  // to see that the arbiter ended
             if (seconds > 0) {
                 const auto left = (end - SteadyClock().now()) / std::chrono::milliseconds(1);
-                if (left <= 0) return 0;
+                if (left <= 0) break;
                 timeout_ms = static_cast<int>(std::min<int64_t>(left, timeout_ms));
             }
             pollfd ready{signals, POLLIN, 0};
             if (::poll(&ready, 1, timeout_ms) != 1) continue;
-            signalfd_siginfo signal;
-            (void)!::read(signals, &signal, sizeof signal);
-            if (signal.ssi_signo != SIGCHLD) return 0;
-            int status = 0;
-            if (child > 0 && ::waitpid(child, &status, WNOHANG) == child)
-                return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            if (child > 0 ? has_ended(child, signals, exit_code) : next(signals).ssi_signo != SIGCHLD)
+                return exit_code;
         }
-        return 0;
+        // There is nothing more to record; the command goes on.
+        while (child > 0 && !has_ended(child, signals, exit_code)) {
+        }
+        return exit_code;
+    }
+
+    [[nodiscard]] static signalfd_siginfo next(int signals) {
+        signalfd_siginfo signal{};
+        (void)!::read(signals, &signal, sizeof signal);
+        return signal;
+    }
+    /// Takes a signal, waiting for one. What a terminal sends the child has got, too; anything else is for
+    /// it.
+    [[nodiscard]] static bool has_ended(pid_t child, int signals, int& exit_code) {
+        const signalfd_siginfo signal = next(signals);
+        if (signal.ssi_signo != SIGCHLD && signal.ssi_code != SI_KERNEL)
+            ::kill(child, static_cast<int>(signal.ssi_signo));
+        int status = 0;
+        if (::waitpid(child, &status, WNOHANG) != child) return false;
+        exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        return true;
     }
 };
 
