@@ -159,8 +159,10 @@ template <class Label>
 }
 
 struct NetworkOptions {
-    int workers = 0;                 ///< at most; 0: as many as CPUs
-    size_t queue_bound = 256;        ///< records that may wait before a box
+    int workers = 0;           ///< at most; 0: as many as CPUs
+    size_t queue_bound = 256;  ///< records that may wait before a box
+    /// That boxes run on: a power of two from 16 KiB to 1 GiB, of which only what is used takes memory.
+    size_t stack_bytes = size_t{1} << 20;
     size_t output_bound = 4096;      ///< records that may wait to be pulled
     size_t most_stages = 1'000'000;  ///< of one star, and replicas of one split
     /// Called for each record that leaves, one call at a time, by any thread; nothing can be pulled then.
@@ -178,7 +180,7 @@ struct NetworkOptions {
 /// pulled by one, keeps its order where the net does.
 class HEDDLE_API Network {
   public:
-    /// Throws kBadInput with what check() finds.
+    /// Throws kBadInput with what check() finds, kInvalidArgument for a stack that cannot be.
     explicit Network(const Net& net, NetworkOptions options = {});
     /// Cancels.
     ~Network();

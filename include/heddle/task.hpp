@@ -70,8 +70,8 @@ struct SequenceState;
 class HEDDLE_API Runtime {
   public:
     /// Throws kInvalidArgument for an unknown engine, CPUs that the process may not use, fewer than 0
-    /// workers, or a stack that cannot be; kUnavailable for an engine whose library is missing: the message
-    /// says how to get it; kLimit and kSystem where there can be no threads.
+    /// workers, or a stack that its engine cannot make; kUnavailable for an engine whose library is missing:
+    /// the message says how to get it; kLimit and kSystem where there can be no threads.
     explicit Runtime(RuntimeOptions options = {});
     /// For the library's own layers.
     explicit Runtime(std::unique_ptr<detail::RuntimeState> state);

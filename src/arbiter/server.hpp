@@ -173,8 +173,7 @@ class Server {
     std::atomic<bool> stopping_ = false;
     std::map<int, std::function<void()>> callbacks_;  // by descriptor
     uint64_t turn_ = 0;
-    std::optional<Time>
-        read_again_at_;  // while some client's page was published again in the turn it was read in
+    std::optional<Time> read_again_at_;    // while a client got another grant in the turn it was read in
     std::optional<Time> accept_again_at_;  // while there is no descriptor or memory for another connection
     bool retry_writable_ = false;          // some want_writable() failed
 };

@@ -50,6 +50,19 @@ int for_each_thread(pid_t pid, Visit visit) {
     return 0;
 }
 
+/// Who it is for the system, or -1.
+long user_of(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with("Uid:")) continue;
+        std::istringstream words(line.substr(4));
+        long real = -1, effective = -1;
+        words >> real >> effective;
+        return words ? effective : -1;
+    }
+    return -1;
+}
+
 }  // namespace
 
 int Os::socket_seqpacket() {
@@ -80,23 +93,6 @@ int Os::peer_credentials(int fd, PeerCredentials& credentials) {
     credentials = {peer.pid, peer.uid};
     return 0;
 }
-
-namespace {
-
-/// Who it is for the system, or -1.
-long user_of(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/status", pid));
-    for (std::string line; std::getline(file, line);) {
-        if (!line.starts_with("Uid:")) continue;
-        std::istringstream words(line.substr(4));
-        long real = -1, effective = -1;
-        words >> real >> effective;
-        return words ? effective : -1;
-    }
-    return -1;
-}
-
-}  // namespace
 
 int Os::peer_pidfd(int fd, pid_t pid) {
     int pidfd = -1;

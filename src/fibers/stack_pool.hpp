@@ -62,6 +62,13 @@ class StackPool {
                              << 10;  ///< a power of two, 16 KiB to 1 GiB; up to 6 KiB are the pool's
         size_t idle_bytes = size_t{64} << 20;  ///< of stacks that keep their memory while idle, caches apart
         bool guard_pages = true;               ///< false: as on a kernel without
+
+        /// The usual ones with stacks of so many bytes; 0: as many as are usual.
+        [[nodiscard]] static Options of(size_t stack_bytes) {
+            Options options;
+            if (stack_bytes != 0) options.stack_bytes = stack_bytes;
+            return options;
+        }
     };
     struct Usage {
         size_t made = 0;  ///< stacks carved so far; they are never unmade

@@ -32,12 +32,6 @@ static uint32_t grant_epoch(void) {
     return link_read_grant(&grant) ? grant.epoch : 0;
 }
 
-/* The grant is all that the program may use, or there is none. */
-static bool has_all(void) {
-    struct link_grant grant;
-    return !link_managed() || !link_read_grant(&grant) || CPU_EQUAL(&grant.cpus, link_allowed());
-}
-
 /* False where the grant binds nothing. */
 static bool granted(cpu_set_t* cpus) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
@@ -67,13 +61,12 @@ struct affinity_widened affinity_widen(void) {
 void affinity_narrow(const struct affinity_widened* widened) {
     if (!widened->is) return;
     const int result = errno;
-    uint32_t epoch;
+    struct link_grant grant;
     do {
-        epoch = grant_epoch();
-        cpu_set_t cpus;
-        const bool some = granted(&cpus);
-        affinity_set(0, some || has_all() ? (some ? &cpus : link_allowed()) : &widened->before);
-    } while (grant_epoch() != epoch); /* else it may stay where the helper thread has just left */
+        if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
+        /* Without any CPU, or a grant that can be read, a thread stays where it was. */
+        affinity_set(0, grant.count > 0 ? &grant.cpus : &widened->before);
+    } while (grant_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
     errno = result;
 }
 

@@ -172,8 +172,7 @@ static struct library* found(struct library* library) {
     if (library != NULL) return library;
     fprintf(stderr,
             "heddle: %s: a library of it uses a libgomp that is not found, as it names none among its "
-            "dependencies, or "
-            "there are more than %d: run it with --mode mask\n",
+            "dependencies, or there are more than %d: run it without heddle\n",
             program_invocation_short_name, kMaxLibraries);
     abort();
 }

@@ -185,13 +185,12 @@ void ServerState::depart() {
 void ServerState::emit(Sequencer::Output& output) {
     // All ranks get a command or none does: one that is too long for a packet fails before the first gets it.
     for (size_t i = 0; i < output.commands.size(); ++i) {
-        const auto [number, command] = output.commands[i];
-        const ChangeCommand content{number, command};
+        const ChangeCommand content{output.commands[i].first, output.commands[i].second};
         Packet packet;
         try {
             if (ranks_ > 1) packet = packet_of(Parsed(content));
         } catch (const std::exception& error) {
-            sequencer_->undeliverable(number, ending_of(error), output);
+            sequencer_->undeliverable(content.number, ending_of(error), output);
             continue;
         }
         for (Rank to = 0; to < ranks_; ++to) {

@@ -8,21 +8,21 @@ namespace {
 /// Where records leave the network.
 class Outlet final : public Inlet {
   public:
-    explicit Outlet(std::function<void(Record)> output) : output_(std::move(output)) {}
+    /// The plant may be made after it.
+    Outlet(std::function<void(Record)> output, Plant& plant) : output_(std::move(output)), plant_(plant) {}
     /// Where they cannot leave, none is of use: it is no failure of that record.
     void take(Record&& record, Flow&) override {
         const std::lock_guard guard(mutex_);
         try {
             output_(std::move(record));
         } catch (...) {
-            plant_->give_up(std::current_exception());
+            plant_.give_up(std::current_exception());
         }
     }
-    void belongs_to(Plant& plant) { plant_ = &plant; }
 
   private:
     const std::function<void(Record)> output_;
-    Plant* plant_ = nullptr;
+    Plant& plant_;
     std::mutex mutex_;
 };
 
@@ -30,11 +30,9 @@ class Outlet final : public Inlet {
 
 struct Network::State {
     State(const Program& program, NetworkOptions options)
-        : outlet(options.output),
+        : outlet(options.output, plant),
           plant(program, std::move(options)),
-          inlet(plant.build(program.main(), outlet, plant.path(nullptr, ""))) {
-        outlet.belongs_to(plant);
-    }
+          inlet(plant.build(program.main(), outlet, plant.path(nullptr, ""))) {}
     Outlet outlet;
     Plant plant;  // waits for what may still come to the outlet
     Inlet& inlet;

@@ -59,6 +59,7 @@ struct NetworkState {
         streams::NetworkOptions made;
         made.workers = options.workers;
         made.queue_bound = std::max<size_t>(options.queue_bound, 1);
+        made.stack_bytes = options.stack_bytes;
         made.most_stages = options.most_stages;
         made.boxes = [this](const streams::BoxDefinition& box) -> streams::BoxFunction {
             return

@@ -143,14 +143,14 @@ int Crew::at_work() const noexcept {
     return static_cast<int>(members_.size()) - blocked_;
 }
 
-/// Those beyond as many as are at work, which are to be lent.
-CpuSet Crew::spare(int at_work) {
+/// Those beyond as many as are needed, which are to be lent.
+CpuSet Crew::spare(int needed) {
     CpuSet lend;
-    for (int cpu = held_.last(); cpu >= 0 && held_.count() > at_work; cpu = held_.last()) {
+    for (int cpu = held_.last(); cpu >= 0 && held_.count() > needed; cpu = held_.last()) {
         lend.insert(cpu);
         held_.erase(cpu);
     }
-    lent_all_ = at_work <= 0;
+    lent_all_ = needed <= 0;
     bind_all();
     return lend;
 }
@@ -196,8 +196,8 @@ CpuSet Crew::part_of(const CpuSet& usable) const {
     return part;
 }
 
-/// Asks for what it lacks. False: some CPU has so many waiting that this one is not among them.
-bool Crew::ask() noexcept {
+/// What it lacks. False: some CPU has so many waiting that this one is not among them.
+bool Crew::request() noexcept {
     Lock lock(crews_mutex());
     const CpuSet wanted = wanted_;
     // Who sleeps asks when it wakes up.
@@ -215,6 +215,13 @@ bool Crew::ask() noexcept {
         if (usable.count() < most) outcome = component_->acquire_cpus(most - usable.count(), wanted - usable);
     });
     return outcome != Outcome::kTooManyRequests;
+}
+
+/// The same, and uses what has come.
+bool Crew::ask() noexcept {
+    const bool waits = request();
+    quietly([this] { changed(); });
+    return waits;
 }
 
 /// What may be used has changed, or what is wanted. In any thread, without a lock.
@@ -236,7 +243,7 @@ void Crew::changed() {
     for (const int cpu : component_->to_return() - held) (void)component_->return_cpu(cpu);
     if (const CpuSet lend = unwanted - held; !lend.empty()) (void)component_->lend_cpu_mask(lend);
     // Whoever took them may be done before this kernel is, and it may have others.
-    if (lost) (void)ask();
+    if (lost) (void)request();
 }
 
 void Crew::wait_for_some(Lock& lock) {
@@ -244,7 +251,6 @@ void Crew::wait_for_some(Lock& lock) {
         lent_all_ = false;
         lock.unlock();
         const bool waits = ask();
-        quietly([this] { changed(); });
         lock.lock();
         const auto some = [this] { return !held_.empty() || closed_; };
         if (waits)
@@ -284,7 +290,7 @@ void Crew::resize() {
     Lock lock(crews_mutex());
     const bool asks = std::exchange(most_, CpuSet::kMaxCpus) < wanted_.count();
     lock.unlock();
-    if (asks) (void)ask();
+    if (asks) ask();
     options_.runner.resize(std::max(1, cpus().count()));
 }
 
@@ -295,8 +301,10 @@ void Crew::confine(const CpuSet& wanted) {
     const bool has_component = component_.has_value(), asks = !lent_all_;
     lock.unlock();
     if (!has_component) return;
-    if (asks) (void)ask();
-    quietly([this] { changed(); });
+    if (asks)
+        ask();
+    else
+        quietly([this] { changed(); });
 }
 
 void Crew::without_cpus(const std::function<void()>& sleep) {
@@ -321,8 +329,7 @@ void Crew::without_cpus(const std::function<void()>& sleep) {
     --blocked_;
     lent_all_ = false;
     lock.unlock();
-    (void)ask();
-    quietly([this] { changed(); });
+    ask();
     lock.lock();
     wait_for_some(lock);
     if (failure) std::rethrow_exception(failure);

@@ -98,7 +98,8 @@ class Crew final : public KernelCrew {
     [[nodiscard]] static Membership& membership() noexcept;
 
     void changed();
-    [[nodiscard]] bool ask() noexcept;
+    [[nodiscard]] bool request() noexcept;
+    bool ask() noexcept;
     void wait_for_some(Lock& lock);
     [[nodiscard]] CpuSet part_of(const CpuSet& usable) const;
     void bind_all() const noexcept;
@@ -107,7 +108,7 @@ class Crew final : public KernelCrew {
     static void arrive(Membership& self) noexcept;
     void add(Membership& self) noexcept;
     [[nodiscard]] int at_work() const noexcept;
-    [[nodiscard]] CpuSet spare(int at_work);
+    [[nodiscard]] CpuSet spare(int needed);
     void hand_out(const CpuSet& lend, bool all) noexcept;
     void remove(Membership& member) noexcept;
 

@@ -66,8 +66,6 @@ class EngineHost {
     ~EngineHost() = default;
 };
 
-constexpr size_t kUsualStack = size_t{64} << 10;
-
 struct EngineOptions {
     EngineHost& host;
     Machine machine;
@@ -81,8 +79,9 @@ struct EngineOptions {
     bool callers_work = true;
     /// A runtime that has devices of its own opens them where the engine starts it.
     bool devices = false;
-    /// Of the stacks that tasks run on: StackPool::Options::stack_bytes.
-    size_t stack_bytes = kUsualStack;
+    /// Of the stacks that tasks run on; 0: as many as are usual. An engine throws kInvalidArgument for what
+    /// cannot be.
+    size_t stack_bytes = 0;
 };
 
 class Engine {

@@ -1,9 +1,6 @@
 #include "tasks/runtime_state.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <utility>
 
@@ -29,17 +26,6 @@ CpuSet cpus_for(const Machine& machine, const CpuSet& wanted) {
     if (const CpuSet beyond = wanted - usable; !beyond.empty())
         throw Error(ErrorCode::kInvalidArgument,
                     "this process may not use CPUs " + beyond.to_list() + "; it may use " + usable.to_list());
-    return wanted;
-}
-
-size_t stack_for(size_t wanted) {
-    if (wanted == 0) return kUsualStack;
-    constexpr size_t kLeast = size_t{16} << 10, kMost = size_t{1} << 30;
-    if (wanted < kLeast || wanted > kMost || !std::has_single_bit(wanted))
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("tasks cannot have stacks of {} bytes: a power of two from {} to {} is wanted",
-                        wanted, kLeast, kMost));
     return wanted;
 }
 
@@ -87,7 +73,7 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
     : wanted_cpus(among.empty() ? options.cpus : std::move(among)),
       cpus(cpus_for(machine, options.cpus)),
       workers(workers_for(options.workers, cpus)),
-      stack_bytes(stack_for(options.stack_bytes)),
+      stack_bytes(options.stack_bytes),
       callers_work(callers),
       reactor(machine.synthetic() ? CpuSet() : cpus),
       root(std::make_shared<Domain>(nullptr)),

@@ -120,6 +120,31 @@ TEST_P(EngineTest, RandomProgramsGiveTheSequentialResult) {
     }
 }
 
+TEST_P(EngineTest, TasksHaveTheStackThatWasAskedFor) {
+    RuntimeOptions with = options();
+    with.stack_bytes = size_t{1} << 20;
+    Runtime runtime(with);
+    Sequence sequence(runtime);
+    std::atomic<int> sum{0};
+    for (int i = 0; i < 20; ++i)
+        sequence.insert([&sum, i] {
+            volatile char large[700 << 10];
+            for (size_t at = 0; at < sizeof large; at += 1 << 10) large[at] = static_cast<char>(i);
+            sum += large[300 << 10];
+        });
+    sequence.wait();
+    EXPECT_EQ(sum, 190);
+}
+
+TEST(EnginesTest, StacksThatCannotBeAreRefused) {
+    for (const size_t bytes : {size_t{1}, size_t{100'000}, size_t{8} << 10, size_t{1} << 40}) {
+        RuntimeOptions options;
+        options.stack_bytes = bytes;
+        EXPECT_THAT([&] { Runtime runtime(options); },
+                    testing::ThrowsMessage<Error>(testing::HasSubstr("a stack cannot have")));
+    }
+}
+
 TEST_P(EngineTest, TasksRunOnTheCpusOfTheRuntimeAlone) {
     RuntimeOptions with = options();
     with.cpus = CpuSet{allowance(Machine::detect()).usable.last()};

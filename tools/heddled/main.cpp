@@ -83,8 +83,7 @@ void keep_what_a_daemon_needs() {
 }
 
 /// One arbiter a socket: the lock is held for life, so a socket file without a holder of the lock is a dead
-/// one's.
-/// One arbiter at a path. `activated`: somebody else has made the socket.
+/// one's, or, `activated`, one that somebody else has made.
 Descriptor lock_socket(const std::string& path, bool activated) {
     if (path.size() >= HEDDLE_SOCKET_PATH_BYTES)
         throw Error(ErrorCode::kLimit,

@@ -13,7 +13,7 @@ constexpr int kMostResting = 64;
 }  // namespace
 
 TaskFlows::TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken)
-    : host_(host), woken_callback_(std::move(woken)), pool_({.stack_bytes = stack_bytes}) {}
+    : host_(host), woken_callback_(std::move(woken)), pool_(StackPool::Options::of(stack_bytes)) {}
 
 TaskFlows::~TaskFlows() {
     while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();

@@ -49,7 +49,7 @@ NativeEngine::NativeEngine(const EngineOptions& options)
       bind_(options.bind),
       callers_work_(options.callers_work),
       one_at_a_time_(options.workers == 1),
-      stacks_({.stack_bytes = options.stack_bytes}),
+      stacks_(StackPool::Options::of(options.stack_bytes)),
       pool_(options.machine, options.provider, *this, pool_options(options)) {}
 
 NativeEngine::~NativeEngine() {
