@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <atomic>
@@ -20,7 +21,7 @@ namespace heddle::test {
 /// Loaded before any engine is: libomp makes itself known to all that is loaded after it, and has the names
 /// of libgomp too.
 inline InParallel* load_in_parallel(const std::string& engine) {
-    const std::string path = std::string(HEDDLE_BUILD_DIR) + "/tests/kernels/" + engine + ".so";
+    const std::string path = fmt::format("{}/tests/kernels/{}.so", HEDDLE_BUILD_DIR, engine);
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     return library == nullptr ? nullptr : reinterpret_cast<InParallel*>(dlsym(library, "in_parallel"));
 }
