@@ -134,6 +134,23 @@ TEST_F(ArbiterRestart, WhatTheArbiterTookBeforeItDiedIsNotTakenBack) {
     EXPECT_FALSE(client_->reclaim(0)) << "it is another's by now";
 }
 
+/// Nothing is made in its folder any more that would wake the client.
+TEST_F(ArbiterRestart, WhomItDoesNotTakeInAsksAgain) {
+    std::optional<ScriptedArbiter> old;
+    start(old);
+    old.reset();
+    ScriptedArbiter fresh(path_);
+    heddle_hello hello;
+    ASSERT_TRUE(fresh.receive_hello(hello));
+    ASSERT_TRUE(fresh.refuse(HEDDLE_REFUSED_FULL));
+    ASSERT_TRUE(fresh.receive_hello(hello)) << "it does not ask again";
+    EXPECT_EQ(cpus_of(hello.held), CpuSet{0});
+    fresh.grant->mask[0] = 1;
+    fresh.grant->epoch = 2;
+    ASSERT_TRUE(fresh.welcome(kMe));
+    EXPECT_TRUE(becomes_true([&] { return client_->managed(); }, 2s));
+}
+
 TEST_F(ArbiterRestart, AGrantThatIsNeverFinishedHoldsUpNobody) {
     std::optional<ScriptedArbiter> arbiter;
     start(arbiter);

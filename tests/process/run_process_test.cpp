@@ -6,6 +6,8 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,8 +15,10 @@
 
 #include "base/os.hpp"
 #include "cores/protocol.h"
+#include "support/daemon.hpp"
 #include "support/managed.hpp"
 #include "support/on_cpus.hpp"
+#include "support/wait_until.hpp"
 #include "topology/thread_affinity.hpp"
 
 namespace heddle {
@@ -268,6 +272,37 @@ TEST(RunProcess, ScriptWithoutAFirstLineIsTheShells) {
         "'a b'");
     EXPECT_EQ(outcome.output, "a b 1\n") << outcome.errors;
     EXPECT_EQ(outcome.exit_code, 5);
+}
+
+/// The kernel calls it by its interpreter's name.
+TEST(RunProcess, AScriptComesBackToANewArbiterUnderItsOwnName) {
+    test::Daemon daemon({});
+    const std::string script = daemon.folder() + "/a_script", asked = daemon.folder() + "/status";
+    std::ofstream(script) << "#!/bin/sh\nwhile true; do sleep 0.05; done\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    const std::vector<std::string> here = {"HEDDLE_ARBITER=" + daemon.path()};
+    const test::Child runs({test::kHeddle, "run", "--", script}, here);
+    const auto is_known = [&] {
+        const auto status = nlohmann::json::parse(
+            Managed::one({{test::kHeddle, "status", "--json"}, here, {}}).output, nullptr, false);
+        return status.is_object() && std::ranges::any_of(status["clients"], [](const auto& client) {
+                   return client["name"] == "a_script";
+               });
+    };
+    ASSERT_TRUE(test::becomes_true(is_known, 5s));
+    daemon.process().end();
+    ASSERT_TRUE(daemon.start());
+    EXPECT_TRUE(test::becomes_true(is_known, 5s));
+}
+
+TEST(RunProcess, AProgramWhoseGrantNobodyCanFollowKeepsNone) {
+    const Managed managed;
+    bench::Command command = managed.run_command({kPrograms + "plain", "link"});
+    command.environment.push_back("LD_PRELOAD=" + kPrograms + "no_threads.so");
+    const Outcome outcome = Managed::one(command);
+    EXPECT_THAT(outcome.output, HasSubstr("sockets 0"));
+    EXPECT_EQ(outcome.errors,
+              "heddle: plain runs unmanaged: there can be no thread that follows its grant\n");
 }
 
 TEST(RunProcess, ScriptOfAStaticInterpreterRunsUnmanagedAndSaysSo) {

@@ -1,4 +1,5 @@
 // Unmodified programs follow their grant: libgomp, libomp and oneTBB, each by its own means.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,6 +143,17 @@ TEST(RunRuntimes, EachWheelKeepsItsLibgomp) {
     const Outcome one =
         Managed::one(managed.command({"run", "--max", "1", "--", kPrograms + "wheels", kPrograms + "."}));
     EXPECT_EQ(one.output, "numbers 3 2 3 teams 1 1 1\n") << one.errors;
+}
+
+TEST(RunRuntimes, TenLibgompsAreEachToldApart) {
+    if (!there("wheels")) GTEST_SKIP() << "libgomp is missing";
+    std::string expected = "numbers 3 2 3 teams 1 1 1\n";
+    for (char letter = 'a'; letter <= 'h'; ++letter)
+        expected += fmt::format("wheel_{}.so number {} team 1\n", letter, 2 + letter % 2);
+    const Managed managed;
+    const Outcome many = Managed::one(managed.command(
+        {"run", "--max", "1", "--", kPrograms + "wheels", kPrograms + ".", "many"}, {"OMP_DYNAMIC=false"}));
+    EXPECT_EQ(many.output, expected) << many.errors;
 }
 
 TEST(RunRuntimes, NumpyOnOpenBlasComputesTheSame) {

@@ -76,6 +76,14 @@ class ScriptedArbiter {
         const int pages[2] = {grant.descriptor(), page.descriptor()};
         return send(&message, sizeof message, pages);
     }
+    /// Says why it does not take the client in, and closes its socket.
+    bool refuse(heddle_refusal code) {
+        auto message = message_of<heddle_refused>(HEDDLE_REFUSED);
+        message.code = code;
+        const bool sent = send(&message, sizeof message, {});
+        socket_ = Descriptor();
+        return sent;
+    }
     bool introduce(uint32_t client, int its_page) {
         auto message = message_of<heddle_peer>(HEDDLE_PEER);
         message.client = client;
