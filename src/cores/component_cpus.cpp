@@ -77,7 +77,12 @@ void ComponentCpus::ask() {
     int seen;
     do {
         seen = asking_.load();
-        ask_once();
+        try {
+            ask_once();
+        } catch (...) {
+            asking_.store(0);  // or nobody would ask again
+            throw;
+        }
     } while (!asking_.compare_exchange_strong(seen, 0));
 }
 

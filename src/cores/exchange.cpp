@@ -204,7 +204,7 @@ void Exchange::vacate(Seat& seat) {
         if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
     seat.inbox.clear();
     seat.cancelled = 0;
-    seat.unheard = {};
+    seat.unheard.assign(seat.unheard.size(), false);
     seat.begun = true;
     ++seat.charge;
     seat.leaving.store(false, std::memory_order_relaxed);
@@ -213,15 +213,30 @@ void Exchange::vacate(Seat& seat) {
     spare_.push_back(&seat);
 }
 
-std::unique_ptr<Exchange::Plan> Exchange::fill_inboxes(const Actions& actions) {
+/// What may fail comes first: a component that was told of half of it could not be told of anything else.
+std::unique_ptr<Exchange::Plan> Exchange::room_for(const Actions& actions) {
     std::unique_ptr<Plan> plan;
+    for (const Action& action : actions.all()) {
+        Seat* seat = seat_of(action.member);
+        if (seat == nullptr || seat->callbacks == nullptr) continue;
+        if (plan == nullptr) {
+            plan = std::make_unique<Plan>();
+            plan->reserve(actions.all().size());
+        }
+        seat->make_room(action.cpu, actions.all().size());
+    }
+    return plan;
+}
+
+std::unique_ptr<Exchange::Plan> Exchange::fill_inboxes(const Actions& actions) {
+    std::unique_ptr<Plan> plan = room_for(actions);
+    if (plan == nullptr) return nullptr;
     for (const Action& action : actions.all()) {
         Seat* seat = seat_of(action.member);
         if (seat == nullptr || seat->callbacks == nullptr) continue;
         seat->put(action);
         const bool idle = seat->state.exchange(kMore, std::memory_order_acq_rel) == kIdle;
         if (!idle && seat->begun) continue;
-        if (plan == nullptr) plan = std::make_unique<Plan>();
         if (std::ranges::find(*plan, seat, &Charge::seat) != plan->end()) continue;
         seat->begun = false;
         seat->deliverer.store(pthread_self(), std::memory_order_relaxed);
@@ -230,12 +245,18 @@ std::unique_ptr<Exchange::Plan> Exchange::fill_inboxes(const Actions& actions) {
     return plan;
 }
 
-void Exchange::Seat::put(const Action& action) {
+void Exchange::Seat::make_room(int cpu, size_t actions) {
+    const auto cpus = static_cast<size_t>(cpu) + 1;
+    if (position.size() < cpus) position.resize(cpus);
+    if (unheard.size() < position.size()) unheard.resize(position.size());
+    if (inbox.size() + actions > inbox.capacity()) inbox.reserve(2 * (inbox.size() + actions));
+}
+
+void Exchange::Seat::put(const Action& action) noexcept {
     const auto cpu = static_cast<size_t>(action.cpu);
-    if (position.size() <= cpu) position.resize(cpu + 1);
     if (position[cpu] != 0) {
         // For one CPU enable and disable alternate: this one undoes the one that waits.
-        unheard.insert(action.cpu);
+        unheard[cpu] = true;
         inbox[position[cpu] - 1].cpu = -1;
         position[cpu] = 0;
         ++cancelled;
@@ -277,22 +298,27 @@ void Exchange::carry_out_after_throw(Seat& seat) {
     std::rethrow_exception(failure);
 }
 
-void Exchange::tell_of_unheard(Seat& seat, std::vector<Action>& actions) const {
-    CpuSet unheard = std::exchange(seat.unheard, {});
+void Exchange::tell_of_unheard(Seat& seat) const {
+    CpuSet unheard;
+    for (size_t cpu = 0; cpu < seat.unheard.size(); ++cpu)
+        if (seat.unheard[cpu]) unheard.insert(static_cast<int>(cpu));
     if (unheard.empty()) return;
-    for (const Action& action : actions)
+    for (const Action& action : seat.inbox)
         if (action.cpu >= 0) unheard.erase(action.cpu);
-    const auto tell = [&](Action::Kind first, Action::Kind then, const CpuSet& cpus) {
-        for (const int cpu : cpus) {
-            actions.emplace_back(first, seat.member, cpu);
-            actions.emplace_back(then, seat.member, cpu);
-        }
-    };
     // Somebody waits for these to be returned, and the member may have seen them in usable().
     const CpuSet to_return = unheard & ledger_.to_return(seat.member);
-    tell(Action::Kind::kEnable, Action::Kind::kDisable, to_return);
     // And it may be waiting for these, which it has lent itself, or seen to be gone.
-    tell(Action::Kind::kDisable, Action::Kind::kEnable, (unheard & ledger_.usable(seat.member)) - to_return);
+    const CpuSet waited_for = (unheard & ledger_.usable(seat.member)) - to_return;
+    seat.inbox.reserve(seat.inbox.size() + 2 * static_cast<size_t>(unheard.count()));
+    const auto tell = [&](Action::Kind first, Action::Kind then, const CpuSet& cpus) {
+        for (const int cpu : cpus) {
+            seat.inbox.emplace_back(first, seat.member, cpu);
+            seat.inbox.emplace_back(then, seat.member, cpu);
+        }
+    };
+    tell(Action::Kind::kEnable, Action::Kind::kDisable, to_return);
+    tell(Action::Kind::kDisable, Action::Kind::kEnable, waited_for);
+    seat.unheard.assign(seat.unheard.size(), false);
 }
 
 void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
@@ -306,20 +332,25 @@ void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
         actions.clear();
         {
             const std::lock_guard guard(lock_);
+            leaving = seat.leaving.load(std::memory_order_relaxed);
+            callbacks = leaving ? nullptr : seat.callbacks.get();
+            try {
+                if (callbacks != nullptr) tell_of_unheard(seat);
+                if (callbacks != nullptr && callbacks->need_mask()) usable = ledger_.usable(seat.member);
+            } catch (...) {
+                // Whoever has something for this seat next takes the inbox over.
+                seat.begun = false;
+                throw;
+            }
             std::swap(actions, seat.inbox);
             for (const Action& action : actions)
                 if (action.cpu >= 0) seat.position[static_cast<size_t>(action.cpu)] = 0;
             seat.cancelled = 0;
-            tell_of_unheard(seat, actions);
             std::swap(retired, seat.retired);
-            leaving = seat.leaving.load(std::memory_order_relaxed);
-            if (!leaving) {
+            if (!leaving)
                 seat.state.store(kDelivering, std::memory_order_relaxed);
-                callbacks = seat.callbacks.get();
-                if (callbacks != nullptr && callbacks->need_mask()) usable = ledger_.usable(seat.member);
-            } else {
+            else
                 unused = std::move(seat.callbacks);
-            }
         }
         if (leaving) {
             // detach() promises that no callback runs afterwards, which includes their destructors.
@@ -332,8 +363,13 @@ void Exchange::deliver_rest(Seat& seat, std::exception_ptr& failure) {
             seat.departures.notify_all();
             return;
         }
-        if (callbacks != nullptr && !actions.empty())
-            announce(actions, *callbacks, usable, seat.leaving, failure);
+        if (callbacks != nullptr && !actions.empty()) {
+            try {
+                announce(actions, *callbacks, usable, seat.leaving, failure);
+            } catch (...) {
+                if (failure == nullptr) failure = std::current_exception();
+            }
+        }
         if (release(seat)) return;
     }
 }

@@ -128,9 +128,11 @@ class Exchange {
         std::vector<Action> inbox;                              // a cpu of -1: cancelled
         std::vector<uint32_t> position;                         // by CPU: 1 + where in the inbox it is, or 0
         size_t cancelled = 0;
-        CpuSet unheard;  // came and went, or went and came, before that was told
+        std::vector<bool> unheard;  // by CPU: it came and went, or went and came, before that was told
 
-        void put(const Action& action);
+        /// For so many actions, one of them of this CPU. Throws std::bad_alloc; put() then does not.
+        void make_room(int cpu, size_t actions);
+        void put(const Action& action) noexcept;
     };
 
     /// Seats whose inboxes this thread is in charge of once the lock is given back, unless by then another
@@ -169,12 +171,13 @@ class Exchange {
     [[nodiscard]] Direct claim(const Action& action) noexcept;
     [[nodiscard]] static bool release(Seat& seat) noexcept;
     [[nodiscard]] std::unique_ptr<Plan> fill_inboxes(const Actions& actions);
+    [[nodiscard]] std::unique_ptr<Plan> room_for(const Actions& actions);
     void carry_out(const Direct& direct, const Action& action);
     void carry_out(const Plan& plan);
     void carry_out_rest(Seat& seat);
     [[noreturn]] void carry_out_after_throw(Seat& seat);
     /// Under the lock: of what undid itself in the inbox, what the member has to hear all the same.
-    void tell_of_unheard(Seat& seat, std::vector<Action>& actions) const;
+    void tell_of_unheard(Seat& seat) const;
     void deliver_rest(Seat& seat, std::exception_ptr& failure);
     [[nodiscard]] bool begin(const Charge& charge);
     void vacate(Seat& seat);
