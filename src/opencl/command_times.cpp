@@ -5,6 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "opencl/event_ends.hpp"
+
 namespace heddle::opencl {
 namespace {
 

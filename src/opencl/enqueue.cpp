@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "heddle/in_task.hpp"
+#include "opencl/barriers.hpp"
+#include "opencl/event_ends.hpp"
 #include "opencl/held_command.hpp"
 #include "opencl/kernel_arguments.hpp"
 #include "opencl/sub_devices.hpp"
@@ -26,6 +28,11 @@ using Command = std::function<cl_int(cl_command_queue, cl_event*)>;
 
 std::span<const cl_event> events_of(cl_uint count, const cl_event* list) {
     return {list, list == nullptr ? 0 : count};
+}
+
+bool is_without_order(cl_command_queue queue) {
+    return (queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) &
+            CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
 }
 
 /// Tells the sub-device when the command has ended.
@@ -219,10 +226,14 @@ struct Wrapped<cl_int(CL_API_CALL*)(cl_command_queue, Args...)> {
             if (command != nullptr) return hold_command(queue, type_of<Member>(), after, command, event);
             if (const cl_int code = wait_for(after); code != CL_SUCCESS) return code;
         }
+        constexpr bool kIsBarrier = kSame<Member, &cl_icd_dispatch::clEnqueueBarrierWithWaitList>;
+        OwnedEvent barrier;
+        if (kIsBarrier && event == nullptr) event = barrier.place();
         BusyScope busy(queue);
         event = busy.place(event);
         const cl_int code = (next().*Member)(queue, args...);
         busy.enqueued(code == CL_SUCCESS, event);
+        if (kIsBarrier && code == CL_SUCCESS && is_without_order(queue)) Barriers::note(queue, *event);
         return code;
     }
 

@@ -1,6 +1,10 @@
 #include "opencl/held_command.hpp"
 
+#include <algorithm>
 #include <unordered_map>
+
+#include "opencl/barriers.hpp"
+#include "opencl/event_ends.hpp"
 
 namespace heddle::opencl {
 namespace {
@@ -75,7 +79,7 @@ cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span
         ++command->waits_for_;
         command->times_->find_clock([command] { command->one_less(false); });
     }
-    code = command->enter_queue(drivers);
+    code = command->enter_queue(std::move(drivers));
     if (code != CL_SUCCESS) {
         command->references_ = 0;
         command->must_fail_ = true;
@@ -86,26 +90,44 @@ cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span
     return code;
 }
 
-cl_int HeldCommand::enter_queue(std::span<const cl_event> after) {
+/// One more that it waits for.
+bool HeldCommand::wait_for_end(cl_event event) {
+    ++waits_for_;
+    if (when_over(event, [self = shared_from_this()](cl_int status) { self->one_less(status < 0); }))
+        return true;
+    --waits_for_;
+    return false;
+}
+
+/// Behind all that is before it in a queue that is in order, and behind these.
+cl_int HeldCommand::enter_marker(const std::vector<cl_event>& after) {
+    OwnedEvent marker;
+    const cl_int code = next().clEnqueueMarkerWithWaitList(
+        queue_, static_cast<cl_uint>(after.size()), after.empty() ? nullptr : after.data(), marker.place());
+    if (code != CL_SUCCESS) return code;
+    return wait_for_end(marker.get()) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+}
+
+cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
     const bool ordered = !has(queue_, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-    if (ordered || !after.empty()) {
-        OwnedEvent marker;
-        cl_int code =
-            next().clEnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(after.size()),
-                                               after.empty() ? nullptr : after.data(), marker.place());
-        if (code != CL_SUCCESS) return code;
-        ++waits_for_;
-        if (!when_over(marker.get(),
-                       [self = shared_from_this()](cl_int status) { self->one_less(status < 0); })) {
-            --waits_for_;
-            return CL_OUT_OF_RESOURCES;
-        }
+    cl_int code = CL_SUCCESS;
+    if (ordered) {
+        // Behind one that has failed the driver's marker never comes.
+        if (std::erase_if(after, [](cl_event one) { return drivers_status(one) < 0; }) > 0) must_fail_ = true;
+        code = enter_marker(after);
+    } else {
+        // PoCL's markers wait for all of the queue, whatever they are told.
+        const OwnedEvent barrier = Barriers::last_of(queue_);
+        if (barrier.get() != nullptr) after.push_back(barrier.get());
+        for (cl_event one : after)
+            if (!wait_for_end(one)) code = CL_OUT_OF_RESOURCES;
     }
+    if (code != CL_SUCCESS) return code;
     // What follows in a queue that is in order waits; in any other clFinish() alone does.
-    OwnedEvent behind;
-    const cl_int code = ordered || type_ == CL_COMMAND_BARRIER
-                            ? next().clEnqueueBarrierWithWaitList(queue_, 1, &event_, behind.place())
-                            : next().clEnqueueMarkerWithWaitList(queue_, 1, &event_, behind.place());
+    code = ordered || type_ == CL_COMMAND_BARRIER
+               ? next().clEnqueueBarrierWithWaitList(queue_, 1, &event_, behind_.place())
+               : next().clEnqueueMarkerWithWaitList(queue_, 1, &event_, behind_.place());
+    if (code == CL_SUCCESS && !ordered && type_ == CL_COMMAND_BARRIER) Barriers::note(queue_, behind_.get());
     next().clFlush(queue_);
     return code;
 }

@@ -63,7 +63,9 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     /// One of those it waits for has ended; the last one begins it.
     void one_less(bool failed);
     /// Into the driver's queue: a marker, and what keeps the others back.
-    [[nodiscard]] cl_int enter_queue(std::span<const cl_event> after);
+    [[nodiscard]] cl_int enter_queue(std::vector<cl_event> after);
+    [[nodiscard]] cl_int enter_marker(const std::vector<cl_event>& after);
+    [[nodiscard]] bool wait_for_end(cl_event event);
     void forget_if_over();
 
     const cl_command_queue queue_;
@@ -71,6 +73,7 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     Begin begin_;
     std::optional<CommandTimes> times_;
     cl_event event_ = nullptr;
+    OwnedEvent behind_;  // kept: what fails before it in the queue makes it fail (event_ends.hpp)
     std::atomic<cl_int> status_{CL_QUEUED};  // who ends it writes, anybody reads
     std::atomic<cl_uint> references_{0};
     std::atomic<int> waits_for_{1};

@@ -8,6 +8,7 @@
 
 #include "heddle/error.hpp"
 #include "opencl/engines.hpp"
+#include "opencl/event_ends.hpp"
 #include "opencl/held_command.hpp"
 #include "opencl/sub_devices.hpp"
 
@@ -75,10 +76,11 @@ void unmap_and_end(const KernelPointer& kernel, const CommandPointer& command) {
     if (kernel->began && kernel->device != nullptr) kernel->device->native_ended();
     OwnedEvent last;
     for (size_t i = 0; i < kernel->mapped.size(); ++i) {
+        if (kernel->mapped[i] == nullptr) continue;
         OwnedEvent one;
         const cl_int code = next().clEnqueueUnmapMemObject(kernel->side_queue, kernel->memory[i],
                                                            kernel->mapped[i], 0, nullptr, one.place());
-        if (kernel->mapped[i] != nullptr && code == CL_SUCCESS) last = std::move(one);
+        if (code == CL_SUCCESS) last = std::move(one);
     }
     const auto end = [kernel, command](cl_int) { command->end(kernel->status); };
     if (last.get() == nullptr || !when_over(last.get(), end)) {
@@ -111,28 +113,58 @@ void spawn(const KernelPointer& kernel, const CommandPointer& command) {
     }
 }
 
+void give(NativeKernel& kernel, size_t object, void* pointer) {
+    std::memcpy(kernel.bytes() + kernel.places[object], static_cast<const void*>(&pointer), sizeof pointer);
+}
+
+cl_int map(NativeKernel& kernel, size_t i, OwnedEvent& done) {
+    size_t bytes = 0;
+    next().clGetMemObjectInfo(kernel.memory[i], CL_MEM_SIZE, sizeof bytes, &bytes, nullptr);
+    cl_int code = CL_SUCCESS;
+    kernel.mapped[i] =
+        next().clEnqueueMapBuffer(kernel.side_queue, kernel.memory[i], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE,
+                                  0, bytes, 0, nullptr, done.place(), &code);
+    if (code == CL_SUCCESS) give(kernel, i, kernel.mapped[i]);
+    return code;
+}
+
+/// The host may not map it for both; where it is, the driver tells its own native kernels alone.
+cl_int ask_driver(NativeKernel& kernel, size_t i, OwnedEvent& done) {
+    struct Place {
+        NativeKernel* kernel;
+        size_t object;
+        void* pointer;
+    } place{&kernel, i, nullptr};
+    const void* const patched = static_cast<const void*>(&place.pointer);
+    return next().clEnqueueNativeKernel(
+        kernel.side_queue,
+        [](void* given) {
+            const auto& found = *static_cast<const Place*>(given);
+            give(*found.kernel, found.object, found.pointer);
+        },
+        static_cast<void*>(&place), sizeof place, 1, &kernel.memory[i], const_cast<const void**>(&patched), 0,
+        nullptr, done.place());
+}
+
 /// It runs where the host can reach its buffers.
 void map_and_spawn(const KernelPointer& kernel, const CommandPointer& command) {
     OwnedEvent last;
+    kernel->mapped.resize(kernel->memory.size());
     for (size_t i = 0; i < kernel->memory.size(); ++i) {
-        void* pointer = nullptr;
-        if (cl_mem object = kernel->memory[i]; object != nullptr) {
-            size_t bytes = 0;
-            next().clGetMemObjectInfo(object, CL_MEM_SIZE, sizeof bytes, &bytes, nullptr);
-            cl_int code = CL_SUCCESS;
-            OwnedEvent one;
-            pointer =
-                next().clEnqueueMapBuffer(kernel->side_queue, object, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                          bytes, 0, nullptr, one.place(), &code);
-            if (code != CL_SUCCESS) {
-                kernel->status = code;
-                unmap_and_end(kernel, command);
-                return;
-            }
-            last = std::move(one);
+        give(*kernel, i, nullptr);
+        if (kernel->memory[i] == nullptr) continue;
+        constexpr cl_mem_flags kClosed =
+            CL_MEM_HOST_NO_ACCESS | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY;
+        cl_mem_flags flags = 0;
+        next().clGetMemObjectInfo(kernel->memory[i], CL_MEM_FLAGS, sizeof flags, &flags, nullptr);
+        OwnedEvent one;
+        const cl_int code = (flags & kClosed) != 0 ? ask_driver(*kernel, i, one) : map(*kernel, i, one);
+        if (code != CL_SUCCESS) {
+            kernel->status = code;
+            unmap_and_end(kernel, command);
+            return;
         }
-        kernel->mapped.push_back(pointer);
-        std::memcpy(kernel->bytes() + kernel->places[i], static_cast<const void*>(&pointer), sizeof pointer);
+        last = std::move(one);
     }
     if (last.get() == nullptr || !when_over(last.get(), [kernel, command](cl_int status) {
             if (status < 0) {

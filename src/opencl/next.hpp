@@ -58,21 +58,6 @@ template <class Value>
     return value;
 }
 
-/// act(status) when the event has ended, in the driver's thread or here; false: it will not be.
-template <class Act>
-[[nodiscard]] bool when_over(cl_event event, Act act) {
-    auto* const kept = new Act(std::move(act));
-    const cl_int code = next().clSetEventCallback(
-        event, CL_COMPLETE,
-        [](cl_event, cl_int status, void* data) {
-            const std::unique_ptr<Act> one(static_cast<Act*>(data));
-            (*one)(status);
-        },
-        kept);
-    if (code != CL_SUCCESS) delete kept;
-    return code == CL_SUCCESS;
-}
-
 /// Answers a query of OpenCL's with a value of so many bytes.
 [[nodiscard]] cl_int answer(const void* value, size_t bytes, size_t room, void* to, size_t* bytes_ret);
 

@@ -8,6 +8,7 @@
 #include "heddle/compat/CL/cl_heddle.h"
 #include "opencl/engines.hpp"
 #include "opencl/enqueue.hpp"
+#include "opencl/event_ends.hpp"
 #include "opencl/held_command.hpp"
 #include "opencl/sub_devices.hpp"
 #include "opencl/waits.hpp"
@@ -164,8 +165,9 @@ void intercept_queries(cl_icd_dispatch& table) {
                                                : wait_for({events, count});
     };
     table.clSetUserEventStatus = [](cl_event event, cl_int status) -> cl_int {
+        if (HeldCommand::of(event) != nullptr) return CL_INVALID_EVENT;  // one only for the driver
         const cl_int code = next().clSetUserEventStatus(event, status);
-        if (code == CL_SUCCESS && status < 0) user_event_failed(event);
+        if (code == CL_SUCCESS && status < 0) look_for_failures();
         return code;
     };
     table.clFinish = [](cl_command_queue queue) -> cl_int { return finish(queue); };

@@ -57,46 +57,88 @@ void SubDevice::join_ledger() {
     (void)component_->lend();
 }
 
-void SubDevice::follow_work() {
-    const bool uses = commands_ > 0 && natives_ == 0;
-    if (!component_ || uses == uses_) return;
-    uses_ = uses;
-    if (uses) {
-        (void)component_->reclaim();
-        (void)component_->borrow_cpu_mask(cpus_);
-    } else {
-        (void)component_->lend();
-        if (references_ == 0 && commands_ == 0) component_.reset();
+/// Callbacks of any component may run in the thread that changes its own, and use this device: no lock is
+/// held then, and one thread changes at a time, for all.
+void SubDevice::follow(std::unique_lock<std::mutex>& lock) {
+    if (changing_) return;
+    changing_ = true;
+    while (const Change change = next_change()) {
+        lock.unlock();
+        (this->*change)();
+        lock.lock();
     }
+    changing_ = false;
+}
+
+SubDevice::Change SubDevice::next_change() {
+    const bool is_wanted = references_ > 0 || commands_ > 0;
+    if (is_wanted && !was_wanted_) {
+        was_wanted_ = true;
+        uses_ = false;
+        return &SubDevice::join_ledger;
+    }
+    if (!is_wanted && was_wanted_) {
+        was_wanted_ = false;
+        return &SubDevice::leave_ledger;
+    }
+    const bool uses = commands_ > 0 && natives_ == 0;
+    if (!is_wanted || uses == uses_) return nullptr;
+    uses_ = uses;
+    return uses ? &SubDevice::take_cpus : &SubDevice::lend_cpus;
+}
+
+void SubDevice::leave_ledger() {
+    component_.reset();
+}
+void SubDevice::take_cpus() {
+    if (!component_) return;
+    (void)component_->reclaim();
+    (void)component_->borrow_cpu_mask(cpus_);
+}
+void SubDevice::lend_cpus() {
+    if (component_) (void)component_->lend();
 }
 
 void SubDevice::begins() {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
     ++commands_;
-    follow_work();
+    follow(lock);
 }
 void SubDevice::ended() {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
     --commands_;
-    follow_work();
+    follow(lock);
 }
 void SubDevice::native_begins() {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
     ++natives_;
-    follow_work();
+    follow(lock);
 }
 void SubDevice::native_ended() {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
     --natives_;
-    follow_work();
+    follow(lock);
 }
 
-void SubDevice::retain(cl_device_id parent, std::vector<cl_device_partition_property> how) {
+bool SubDevice::retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how) {
+    const std::lock_guard guard(mutex_);
+    if (references_ == 0) return false;
+    parent_ = parent;
+    how_ = std::move(how);
+    ++references_;
+    return true;
+}
+
+void SubDevice::retain_first(cl_device_id parent, std::vector<cl_device_partition_property> how) {
     const std::lock_guard guard(mutex_);
     parent_ = parent;
     how_ = std::move(how);
     ++references_;
-    if (!component_) join_ledger();
+}
+
+void SubDevice::follow_references() {
+    std::unique_lock lock(mutex_);
+    follow(lock);
 }
 
 void SubDevice::retain() {
@@ -105,10 +147,10 @@ void SubDevice::retain() {
 }
 
 void SubDevice::release() {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
     if (references_ == 0 || --references_ > 0) return;
     pool_->release(range_, cpus_);
-    if (commands_ == 0) component_.reset();
+    follow(lock);
 }
 
 cl_device_id SubDevice::parent() const {
@@ -134,12 +176,15 @@ bool partitions(cl_device_id device) {
     return SubDevice::of(device) != nullptr || ThreadPool::of(device) != nullptr;
 }
 
-/// One of these CPUs; it may be there from before.
-static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus) {
+/// One of these CPUs, retained; it may be there from before.
+static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus,
+                                             cl_device_id parent,
+                                             const std::vector<cl_device_partition_property>& how) {
     Registry& all = registry();
     const std::lock_guard guard(all.mutex);
     for (const auto& [id, device] : all.devices)
-        if (device->pool() == pool && device->cpus() == cpus && device->references() > 0) return device;
+        if (device->pool() == pool && device->cpus() == cpus && device->retain_again(parent, how))
+            return device;
     const std::optional<ThreadRange> range = pool->claim(cpus);
     if (!range) return nullptr;
     cl_device_id const id = pool->device_of(*range);
@@ -150,6 +195,7 @@ static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& 
     auto& place = all.devices[id];
     if (place == nullptr || place->cpus() != cpus)
         place = std::make_shared<SubDevice>(id, pool, cpus, *range);
+    place->retain_first(parent, how);
     return place;
 }
 
@@ -176,14 +222,17 @@ cl_int create_sub_devices(cl_device_id device, const cl_device_partition_propert
     if (count != nullptr) *count = static_cast<cl_uint>(parts.size());
     if (devices == nullptr) return CL_SUCCESS;
     if (room < parts.size()) return CL_INVALID_VALUE;
+    // All of a sub-device is that one, which cannot be its own parent.
+    if (from != nullptr && parts.front() == from->cpus()) return CL_DEVICE_PARTITION_FAILED;
+    const std::vector how(properties, properties + length_of(properties));
     std::vector<std::shared_ptr<SubDevice>> made;
     for (const CpuSet& part : parts) {
-        std::shared_ptr<SubDevice> one = sub_device(pool, part);
+        std::shared_ptr<SubDevice> one = sub_device(pool, part, device, how);
         if (one == nullptr) {
             for (const auto& other : made) other->release();
             return CL_DEVICE_PARTITION_FAILED;
         }
-        one->retain(device, {properties, properties + length_of(properties)});
+        one->follow_references();
         made.push_back(std::move(one));
     }
     for (size_t i = 0; i < made.size(); ++i) devices[i] = made[i]->id();

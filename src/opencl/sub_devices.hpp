@@ -39,8 +39,11 @@ class SubDevice {
     void native_begins();
     void native_ended();
 
-    /// The program's references; the last one gives its CPUs and threads free.
-    void retain(cl_device_id parent, std::vector<cl_device_partition_property> how);
+    // The program's references; the last one gives its CPUs and threads free. One that divides a device has
+    // its first reference by these, and then the ledger is told. False where it has none any more.
+    [[nodiscard]] bool retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how);
+    void retain_first(cl_device_id parent, std::vector<cl_device_partition_property> how);
+    void follow_references();
     void retain();
     void release();
 
@@ -50,22 +53,31 @@ class SubDevice {
     [[nodiscard]] cl_uint references() const;
 
   private:
+    using Change = void (SubDevice::*)();
     void join_ledger();
-    /// With the lock: takes or lends its CPUs.
-    void follow_work();
+    void leave_ledger();
+    void take_cpus();
+    void lend_cpus();
+    /// With the lock: what the ledger is to be told next, or null.
+    [[nodiscard]] Change next_change();
+    /// Tells it all, without the lock meanwhile.
+    void follow(std::unique_lock<std::mutex>& lock);
 
     const cl_device_id id_;
     const std::shared_ptr<ThreadPool> pool_;
     const CpuSet cpus_;
     const ThreadRange range_;
-    mutable std::mutex mutex_;  // for what follows; callbacks of the component never take it
+    mutable std::mutex mutex_;  // for what follows
     cl_device_id parent_ = nullptr;
     std::vector<cl_device_partition_property> how_;
     cl_uint references_ = 0;
-    std::optional<Component> component_;
     int commands_ = 0;
     int natives_ = 0;
+    // What the ledger was told, or is being told.
+    bool was_wanted_ = false;
     bool uses_ = false;
+    bool changing_ = false;
+    std::optional<Component> component_;  // of who changes, and of its own callbacks
 };
 
 /// The CPUs on which a CPU device of the driver's, or a sub-device, computes.

@@ -39,7 +39,7 @@ ThreadPool::ThreadPool(cl_device_id device)
     : device_(device),
       cpus_(first_of(process_cpus(), units_of(device))),
       places_(units_of(device), cpus_),
-      threads_(static_cast<size_t>(units_of(device)), 0),
+      threads_(static_cast<size_t>(units_of(device))),
       synthetic_(Machine::detect().synthetic()) {}
 
 std::shared_ptr<ThreadPool> ThreadPool::of(cl_device_id device) {
@@ -71,33 +71,29 @@ cl_device_id ThreadPool::device_of(const ThreadRange& range) {
     return made[count - 1];
 }
 
-pid_t ThreadPool::thread(int index) {
-    pid_t& known = threads_[static_cast<size_t>(index)];
-    if (known != 0) return known;
-    cl_device_id alone = nullptr;
-    const ThreadRange range{index, 1};
-    for (const Known& one : devices_)
-        if (one.range == range) alone = one.device;
-    if (alone == nullptr) return 0;
+void ThreadPool::find_thread(int index) {
+    const std::lock_guard guard(finding_);
+    std::atomic<pid_t>& known = threads_[static_cast<size_t>(index)];
+    cl_device_id alone = device_of({index, 1});
+    if (known != 0 || alone == nullptr) return;
     cl_int code = CL_SUCCESS;
     cl_context context = next().clCreateContext(nullptr, 1, &alone, nullptr, nullptr, &code);
-    if (code != CL_SUCCESS) return 0;
+    if (code != CL_SUCCESS) return;
     cl_command_queue queue = next().clCreateCommandQueue(context, alone, 0, &code);
-    if (code != CL_SUCCESS) return 0;
-    pid_t* place = &known;
+    if (code != CL_SUCCESS) return;
+    std::atomic<pid_t>* place = &known;
     code = next().clEnqueueNativeKernel(
-        queue, [](void* args) { **static_cast<pid_t**>(args) = ::gettid(); }, static_cast<void*>(&place),
-        sizeof place, 0, nullptr, nullptr, 0, nullptr, nullptr);
+        queue, [](void* args) { **static_cast<std::atomic<pid_t>**>(args) = ::gettid(); },
+        static_cast<void*>(&place), sizeof place, 0, nullptr, nullptr, 0, nullptr, nullptr);
     if (code == CL_SUCCESS) next().clFinish(queue);
     // Queue and context stay, as the sub-device does.
-    return known;
 }
 
 void ThreadPool::bind(const ThreadRange& range, const CpuSet& usable) {
     if (synthetic_) return;
     for (int i = range.first; i < range.first + range.count; ++i) {
         const CpuSet cpus = places_.cpus_of(i) & usable;
-        const pid_t id = thread(i);
+        const pid_t id = threads_[static_cast<size_t>(i)];
         if (id == 0 || cpus.empty()) continue;
         const std::vector<unsigned long> words = cpus.to_native();
         ::sched_setaffinity(id, words.size() * sizeof words[0],
@@ -112,7 +108,7 @@ std::optional<ThreadRange> ThreadPool::claim(const CpuSet& cpus) {
         range = places_.claim(cpus);
     }
     if (!range) return range;
-    for (int i = range->first; i < range->first + range->count; ++i) (void)device_of({i, 1});
+    for (int i = range->first; i < range->first + range->count; ++i) find_thread(i);
     const std::lock_guard guard(mutex_);
     bind(*range, cpus_);
     return range;

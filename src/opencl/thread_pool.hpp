@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,15 +35,18 @@ class ThreadPool {
     void confine(const ThreadRange& range, const CpuSet& usable);
 
   private:
-    /// With the lock.
-    [[nodiscard]] pid_t thread(int index);
+    /// Waits for a command of the driver's, whose threads may be in callbacks that confine others: without
+    /// the lock.
+    void find_thread(int index);
+    /// Those that were found. With the lock.
     void bind(const ThreadRange& range, const CpuSet& usable);
 
     const cl_device_id device_;
     const CpuSet cpus_;
     std::mutex mutex_;
     ThreadPlaces places_;
-    std::vector<pid_t> threads_;  // 0: not found yet
+    std::mutex finding_;                       // one at a time; before mutex_
+    std::vector<std::atomic<pid_t>> threads_;  // 0: not found yet
     struct Known {
         ThreadRange range;
         cl_device_id device;

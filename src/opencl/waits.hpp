@@ -10,8 +10,6 @@ namespace heddle::opencl {
 
 /// As clWaitForEvents: CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST where one has failed.
 [[nodiscard]] cl_int wait_for(std::span<const cl_event> events);
-/// To be told, since PoCL 3.1 tells nobody who waits for a callback: tasks that wait for it go on.
-void user_event_failed(cl_event event);
 /// As clFinish. A task does not wait for what others enqueue meanwhile.
 [[nodiscard]] cl_int finish(cl_command_queue queue);
 

@@ -108,6 +108,31 @@ TEST_F(NativeKernels, TheyTakeTheirTurnInAQueueWithOpenClAndReachItsBuffers) {
     for (int i = 0; i < kCount; ++i) ASSERT_EQ(result[static_cast<size_t>(i)], i * 1024 + 1023);
 }
 
+/// What the host may not do with a buffer says nothing of kernels.
+TEST_F(NativeKernels, TheyReachBuffersThatTheHostMayNotMap) {
+    ClSession session(cpu_device());
+    for (const cl_mem_flags closed : {CL_MEM_HOST_NO_ACCESS, CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY}) {
+        const int three = 3;
+        int result = 0;
+        cl_mem buffer = session.buffers.emplace_back(
+            clCreateBuffer(session.context, CL_MEM_READ_WRITE | closed, sizeof(int), nullptr, nullptr));
+        cl_mem open = session.buffer(sizeof(int));
+        DoubleArgs args{nullptr, 1};
+        const void* place = &args.data;
+        clEnqueueWriteBuffer(session.queue, open, CL_FALSE, 0, sizeof three, &three, 0, nullptr, nullptr);
+        clEnqueueCopyBuffer(session.queue, open, buffer, 0, 0, sizeof(int), 0, nullptr, nullptr);
+        cl_event event = nullptr;
+        ASSERT_EQ(clEnqueueNativeKernelWithType(session.queue, double_all, &args, sizeof args, 1, &buffer,
+                                                &place, CL_NATIVE_KERNEL_HEDDLE, 0, nullptr, &event),
+                  CL_SUCCESS);
+        clEnqueueCopyBuffer(session.queue, buffer, open, 0, 0, sizeof(int), 0, nullptr, nullptr);
+        clEnqueueReadBuffer(session.queue, open, CL_TRUE, 0, sizeof result, &result, 0, nullptr, nullptr);
+        EXPECT_EQ(status_of(event), CL_COMPLETE);
+        EXPECT_EQ(result, 6);
+        clReleaseEvent(event);
+    }
+}
+
 TEST_F(NativeKernels, WhatTheStandardRefusesIsRefused) {
     ClSession session(cpu_device());
     std::atomic<int> ran{0};

@@ -220,5 +220,51 @@ TEST_F(SubDevices, TheyLendTheirCpusAsLongAsNothingRunsThere) {
     while (other.borrow_cpu(cpu) != Outcome::kSuccess) std::this_thread::yield();
 }
 
+TEST_F(SubDevices, TheyLendTheirCpusAgainWhereWhatWasToRunThereFails) {
+    const std::vector<cl_device_id> parts = divide({CL_DEVICE_PARTITION_EQUALLY, 1, 0});
+    const int cpu = set_of(parts[1]).first();
+    ClSession session(parts[1]);
+    cl_mem buffer = session.buffer(sizeof(int));
+    int value = 0;
+    cl_event gate = clCreateUserEvent(session.context, nullptr), read = nullptr;
+    ASSERT_EQ(clEnqueueReadBuffer(session.queue, buffer, CL_FALSE, 0, sizeof value, &value, 1, &gate, &read),
+              CL_SUCCESS);
+    Component other("other", {});
+    EXPECT_EQ(other.borrow_cpu(cpu), Outcome::kNoUpdate);
+    clSetUserEventStatus(gate, -5);
+    EXPECT_EQ(other.borrow_cpu(cpu), Outcome::kSuccess);
+    clReleaseEvent(read);
+    clReleaseEvent(gate);
+}
+
+/// The callback runs in the thread that takes the CPU back.
+TEST_F(SubDevices, WhoBorrowedTheirCpusMayAskAboutThemWhenItGivesThemBack) {
+    const std::vector<cl_device_id> parts = divide({CL_DEVICE_PARTITION_EQUALLY, 1, 0});
+    const int cpu = set_of(parts[1]).first();
+    ClSession session(parts[1]);
+    Component other("other", {});
+    std::atomic<cl_uint> references{0};
+    (void)other.on_disable_cpu([&](int lost) {
+        references = info_of<cl_uint>(parts[1], CL_DEVICE_REFERENCE_COUNT);
+        (void)other.return_cpu(lost);
+    });
+    while (other.borrow_cpu(cpu) != Outcome::kSuccess) std::this_thread::yield();
+    cpu_set_t mask;
+    MaskArgs args{&mask};
+    ASSERT_EQ(clEnqueueNativeKernel(session.queue, note_mask, &args, sizeof args, 0, nullptr, nullptr, 0,
+                                    nullptr, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(clFinish(session.queue), CL_SUCCESS);
+    EXPECT_EQ(references, 1u);
+}
+
+TEST_F(SubDevices, NoneIsDividedIntoItself) {
+    const std::vector<cl_device_id> parts = divide({CL_DEVICE_PARTITION_EQUALLY, 1, 0});
+    const std::array<cl_device_partition_property, 3> all{CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+    cl_device_id again = nullptr;
+    EXPECT_EQ(clCreateSubDevices(parts[0], all.data(), 1, &again, nullptr), CL_DEVICE_PARTITION_FAILED);
+    EXPECT_EQ(info_of<cl_device_id>(parts[0], CL_DEVICE_PARENT_DEVICE), device);
+}
+
 }  // namespace
 }  // namespace heddle
