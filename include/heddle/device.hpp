@@ -54,7 +54,8 @@ using TaskPointer = std::shared_ptr<DeviceTask>;
 
 /// Chooses where tasks run: a constructor, these three and a destructor (seed 004 section 2.3). Threads of
 /// the runtime call them at any time; push and pop in turn, so that what becomes ready together is there
-/// together: neither may wait for the other.
+/// together: neither may wait for the other. With what submitted() and push() throw the tasks fail; the
+/// others may not throw.
 class HEDDLE_API Scheduler {
   public:
     virtual ~Scheduler() = default;
@@ -92,7 +93,7 @@ struct DeviceOptions {
 class HEDDLE_API DeviceRuntime {
   public:
     /// Throws Error: kUnavailable where there is no device at all, with the reasons; kInvalidArgument for an
-    /// unknown kind.
+    /// unknown kind; kLimit where the system has no more threads: each device needs one.
     explicit DeviceRuntime(const DeviceOptions& options = {});
     /// Waits for all tasks.
     ~DeviceRuntime();
@@ -100,8 +101,8 @@ class HEDDLE_API DeviceRuntime {
     DeviceRuntime& operator=(const DeviceRuntime&) = delete;
 
     [[nodiscard]] std::span<const Device> devices() const noexcept;
-    /// Throw Error kInvalidArgument for a task that was submitted before, or that no device can run, with
-    /// the reason of each; then none of the batch is submitted.
+    /// Throw Error kInvalidArgument for a task that was submitted before, and kUnavailable for one that no
+    /// device can run, with the reason of each; then none of the batch is submitted.
     void submit(TaskPointer task);
     void submit(std::span<const TaskPointer> batch);
     /// Until all submitted tasks have ended. Throws what the first one failed with since the last time.

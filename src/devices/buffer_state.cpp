@@ -219,4 +219,16 @@ double BufferState::fetch_us(const DeviceDriver& driver, ByteRange range) {
     return us;
 }
 
+bool BufferState::is_lost(ByteRange range) {
+    const std::lock_guard guard(mutex_);
+    Places living = kHost;
+    for (const Copy& copy : copies_)
+        if (!copy.driver->dead) living |= copy.place;
+    bool lost = false;
+    valid_.visit(range.offset, range.size,
+                 [&](size_t, size_t, const Validity& validity) { lost |= (validity.valid & living) == 0; });
+    valid_.join(range.offset, range.size);
+    return lost;
+}
+
 }  // namespace heddle::devices

@@ -67,6 +67,8 @@ class BufferState {
     void finish_uploads(ByteRange range);
     /// What acquire() would take on an idle device.
     [[nodiscard]] double fetch_us(const DeviceDriver& driver, ByteRange range);
+    /// Of some of the range, devices that have failed had the only copies.
+    [[nodiscard]] bool is_lost(ByteRange range);
 
     RangeMap<RangeUse>& uses() noexcept { return uses_; }
 

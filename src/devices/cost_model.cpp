@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <locale>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -58,6 +59,7 @@ std::string RunTimes::text() const {
 
 std::optional<RunTimes> RunTimes::parse(const std::string& text) {
     std::istringstream words(text);
+    words.imbue(std::locale::classic());
     RunTimes times;
     double us = 0;
     while (words >> us) {

@@ -1,11 +1,15 @@
 #include "heddle/device_split.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <mutex>
 
+#include "devices/buffer_state.hpp"
 #include "devices/cost_model.hpp"
+#include "devices/task_state.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -19,7 +23,34 @@ struct Share {
     const Device* device;
     Items items;
     TaskPointer task;
+    std::vector<Access> writes;
 };
+
+void note_writes(Share& share) {
+    TaskState::of(*share.task).visit_accesses([&](const Access& access) {
+        if (access.mode != AccessMode::kIn) share.writes.push_back(access);
+    });
+}
+
+/// Devices that died after they had done a part may have taken its results along. It is done again, unless it
+/// would change once more what it has changed.
+void take_lost(std::vector<Share>& done, std::deque<Items>& again) {
+    std::erase_if(done, [&](const Share& share) {
+        const auto is_lost = [](const Access& one) {
+            return BufferState::of(*one.buffer).is_lost(one.range);
+        };
+        const auto changes = [](const Access& one) { return one.mode == AccessMode::kInOut; };
+        if (share.device->alive() || std::ranges::none_of(share.writes, is_lost)) return false;
+        if (std::ranges::any_of(share.writes, changes))
+            throw Error(
+                ErrorCode::kUnavailable,
+                fmt::format("items {} to {} are lost: only {}, which failed, had what was made of them",
+                            share.items.first, share.items.first + share.items.count,
+                            share.device->info().name));
+        again.push_back(share.items);
+        return true;
+    });
+}
 
 }  // namespace
 
@@ -28,13 +59,13 @@ struct SplitState {
         : runtime(of), us_per_item(of.devices().size()), refused(us_per_item.size()) {}
 
     /// Small parts for those whose speed is unknown; what is left of the items.
-    Items try_unknown(Items items, const DeviceSplit::Part& part, std::vector<TaskPointer>& done,
+    Items try_unknown(Items items, const DeviceSplit::Part& part, std::vector<Share>& done,
                       std::deque<Items>& again);
     /// In proportion to their speeds.
     [[nodiscard]] std::vector<Share> share_out(Items items) const;
     /// Runs them, and notes what they took.
-    void run(std::vector<Share> shares, const DeviceSplit::Part& part, bool learn,
-             std::vector<TaskPointer>& done, std::deque<Items>& again);
+    void run(std::vector<Share> shares, const DeviceSplit::Part& part, bool learn, std::vector<Share>& done,
+             std::deque<Items>& again);
     [[nodiscard]] std::vector<const Device*> usable() const;
 
     DeviceRuntime& runtime;
@@ -51,7 +82,7 @@ std::vector<const Device*> SplitState::usable() const {
 }
 
 void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, bool learn,
-                     std::vector<TaskPointer>& done, std::deque<Items>& again) {
+                     std::vector<Share>& done, std::deque<Items>& again) {
     std::vector<TaskPointer> batch;
     for (Share& share : shares) {
         share.task = part(share.items.first, share.items.count);
@@ -61,6 +92,8 @@ void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, b
             continue;
         }
         share.task->only_on(*share.device);
+        TaskState::of(*share.task).only_wait_tells = true;  // a part that is lost is done again
+        note_writes(share);
         batch.push_back(share.task);
     }
     runtime.submit(batch);
@@ -83,12 +116,12 @@ void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, b
         const double us = times.ended_us - times.started_us;
         if (learn && us > 0)
             us_per_item[share.device->index()].add(us / static_cast<double>(share.items.count));
-        done.push_back(share.task);
+        done.push_back(share);
     }
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-Items SplitState::try_unknown(Items items, const DeviceSplit::Part& part, std::vector<TaskPointer>& done,
+Items SplitState::try_unknown(Items items, const DeviceSplit::Part& part, std::vector<Share>& done,
                               std::deque<Items>& again) {
     constexpr size_t kPartsOfAll = 32;
     const std::vector<const Device*> devices = usable();
@@ -98,7 +131,7 @@ Items SplitState::try_unknown(Items items, const DeviceSplit::Part& part, std::v
         for (const Device* const device : devices) {
             if (us_per_item[device->index()].median() || items.count == 0) continue;
             const size_t count = std::min(small, items.count);
-            shares.push_back({device, {items.first, count}, nullptr});
+            shares.push_back({device, {items.first, count}, nullptr, {}});
             items = {items.first + count, items.count - count};
         }
         if (!shares.empty()) run(std::move(shares), part, learn, done, again);
@@ -108,18 +141,19 @@ Items SplitState::try_unknown(Items items, const DeviceSplit::Part& part, std::v
 
 std::vector<Share> SplitState::share_out(Items items) const {
     std::vector<Share> shares;
+    const std::vector<const Device*> devices = usable();
     double all = 0;
-    for (const Device* const device : usable())
+    for (const Device* const device : devices)
         if (const std::optional<double> us = us_per_item[device->index()].median()) all += 1 / *us;
     double before = 0;
     size_t given = 0;
-    for (const Device* const device : usable()) {
+    for (const Device* const device : devices) {
         const std::optional<double> us = us_per_item[device->index()].median();
         if (!us) continue;
         before += 1 / *us;
         const auto until =
             static_cast<size_t>(std::llround(static_cast<double>(items.count) * std::min(before / all, 1.0)));
-        if (until > given) shares.push_back({device, {items.first + given, until - given}, nullptr});
+        if (until > given) shares.push_back({device, {items.first + given, until - given}, nullptr, {}});
         given = std::max(given, until);
     }
     return shares;
@@ -131,7 +165,7 @@ DeviceSplit::~DeviceSplit() = default;
 std::vector<TaskPointer> DeviceSplit::run(size_t items, const Part& part) {
     const std::lock_guard guard(state_->mutex);
     std::fill(state_->refused.begin(), state_->refused.end(), false);
-    std::vector<TaskPointer> done;
+    std::vector<Share> done;
     std::deque<Items> left{{0, items}};
     while (!left.empty()) {
         Items next = left.front();
@@ -145,9 +179,12 @@ std::vector<TaskPointer> DeviceSplit::run(size_t items, const Part& part) {
         // Those that were tried are gone.
         if (shares.empty() && next.count > 0) again.push_back(next);
         state_->run(std::move(shares), part, true, done, again);
+        take_lost(done, again);
         left.insert(left.end(), again.begin(), again.end());
     }
-    return done;
+    std::vector<TaskPointer> tasks;
+    for (const Share& share : done) tasks.push_back(share.task);
+    return tasks;
 }
 
 std::vector<double> DeviceSplit::speeds() const {

@@ -107,25 +107,29 @@ heddle::AccessMode in_tasks(AccessMode how) {
 }  // namespace
 
 KnownData::~KnownData() {
-    for (auto& [data, known] : known_) data->runtime.kept.let_go(*data);
+    while (true) {
+        DataState* data = nullptr;
+        {
+            const std::lock_guard lock(mutex_);
+            if (known_.empty()) return;
+            data = known_.begin()->first;
+        }
+        data->runtime.kept.let_go(*data, *this);
+    }
 }
 
 std::shared_ptr<KnownMemory> KnownData::begin(DataState& data, AccessMode how) {
     std::shared_ptr<KnownMemory> memory;
-    {
+    data.runtime.kept.keep(data, *this, [&] {
         const std::lock_guard lock(mutex_);
-        Known& known = known_[&data];
-        if (known.memory == nullptr)
-            known.memory = data.runtime.engine->device_choice()->know(data.address, bytes_without_gap(data));
+        const auto place = known_.find(&data);
+        if (place != known_.end()) memory = place->second.memory;
+        if (memory == nullptr)
+            memory = data.runtime.engine->device_choice()->know(data.address, bytes_without_gap(data));
+        Known& known = place == known_.end() ? known_[&data] : place->second;
+        known.memory = memory;
         if (how != AccessMode::kIn) ++known.writers;
-        memory = known.memory;
-    }
-    try {
-        data.runtime.kept.keep(data, *this);
-    } catch (...) {
-        end(data, how, false);
-        throw;
-    }
+    });
     return memory;
 }
 

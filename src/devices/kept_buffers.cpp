@@ -46,37 +46,40 @@ KeptBuffers::KeptBuffers(std::span<const Device> devices)
     : all_in_place_(all_in_place(devices)), most_bytes_(half_of_the_smallest(devices)) {}
 
 KeptBuffers::~KeptBuffers() {
-    for (auto& [data, kept] : kept_) {
+    while (true) {
+        DataState* data = nullptr;
+        std::shared_ptr<Buffer> buffer;
+        {
+            const std::lock_guard lock(mutex_);
+            if (kept_.empty()) return;
+            data = kept_.begin()->first;
+            buffer = kept_.begin()->second.buffer;
+        }
         try {
-            if (kept.buffer != nullptr) bring(*kept.buffer, true, true);
+            if (buffer != nullptr) bring(*buffer, true, true);
         } catch (const std::exception&) {
             // A device took it along, and nobody has asked for it.
         }
-        data->runtime.kept.let_go(*data);
+        data->runtime.kept.let_go(*data, *this);
     }
 }
 
 std::shared_ptr<Buffer> KeptBuffers::begin(DataState& data, AccessMode how) {
     if (all_in_place_) return buffer_of(data);
     std::shared_ptr<Buffer> buffer;
-    {
+    data.runtime.kept.keep(data, *this, [&] {
         const std::lock_guard lock(mutex_);
-        Kept& kept = kept_[&data];
-        if (kept.buffer == nullptr) {
-            kept.buffer = buffer_of(data);
-            bytes_ += kept.buffer->size();
-        }
+        const auto place = kept_.find(&data);
+        if (place != kept_.end()) buffer = place->second.buffer;
+        const bool is_new = buffer == nullptr;
+        if (is_new) buffer = buffer_of(data);
+        Kept& kept = place == kept_.end() ? kept_[&data] : place->second;
+        if (is_new) bytes_ += buffer->size();
+        kept.buffer = buffer;
         ++kept.users;
         if (how != AccessMode::kIn) ++kept.writers;
         kept.last_use = ++uses_;
-        buffer = kept.buffer;
-    }
-    try {
-        data.runtime.kept.keep(data, *this);
-    } catch (...) {
-        end(data, how, false);
-        throw;
-    }
+    });
     return buffer;
 }
 

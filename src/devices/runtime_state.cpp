@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "devices/device_trace.hpp"
 #include "devices/kinds/host/host_driver.hpp"
@@ -55,7 +56,14 @@ RuntimeState::RuntimeState(const DeviceOptions& options)
         groups[state.driver->clock()].push_back(&state);
     }
     for (const auto& state : devices_) pointers_.push_back(&state->device);
-    for (auto& [clock, own] : groups) threads_.emplace_back([this, own = own] { work(own); });
+    try {
+        for (auto& [clock, own] : groups) threads_.emplace_back([this, own = own] { work(own); });
+    } catch (const std::system_error& error) {
+        stop_workers();
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("{} devices need {} threads, and the system gave {}: {}", devices_.size(),
+                                groups.size(), threads_.size(), error.what()));
+    }
 }
 
 RuntimeState::~RuntimeState() {
@@ -65,10 +73,14 @@ RuntimeState::~RuntimeState() {
         ended_.wait(lock, [this] { return unfinished_ == 0; });
         --waiting_;
     }
+    stop_workers();
+    if (costs_ != nullptr) costs_->save();
+}
+
+void RuntimeState::stop_workers() {
     stopping_ = true;
     wake_workers();
     for (std::thread& thread : threads_) thread.join();
-    if (costs_ != nullptr) costs_->save();
 }
 
 void RuntimeState::wake_workers() {
@@ -123,7 +135,11 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
             ++task.waits_for;  // until the scheduler knows it
         }
     }
-    scheduler_->submitted(batch, pointers_);
+    try {
+        scheduler_->submitted(batch, pointers_);
+    } catch (...) {
+        for (const auto& task : fresh) abandon(task, TaskStatus::kFailed, std::current_exception());
+    }
     std::vector<TaskPointer> ready;
     {
         const std::lock_guard guard(graph_mutex());
@@ -147,13 +163,12 @@ std::vector<TaskPointer> RuntimeState::let_go(std::span<const std::shared_ptr<Ta
 
 Tasks RuntimeState::settle_stranded(Tasks& ready) {
     Tasks settled;
-    if (!lost_device_) return settled;
     std::erase_if(ready, [&](const std::shared_ptr<TaskState>& task) {
-        if (runs_anywhere(*task)) return false;
+        const RuntimeState& its = *task->runtime;
+        if (!its.lost_device_ || its.runs_anywhere(*task)) return false;
         std::exception_ptr why;
-        for (const auto& device : devices_)
+        for (const auto& device : its.devices_)
             if (device->loss != nullptr && task->suits(*device)) why = device->loss;
-        if (first_error_ == nullptr) first_error_ = why;
         task->settle(TaskStatus::kFailed, why, settled);
         return true;
     });
@@ -168,13 +183,28 @@ std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
 }
 
 void RuntimeState::hand_over(const std::vector<TaskPointer>& ready) {
-    const std::lock_guard guard(handing_over_);
-    for (const TaskPointer& task : ready) {
-        scheduler_->push(task);
-        // It may have been told so before it had it.
-        if (TaskState::of(*task).withdrawn()) scheduler_->dropped(task);
+    std::vector<TaskPointer> of_others;
+    std::vector<std::pair<TaskPointer, std::exception_ptr>> refused;
+    {
+        const std::lock_guard guard(handing_over_);
+        for (const TaskPointer& task : ready) {
+            if (TaskState::of(*task).runtime != this) {
+                of_others.push_back(task);
+                continue;
+            }
+            try {
+                scheduler_->push(task);
+            } catch (...) {
+                refused.emplace_back(task, std::current_exception());
+            }
+            // It may have been told so before it had it.
+            if (TaskState::of(*task).withdrawn()) scheduler_->dropped(task);
+        }
+        wake_workers();
     }
-    wake_workers();
+    for (const auto& [task, why] : refused)
+        abandon(TaskState::of(*task).shared_from_this(), TaskStatus::kFailed, why);
+    if (!of_others.empty()) TaskState::of(*of_others.front()).runtime->hand_over(of_others);
 }
 
 TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
@@ -184,15 +214,15 @@ TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
 }
 
 void RuntimeState::count_out(std::span<const std::shared_ptr<TaskState>> ended) {
-    bool somebody_waits = false;
     for (const auto& task : ended) {
-        live_.erase(task->live);
+        RuntimeState& its = *task->runtime;
+        if (its.first_error_ == nullptr && !task->only_wait_tells) its.first_error_ = task->error;
+        its.live_.erase(task->live);
         task->handle = nullptr;
         if (task->told) std::exchange(task->told, nullptr)();
-        --unfinished_;
-        somebody_waits |= task->waited_for > 0;
+        --its.unfinished_;
+        if (task->waited_for > 0 || (its.waiting_ > 0 && its.unfinished_ == 0)) its.ended_.notify_all();
     }
-    if (somebody_waits || (waiting_ > 0 && unfinished_ == 0)) ended_.notify_all();
 }
 
 void RuntimeState::complete(std::span<const std::shared_ptr<TaskState>> tasks) {
@@ -218,7 +248,6 @@ bool RuntimeState::abandon(const std::shared_ptr<TaskState>& task, TaskStatus ho
         const std::lock_guard guard(graph_mutex());
         if (TaskState::ended(task->status) || (only_unbegun && task->status == TaskStatus::kRunning))
             return false;
-        if (how == TaskStatus::kFailed && first_error_ == nullptr) first_error_ = why;
         task->settle(how, why, settled);
     }
     withdraw(std::move(settled));
@@ -229,7 +258,7 @@ void RuntimeState::withdraw(Tasks settled) {
     Tasks left, stranded;
     while (!settled.empty()) {
         for (const auto& one : settled) {
-            scheduler_->dropped(one->handle);
+            one->runtime->scheduler_->dropped(one->handle);
             one->forget();
         }
         std::vector<TaskPointer> ready;

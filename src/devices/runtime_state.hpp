@@ -1,4 +1,7 @@
 // RuntimeState: the devices of a runtime, their workers, and the tasks that have not ended.
+//
+// Runtimes may share buffers: a task that ends lets tasks of others go, each to its own scheduler, and a
+// failure reaches them. A runtime stays at least until the last of its tasks is counted out.
 #pragma once
 
 #include <atomic>
@@ -67,18 +70,19 @@ class RuntimeState {
     // These four with graph_mutex.
     /// One thing less that each waits for. Those to hand over now; what left the graph; and those to
     /// withdraw.
-    [[nodiscard]] std::vector<TaskPointer> let_go(std::span<const std::shared_ptr<TaskState>> held,
-                                                  Tasks& left, Tasks& stranded);
+    [[nodiscard]] static std::vector<TaskPointer> let_go(std::span<const std::shared_ptr<TaskState>> held,
+                                                         Tasks& left, Tasks& stranded);
     /// Takes those out that the devices which could run them have left behind, and settles them as failed
     /// with those that need their results.
-    [[nodiscard]] Tasks settle_stranded(Tasks& ready);
+    [[nodiscard]] static Tasks settle_stranded(Tasks& ready);
     /// They have left the graph.
-    void count_out(std::span<const std::shared_ptr<TaskState>> ended);
+    static void count_out(std::span<const std::shared_ptr<TaskState>> ended);
     [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
-    /// To the scheduler, all at once for those that pop.
+    /// To their schedulers, all of one at once for those that pop.
     void hand_over(const std::vector<TaskPointer>& ready);
     void check(const TaskPointer& task) const;
     void wake_workers();
+    void stop_workers();
 
     std::shared_ptr<Scheduler> scheduler_;
     std::unique_ptr<CostModel> costs_;  // null: nothing is learned

@@ -163,26 +163,33 @@ void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs
 }
 
 void TaskState::enter_graph() {
-    visit_accesses([this](const Access& access) {
-        if (access.mode != AccessMode::kIn) writes_.emplace_back(access.buffer.get(), access.range);
-        RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
-        const bool reads = access.mode != AccessMode::kOut;
-        const bool writes = access.mode != AccessMode::kIn;
-        uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
-            std::erase_if(use.readers, [](const auto& reader) { return reader->left_; });
-            if (use.writer != nullptr && use.writer->left_) use.writer = nullptr;
-            follow(use.writer, reads);
-            if (writes) {
-                for (const auto& reader : use.readers) follow(reader, false);
-                use.readers.clear();
-                use.writer = shared_from_this();
-            } else if (use.writer.get() != this &&
-                       (use.readers.empty() || use.readers.back().get() != this)) {
-                use.readers.push_back(shared_from_this());
-            }
-        });
-        uses.join(access.range.offset, access.range.size);
+    // A kernel reads before it writes, in whatever order its arguments are.
+    for (const Kernel& kernel : kernels)
+        for (const bool reading : {true, false})
+            for (const KernelArgument& argument : kernel.arguments_)
+                if (const Access* const access = std::get_if<Access>(&argument);
+                    access != nullptr && (access->mode != AccessMode::kOut) == reading)
+                    use(*access);
+}
+
+void TaskState::use(const Access& access) {
+    const bool reads = access.mode != AccessMode::kOut;
+    const bool writes = access.mode != AccessMode::kIn;
+    if (writes) writes_.emplace_back(access.buffer.get(), access.range);
+    RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
+    uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
+        std::erase_if(use.readers, [](const auto& reader) { return reader->left_; });
+        if (use.writer != nullptr && use.writer->left_) use.writer = nullptr;
+        follow(use.writer, reads);
+        if (writes) {
+            for (const auto& reader : use.readers) follow(reader, false);
+            use.readers.clear();
+            use.writer = shared_from_this();
+        } else if (use.writer.get() != this && (use.readers.empty() || use.readers.back().get() != this)) {
+            use.readers.push_back(shared_from_this());
+        }
     });
+    uses.join(access.range.offset, access.range.size);
 }
 
 void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled) {
@@ -223,11 +230,24 @@ void TaskState::let_go(Tasks& ready, Tasks& left) {
 
 namespace {
 
-bool covers(const std::vector<Access>& written, const Buffer* buffer, ByteRange range) {
-    return std::any_of(written.begin(), written.end(), [&](const Access& access) {
-        return access.buffer.get() == buffer && access.range.offset <= range.offset &&
-               range.offset + range.size <= access.range.offset + access.range.size;
-    });
+/// The parts of what is accessed that none of these has written.
+std::vector<ByteRange> unwritten(const std::vector<Access>& written, const Access& access, ByteRange range) {
+    std::vector<ByteRange> parts{range}, rest;
+    for (const Access& before : written) {
+        if (before.buffer != access.buffer) continue;
+        const size_t first = before.range.offset, end = first + before.range.size;
+        rest.clear();
+        for (const ByteRange& part : parts) {
+            const size_t part_end = part.offset + part.size;
+            if (part.offset < first) rest.push_back({part.offset, std::min(first, part_end) - part.offset});
+            if (end < part_end) {
+                const size_t from = std::max(end, part.offset);
+                rest.push_back({from, part_end - from});
+            }
+        }
+        parts.swap(rest);
+    }
+    return parts;
 }
 
 }  // namespace
@@ -241,11 +261,13 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
         if (const auto* const access = std::get_if<Access>(&argument)) {
             BufferState& buffer = BufferState::of(*access->buffer);
             const ByteRange range = buffer.checked_for_kernel(access->range);
-            const bool fetch =
-                access->mode != AccessMode::kOut && !covers(written, access->buffer.get(), range);
-            has_begun_ |= fetch;
-            DriverMemory& memory =
-                buffer.acquire(device.driver, range, fetch, access->mode != AccessMode::kIn);
+            const bool reads = access->mode != AccessMode::kOut;
+            has_begun_ |= reads;
+            if (reads && !written.empty())
+                for (const ByteRange& part : unwritten(written, *access, range))
+                    (void)buffer.acquire(device.driver, part, true, false);
+            DriverMemory& memory = buffer.acquire(device.driver, range, reads && written.empty(),
+                                                  access->mode != AccessMode::kIn);
             arguments.push_back({&memory, nullptr, buffer.size()});
         } else if (const auto* const bytes = std::get_if<std::vector<std::byte>>(&argument)) {
             arguments.push_back({nullptr, bytes->data(), bytes->size()});
@@ -273,10 +295,11 @@ void TaskState::prefetch(DeviceState& on) {
     const std::lock_guard guard(kernels_mutex_);
     std::vector<Access> written;
     visit_accesses([&](const Access& access) {
-        if (access.mode != AccessMode::kOut && !covers(written, access.buffer.get(), access.range)) {
-            prefetched_ = true;
-            (void)BufferState::of(*access.buffer).acquire(on.driver, access.range, true, false);
-        }
+        if (access.mode != AccessMode::kOut)
+            for (const ByteRange& part : unwritten(written, access, access.range)) {
+                prefetched_ = true;
+                (void)BufferState::of(*access.buffer).acquire(on.driver, part, true, false);
+            }
         if (access.mode != AccessMode::kIn) written.push_back(access);
     });
 }

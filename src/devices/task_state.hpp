@@ -122,6 +122,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     /// Once, however it has ended, by who ends it, with graph_mutex.
     std::function<void()> told;
     int only_device = -1;
+    bool only_wait_tells = false;  // of its failure, and finish() does not
     std::atomic<int> priority{0};  // its builder writes, schedulers read
 
     // With graph_mutex.
@@ -143,6 +144,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
   private:
     /// Why an image that it uses cannot be there, or "".
     [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
+    void use(const Access& access);  // with graph_mutex
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
     void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel,
                        std::vector<Access>& written);

@@ -214,8 +214,12 @@ static size_t ending_together(const std::deque<InFlight>& flights) {
 
 void RuntimeState::end_oldest(DeviceState& device) {
     const size_t count = ending_together(device.in_flight);
-    if (count > 1) device.driver->sleep_until_passed(device.in_flight[count - 1].mark);
     Tasks done;
+    try {
+        if (count > 1) device.driver->sleep_until_passed(device.in_flight[count - 1].mark);
+    } catch (...) {
+        // wait() tells.
+    }
     for (size_t i = 0; i < count && !device.in_flight.empty(); ++i) {
         const InFlight flight = std::move(device.in_flight.front());
         device.in_flight.pop_front();

@@ -7,25 +7,35 @@
 
 namespace heddle {
 
-void KeptData::keep(DataState& data, DataKeeper& keeper) {
+void KeptData::keep(DataState& data, DataKeeper& keeper, const std::function<void()>& note) {
     {
         const std::shared_lock lock(mutex_);
-        if (data.keeper == &keeper) return;
+        if (data.keeper == &keeper) return note();
     }
     const std::unique_lock lock(mutex_);
-    if (DataKeeper* const other = data.keeper; other != nullptr) {
-        if (other == &keeper) return;
-        other->bring_home(data, AccessMode::kInOut);
-        other->forget(data);
+    DataKeeper* const before = data.keeper;
+    if (before == &keeper) return note();
+    if (before != nullptr) {
+        before->bring_home(data, AccessMode::kInOut);
+        note();
+        before->forget(data);
     } else {
         data_.insert(&data);
+        try {
+            note();
+        } catch (...) {
+            data_.erase(&data);
+            throw;
+        }
         count_.store(data_.size(), std::memory_order_release);
     }
     data.keeper = &keeper;
 }
 
-void KeptData::let_go(DataState& data) noexcept {
+void KeptData::let_go(DataState& data, DataKeeper& keeper) noexcept {
     const std::unique_lock lock(mutex_);
+    if (data.keeper != &keeper) return;
+    keeper.forget(data);
     data.keeper = nullptr;
     data_.erase(&data);
     count_.store(data_.size(), std::memory_order_release);

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <shared_mutex>
 #include <unordered_set>
 
@@ -31,11 +32,12 @@ class KeptData {
   public:
     [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-    /// From now on `keeper` is asked about the datum; one that was before has brought it home. In a task of
-    /// the keeper's that uses it. Throws std::bad_alloc and what bring_home() throws.
-    void keep(DataState& data, DataKeeper& keeper);
-    /// The keeper goes. It has brought them home.
-    void let_go(DataState& data) noexcept;
+    /// From now on `keeper` is asked about the datum; one that was before has brought it home. Before any
+    /// other keeper may take it, `note` lets this one know. In a task of the keeper's that uses it. Throws
+    /// std::bad_alloc and what bring_home() and `note` throw; then nothing has changed.
+    void keep(DataState& data, DataKeeper& keeper, const std::function<void()>& note);
+    /// The keeper, who has brought it home, forgets it, if it has it still.
+    void let_go(DataState& data, DataKeeper& keeper) noexcept;
     /// The datum goes.
     void forget(DataState& data) noexcept;
 

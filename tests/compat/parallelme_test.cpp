@@ -128,6 +128,10 @@ TEST_F(ParallelMe, ASchedulerOfOnesOwn) {
     int values[8];
     buffer->copyTo(values);
     EXPECT_THAT(values, ::testing::Each(5));
+    const std::weak_ptr<parallelme::Runtime> kept = runtime;
+    program.reset();
+    runtime.reset();
+    EXPECT_TRUE(kept.expired()) << "tasks that have ended own it";
 }
 
 TEST_F(ParallelMe, ErrorsAreExceptionsAndNoCrashes) {

@@ -216,6 +216,10 @@ TEST_F(CudaDevices, WrongArgumentsFailTheirTaskAlone) {
                 HasSubstr("cannot be a buffer"));
     EXPECT_THAT(failed([&](Kernel& k) { k.arg(0, inout(data)).arg(1, 1).work(64).group(48); }),
                 HasSubstr("64 x 1 x 1 items of kernel \"add\" are no whole groups of 48 x 1 x 1"));
+    EXPECT_THAT(failed([&](Kernel& k) {
+                    k.arg(0, inout(data)).arg(1, 1).arg(2, LocalMemory{size_t{1} << 32}).work(64);
+                }),
+                HasSubstr("asks for 4294967296 bytes of local memory"));
     auto task = std::make_shared<DeviceTask>(program);
     task->add_kernel("add").arg(0, inout(data)).arg(1, 4).work(64).group(32);
     runtime.submit(task);

@@ -75,10 +75,16 @@ class RandomProgram {
                     .arg(1, out(buffers_[target], range.bytes()));
                 each([&](unsigned& one, size_t i) { one = expected_[source][i]; });
                 break;
-            default:  // a chain
-                add("fill").arg(0, out(buffers_[target], range.bytes())).arg(1, value);
+            default: {  // a chain whose second kernel reads more than the first has written
+                const Part some{range.first, 1 + random_() % range.count};
+                task->add_kernel("fill")
+                    .work(some.count)
+                    .offset(some.first)
+                    .arg(0, out(buffers_[target], some.bytes()))
+                    .arg(1, value);
                 add("multiply").arg(0, inout(buffers_[target], range.bytes())).arg(1, 3u);
-                each([&](unsigned& one, size_t) { one = 3 * value; });
+                each([&](unsigned& one, size_t i) { one = 3 * (i < some.first + some.count ? value : one); });
+            }
         }
         return task;
     }

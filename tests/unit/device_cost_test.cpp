@@ -5,6 +5,7 @@
 #include <barrier>
 #include <filesystem>
 #include <fstream>
+#include <locale>
 #include <sstream>
 #include <thread>
 
@@ -41,6 +42,23 @@ TEST_F(DeviceCostsFile, AnOutlierAndTheFirstLaunchChangeNoEstimate) {
     for (const double us : {10.0, 11.0, 1000.0, 9.0, 10.0}) costs.add(7, us, true);
     EXPECT_DOUBLE_EQ(costs.estimate_us(7).value(), 10.0);
     EXPECT_FALSE(costs.estimate_us(8).has_value());
+}
+
+/// As some languages write numbers.
+class PointsBetweenThousands final : public std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+};
+
+TEST_F(DeviceCostsFile, CostsAreTheSameInEachLanguage) {
+    RunTimes times;
+    times.add(123.456);
+    const std::locale before = std::locale::global(std::locale(std::locale(), new PointsBetweenThousands));
+    const std::optional<RunTimes> parsed = RunTimes::parse(times.text());
+    std::locale::global(before);
+    ASSERT_TRUE(parsed.has_value());
+    EXPECT_DOUBLE_EQ(*parsed->median(), 123.456);
 }
 
 TEST_F(DeviceCostsFile, TheNextProcessKnowsWhatThisOneMeasured) {

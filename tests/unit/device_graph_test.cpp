@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <fstream>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "support/device_programs.hpp"
+#include "support/sanitized.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -305,6 +309,155 @@ TEST_F(DeviceGraph, CostsOfNothingAndWithoutEndAreScheduled) {
             runtime_->finish();
             for (const TaskPointer& one : tasks) EXPECT_EQ(one->status(), TaskStatus::kDone) << scheduler;
         }
+}
+
+/// In whatever order its arguments are.
+TEST_F(DeviceGraph, AKernelThatReadsWhatItOverwritesNeedsItsWriter) {
+    runtime_ = std::make_unique<DeviceRuntime>(DeviceOptions{.kinds = {}, .simulated = two_simulated()});
+    ProgramSource source = integer_program();
+    source.host["copy_to"] = [](const HostArguments&, const LaunchShape&) {};
+    program_ = std::make_shared<Program>(*runtime_, source);
+    const auto data = buffer();
+    const TaskPointer bad = task(inout(data));
+    bad->on_configure([](Device&, DeviceTask&) { throw Error(ErrorCode::kBadInput, "no picture"); });
+    auto overwrites = std::make_shared<DeviceTask>(program_);
+    overwrites->add_kernel("copy_to").arg(0, out(data)).arg(1, in(data)).work(1);
+    runtime_->submit(std::vector<TaskPointer>{bad, overwrites});
+    EXPECT_THAT(failure([&] { overwrites->wait(); }), HasSubstr("no picture"));
+    EXPECT_THAT(failure([&] { runtime_->finish(); }), HasSubstr("no picture"));
+}
+
+class TwoRuntimes : public DeviceGraph {
+  protected:
+    TwoRuntimes() {
+        start({{.name = "first"}});
+        other_ = std::make_unique<DeviceRuntime>(DeviceOptions{
+            .kinds = {}, .simulated = {{.name = "second"}, {.name = "third", .fails_at_launch = 1}}});
+        others_program_ = std::make_shared<Program>(*other_, integer_program());
+    }
+    [[nodiscard]] TaskPointer others_task(const Access& data) const {
+        auto made = std::make_shared<DeviceTask>(others_program_);
+        made->add_kernel("add").arg(0, data).arg(1, 1).work(data.buffer->size() / sizeof(int));
+        return made;
+    }
+
+    std::unique_ptr<DeviceRuntime> other_;
+    std::shared_ptr<Program> others_program_;
+};
+
+TEST_F(TwoRuntimes, HandTheTasksOfABufferTheyShareToEachOther) {
+    const auto data = buffer();
+    Gate gate;
+    for (int round = 0; round < 50; ++round) {
+        const TaskPointer first = task(inout(data)), second = others_task(inout(data));
+        if (round == 0) first->on_configure([&](Device&, DeviceTask&) { gate.wait(); });
+        second->only_on(other_->devices()[0]);
+        runtime_->submit(first);
+        other_->submit(second);
+        if (round == 0) {
+            EXPECT_EQ(second->status(), TaskStatus::kWaiting);
+            gate.open();
+        }
+    }
+    runtime_->finish();
+    other_->finish();
+    std::vector<int> values(100);
+    data->read(values.data(), data->size());
+    EXPECT_THAT(values, ::testing::Each(100));
+}
+
+TEST_F(TwoRuntimes, TellEachOtherWhatFails) {
+    const auto data = buffer();
+    const TaskPointer bad = task(inout(data)), needs = others_task(inout(data));
+    Gate gate;
+    bad->on_configure([&](Device&, DeviceTask&) {
+        gate.wait();
+        throw Error(ErrorCode::kBadInput, "no picture");
+    });
+    runtime_->submit(bad);
+    other_->submit(needs);
+    gate.open();
+    EXPECT_THAT(failure([&] { other_->finish(); }), HasSubstr("no picture"));
+    EXPECT_THAT(failure([&] { runtime_->finish(); }), HasSubstr("no picture"));
+    EXPECT_EQ(needs->status(), TaskStatus::kFailed);
+}
+
+TEST_F(TwoRuntimes, WhatIsCancelledInOneIsCancelledInTheOther) {
+    const auto data = buffer();
+    const TaskPointer first = task(inout(data)), second = task(inout(data)), needs = others_task(inout(data));
+    Gate gate;
+    first->on_configure([&](Device&, DeviceTask&) { gate.wait(); });
+    runtime_->submit(std::vector<TaskPointer>{first, second});
+    other_->submit(needs);
+    EXPECT_TRUE(second->cancel());
+    EXPECT_EQ(needs->status(), TaskStatus::kCancelled);
+    gate.open();
+    other_->finish();
+    runtime_->finish();
+}
+
+/// Throws where the test says.
+class Refusing final : public Scheduler {
+  public:
+    void push(TaskPointer task) override {
+        if (refuses_push) throw Error(ErrorCode::kLimit, "too many tasks");
+        const std::lock_guard guard(mutex_);
+        queue_.push_back(std::move(task));
+    }
+    TaskPointer pop(const Device&) override {
+        const std::lock_guard guard(mutex_);
+        if (queue_.empty()) return nullptr;
+        TaskPointer task = std::move(queue_.front());
+        queue_.pop_front();
+        return task;
+    }
+    void wait_until_idle() override {}
+    void submitted(std::span<const TaskPointer>, std::span<const Device* const>) override {
+        if (refuses_batch) throw Error(ErrorCode::kLimit, "too large a batch");
+    }
+    std::atomic<bool> refuses_push{false}, refuses_batch{false};
+
+  private:
+    std::mutex mutex_;
+    std::deque<TaskPointer> queue_;
+};
+
+TEST_F(DeviceGraph, WhatASchedulerRefusesFails) {
+    const auto scheduler = std::make_shared<Refusing>();
+    start({{.name = "one"}}, scheduler);
+    const auto data = buffer();
+    scheduler->refuses_push = true;
+    runtime_->submit(std::vector<TaskPointer>{task(inout(data)), task(inout(data))});
+    EXPECT_THAT(failure([&] { runtime_->finish(); }), HasSubstr("too many tasks"));
+    scheduler->refuses_push = false;
+    scheduler->refuses_batch = true;
+    runtime_->submit(std::vector<TaskPointer>{task(inout(data)), task(inout(data))});
+    EXPECT_THAT(failure([&] { runtime_->finish(); }), HasSubstr("too large a batch"));
+    scheduler->refuses_batch = false;
+    runtime_->submit(task(inout(data)));
+    runtime_->finish();
+    int value = 0;
+    data->read(&value, sizeof value);
+    EXPECT_EQ(value, 1);
+}
+
+TEST_F(DeviceGraph, WithoutThreadsForItsDevicesThereIsNoRuntime) {
+    if (heddle::test::kSanitized) GTEST_SKIP() << "a sanitizer needs address space of its own";
+    const auto with_little_room = [] {
+        std::ifstream statm("/proc/self/statm");
+        rlim_t pages = 0;
+        statm >> pages;
+        constexpr rlim_t kRoom = 256 << 20;
+        const rlimit room{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + kRoom, RLIM_INFINITY};
+        ::setrlimit(RLIMIT_AS, &room);
+        try {
+            const DeviceRuntime runtime({.kinds = {}, .host_slots = 1000});
+        } catch (const Error& error) {
+            ::_exit(error.code() == ErrorCode::kLimit ? 0 : 1);
+        }
+        ::_exit(2);
+    };
+    EXPECT_EXIT(with_little_room(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -107,6 +107,32 @@ TEST(DeviceSplit, TheOthersDoThePartOfADeviceThatDies) {
     EXPECT_THAT(filling.content(), Each(2));
 }
 
+TEST(DeviceSplit, WhatADeviceHadDoneBeforeItDiedIsDoneAgain) {
+    SimulatedDevice mortal = device("mortal", 1);
+    mortal.fails_at_launch = 3;
+    Filling filling({mortal, device("steady", 1)}, 1000);
+    (void)filling.run(1);  // two to try it, which nobody else has; it dies in its share
+    EXPECT_FALSE(filling.runtime.devices()[0].alive());
+    EXPECT_THAT(filling.content(), Each(1));
+    filling.runtime.finish();  // nothing has failed that was not mended
+}
+
+TEST(DeviceSplit, WhatADeviceHadChangedBeforeItDiedIsLost) {
+    SimulatedDevice mortal = device("mortal", 1);
+    mortal.fails_at_launch = 3;
+    Filling filling({mortal, device("steady", 1)}, 1000);
+    const auto add = [&](size_t first, size_t count) {
+        auto task = std::make_shared<DeviceTask>(filling.program);
+        task->add_kernel("add")
+            .arg(0, inout(filling.buffer, {first * sizeof(int), count * sizeof(int)}))
+            .arg(1, 1)
+            .work(count)
+            .offset(first);
+        return task;
+    };
+    EXPECT_THAT(failure([&] { (void)filling.split.run(1000, add); }), HasSubstr("are lost: only mortal"));
+}
+
 TEST(DeviceSplit, WhereNoDeviceIsLeftItSaysSo) {
     SimulatedDevice mortal = device("mortal", 1);
     mortal.fails_at_launch = 2;

@@ -68,6 +68,23 @@ TEST(Devices, TasksFollowThoseWhoseDataTheyUse) {
     runtime.finish();
 }
 
+TEST(Devices, AKernelReadsWhatThoseBeforeItInItsTaskHaveWritten) {
+    DeviceRuntime runtime({.kinds = {}, .simulated = {{.name = "far", .us_per_byte = 1e-4}}});
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto buffer = std::make_shared<Buffer>(8 * sizeof(int));
+    constexpr size_t kSome = 2 * sizeof(int);
+    auto task = std::make_shared<DeviceTask>(program);
+    // Two apart from each other, of which the last reads all and what is between them.
+    task->add_kernel("fill").arg(0, out(buffer, {0, kSome})).arg(1, 7).work(2);
+    task->add_kernel("fill").arg(0, out(buffer, {2 * kSome, kSome})).arg(1, 9).work(2).offset(4);
+    task->add_kernel("add").arg(0, inout(buffer)).arg(1, 1).work(8);
+    runtime.submit(task);
+    runtime.finish();
+    std::vector<int> values(8);
+    buffer->read(values.data(), buffer->size());
+    EXPECT_THAT(values, ::testing::ElementsAre(8, 8, 1, 1, 10, 10, 1, 1));
+}
+
 TEST(Devices, HalvesWrittenOnTwoDevicesAreReadWholeOnAThird) {
     std::vector<SimulatedDevice> three = two_simulated();
     three.push_back({.name = "third"});

@@ -396,6 +396,18 @@ TEST(DeviceVariants, WhatFailsFailsTheTask) {
     EXPECT_THAT(failure([&] { third.wait(); }), HasSubstr("without a gap"));
 }
 
+TEST(DeviceVariants, DevicesMayGoAfterTheDataThatTheyRefused) {
+    TaskDevices far(0, simulated({{.name = "far"}}));
+    const auto program = std::make_shared<Program>(far.runtime(), integer_program());
+    Runtime runtime;
+    std::vector<int> memory(12);
+    Matrix<int> gaps(runtime, MatrixView<int>{memory.data(), 3, 3, 4});
+    Sequence sequence(runtime);
+    far.insert(
+        sequence, {program, "fill", {9}}, [](MatrixView<int>, int) {}, out(gaps), value(1));
+    EXPECT_THAT(failure([&] { sequence.wait(); }), HasSubstr("without a gap"));
+}
+
 TEST(DeviceVariants, ADeviceThatDiesLeavesItsTasksToTheCpu) {
     TaskDevices devices(1, simulated({{.name = "mortal", .fails_at_launch = 3}}));
     const auto program = std::make_shared<Program>(devices.runtime(), integer_program());

@@ -29,13 +29,7 @@ class Runtime {
     /// Throws RuntimeExecutionError where no device can run it.
     void submitTask(std::unique_ptr<Task> task);
     /// Throws RuntimeExecutionError with what the first task failed with.
-    void finish() {
-        try {
-            runtime_->finish();
-        } catch (const std::exception& error) {
-            throw RuntimeExecutionError(error.what());
-        }
-    }
+    void finish();
     std::vector<std::shared_ptr<Device>>& devices() { return devices_; }
 
     heddle::devices::DeviceRuntime& heddle_runtime() { return *runtime_; }

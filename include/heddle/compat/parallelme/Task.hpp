@@ -123,6 +123,11 @@ class Runtime::Adapter : public heddle::devices::Scheduler {
     }
     void wait_until_idle() override { scheduler_->waitUntilIdle(); }
 
+    void forget(const heddle::devices::TaskPointer& inner) {
+        const std::lock_guard guard(mutex_);
+        tasks_.erase(inner.get());
+    }
+    /// They own their program, and so the runtime. Not by a thread of the runtime, which could not end it.
     void forget_ended() {
         const std::lock_guard guard(mutex_);
         std::erase_if(tasks_, [](const auto& one) {
@@ -160,8 +165,22 @@ inline void Runtime::submitTask(std::unique_ptr<Task> task) {
     try {
         runtime_->submit(inner);
     } catch (const heddle::Error& error) {
+        if (adapter_ != nullptr) adapter_->forget(inner);
         throw RuntimeExecutionError(error.what());
     }
+}
+
+inline void Runtime::finish() {
+    std::string failure;
+    bool failed = false;
+    try {
+        runtime_->finish();
+    } catch (const std::exception& error) {
+        failed = true;
+        failure = error.what();
+    }
+    if (adapter_ != nullptr) adapter_->forget_ended();
+    if (failed) throw RuntimeExecutionError(failure);
 }
 
 }  // namespace parallelme

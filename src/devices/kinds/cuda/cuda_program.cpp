@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <sstream>
 
 namespace heddle::devices::cuda {
@@ -236,11 +237,17 @@ void CudaProgram::launch(const std::string& name, std::span<const DriverArgument
     const Entry& entry = entries_.at(name);
     std::vector<Address> addresses(arguments.size());
     std::vector<void*> parameters;
-    size_t shared_bytes = 0;
+    unsigned shared_bytes = 0;
     for (size_t i = 0; i < arguments.size(); ++i) {
         const DriverArgument& argument = arguments[i];
         if (argument.memory == nullptr && argument.value == nullptr) {
-            shared_bytes += argument.bytes;  // the kernel's "extern __shared__"
+            // The kernel's "extern __shared__".
+            if (argument.bytes > std::numeric_limits<unsigned>::max() - shared_bytes)
+                throw Error(ErrorCode::kLimit,
+                            fmt::format("kernel \"{}\" asks for {} bytes of local memory, which no "
+                                        "device has",
+                                        name, argument.bytes));
+            shared_bytes += static_cast<unsigned>(argument.bytes);
             continue;
         }
         const size_t place = parameters.size();
@@ -267,8 +274,7 @@ void CudaProgram::launch(const std::string& name, std::span<const DriverArgument
     set_offset(shape.offset, stream);
     const auto narrow = [](size_t value) { return static_cast<unsigned>(value); };
     check(driver().launch(entry.function, narrow(grid.x), narrow(grid.y), narrow(grid.z), narrow(block.x),
-                          narrow(block.y), narrow(block.z), narrow(shared_bytes), stream, parameters.data(),
-                          nullptr),
+                          narrow(block.y), narrow(block.z), shared_bytes, stream, parameters.data(), nullptr),
           session_->name, fmt::format("cuLaunchKernel of \"{}\"", name).c_str());
 }
 
