@@ -45,6 +45,9 @@ struct DataView {
     size_t element_bytes = 0;
 };
 
+/// Throws kInvalidArgument where a matrix cannot be cut into such tiles, kLimit where they are too many.
+HEDDLE_API void check_tiles(size_t rows, size_t columns, size_t tile, size_t leading);
+
 /// Registers memory with a runtime; the library's side of all data.
 class HEDDLE_API DataHandle {
   public:
@@ -67,6 +70,7 @@ class HEDDLE_API DataHandle {
 
   private:
     void wait_for_tasks() const;
+    void outlive_users() noexcept;
     void let_go() noexcept;
 
     DataView* view_ = nullptr;
@@ -184,11 +188,13 @@ class Matrix : public Data {
 template <class T>
 class TileMatrix {
   public:
-    TileMatrix(Runtime& runtime, size_t rows, size_t columns, size_t tile) : TileMatrix(rows, columns, tile) {
+    /// Throw Error kInvalidArgument where there is nothing to cut, or tiles would overlap.
+    TileMatrix(Runtime& runtime, size_t rows, size_t columns, size_t tile)
+        : TileMatrix(rows, columns, tile, rows) {
         cut([&](size_t, size_t, size_t m, size_t n) { return Matrix<T>(runtime, m, n); });
     }
     TileMatrix(Runtime& runtime, MatrixView<T> elements, size_t tile)
-        : TileMatrix(elements.rows, elements.columns, tile) {
+        : TileMatrix(elements.rows, elements.columns, tile, elements.leading) {
         cut([&](size_t i, size_t j, size_t m, size_t n) {
             return Matrix<T>(runtime, MatrixView<T>{&elements(i, j), m, n, elements.leading});
         });
@@ -209,11 +215,12 @@ class TileMatrix {
     }
 
   private:
-    /// A tile size of zero is found by Matrix, whose tiles are then empty.
-    TileMatrix(size_t rows, size_t columns, size_t tile) : rows_(rows), columns_(columns), tile_(tile) {}
-    [[nodiscard]] size_t count(size_t elements) const {
-        return tile_ == 0 ? 1 : (elements + tile_ - 1) / tile_;
+    /// `leading` of the caller's memory, or as many as the rows.
+    TileMatrix(size_t rows, size_t columns, size_t tile, size_t leading)
+        : rows_(rows), columns_(columns), tile_(tile) {
+        detail::check_tiles(rows, columns, tile, leading);
     }
+    [[nodiscard]] size_t count(size_t elements) const { return (elements - 1) / tile_ + 1; }
     template <class Make>
     void cut(Make make) {
         tiles_.reserve(tile_rows() * tile_columns());

@@ -24,6 +24,8 @@
 
 namespace heddle {
 
+struct TaskFrame;
+
 namespace detail {
 
 struct SequenceState;
@@ -42,6 +44,8 @@ class HEDDLE_API FutureState {
     [[nodiscard]] bool settled() const noexcept { return settled_.load(std::memory_order_acquire); }
     void settle(std::exception_ptr error) noexcept;
     void wait() const;
+    /// In a task that follows it.
+    void wait_in_follower() const;
     /// Rethrows what it was settled with.
     void check() const {
         if (error_) std::rethrow_exception(error_);
@@ -49,6 +53,8 @@ class HEDDLE_API FutureState {
 
   private:
     struct Core;
+    void wait_in(const TaskFrame& frame) const;
+
     std::unique_ptr<Core> core_;
     std::exception_ptr error_;          // written before settled_, with release, and never again
     std::atomic<bool> settled_{false};  // the value, too, is written before

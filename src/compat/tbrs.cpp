@@ -30,8 +30,13 @@ class Initialised {
         if (entries_.empty()) c::refuse("polling services need an engine: call tbrs_initialize() first");
         if (function == nullptr) c::refuse("a polling service needs a function");
         for (const auto& one : services_)
-            if (one->function == function && one->data == data)
-                c::refuse("the polling service is registered with these data already");
+            if (one->function == function && one->data == data) {
+                // Its call may be its last one, after which it would be gone.
+                if (!one->is_called || one->again)
+                    c::refuse("the polling service is registered with these data already");
+                one->again = true;
+                return;
+            }
         const auto& service =
             services_.emplace_back(std::make_shared<Service>(function, data, entries_.front().offload));
         try {
@@ -110,16 +115,32 @@ class Initialised {
         tbrs_polling_t function;
         void* data;
         std::shared_ptr<Offload> offload;
+        // With the mutex.
+        bool is_called = false;
+        bool again = false;  // registered once more during that
     };
     static bool poll(void* service) {
         auto* const it = static_cast<Service*>(service);
-        if (it->function(it->data) == 0) return false;
-        process().forget(it);
+        Initialised& all = process();
+        {
+            const std::lock_guard guard(all.mutex_);
+            it->is_called = true;
+        }
+        const bool is_done = it->function(it->data) != 0;
+        std::list<std::shared_ptr<Service>> gone;
+        const std::lock_guard guard(all.mutex_);
+        it->is_called = false;
+        if (std::exchange(it->again, false) || !is_done) return false;
+        all.take(it, gone);
         return true;
     }
     void forget(const Service* service) {
         std::list<std::shared_ptr<Service>> gone;
         const std::lock_guard guard(mutex_);
+        take(service, gone);
+    }
+    /// With the mutex.
+    void take(const Service* service, std::list<std::shared_ptr<Service>>& gone) {
         for (auto one = services_.begin(); one != services_.end(); ++one)
             if (one->get() == service) {
                 gone.splice(gone.end(), services_, one);

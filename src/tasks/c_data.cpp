@@ -111,11 +111,7 @@ heddle_tiles_t* heddle_tiles_create(heddle_runtime_t* runtime, void* elements, s
                                     size_t leading, size_t tile, size_t element_bytes) {
     return made<heddle_tiles_t>([&] {
         check_element(element_bytes);
-        if (tile == 0 || rows == 0 || columns == 0)
-            refuse("a matrix of tiles needs at least one row and column, and tiles that are not empty");
-        if (elements != nullptr && leading < rows)
-            refuse("a leading dimension of " + std::to_string(leading) + " is less than the " +
-                   std::to_string(rows) + " rows of the matrix");
+        detail::check_tiles(rows, columns, tile, elements == nullptr ? rows : leading);
         return cut(c::object(runtime), {elements, rows, columns, leading, element_bytes}, tile);
     });
 }

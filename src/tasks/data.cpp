@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <limits>
+#include <memory>
 #include <new>
+#include <vector>
 
 #include "heddle/error.hpp"
 #include "heddle/task.hpp"
@@ -20,7 +23,78 @@ size_t bytes_of(const DataView& shape) {
     return bytes;
 }
 
+/// Tasks that come after all that use a datum so far, each in a sequence of its own: at the root, and among
+/// the children of each task that the caller is in, which are ordered among themselves alone.
+class Followers {
+  public:
+    explicit Followers(DataView& view) : view_(view) {}
+    ~Followers() {
+        // Where a wait was refused they are still to come.
+        for (const auto& one : sequences_)
+            if (!one->done()) one->runtime.keep(one);
+    }
+    Followers(const Followers&) = delete;
+    Followers& operator=(const Followers&) = delete;
+
+    /// Throws what an insertion or a wait does; then it may be called again.
+    void wait() {
+        RuntimeState& runtime = DataState::of(view_).runtime;
+        size_t number = 0;
+        for (auto domain = runtime.domain_here(); domain != nullptr; domain = above(*domain), ++number) {
+            if (number < sequences_.size() || is_unused_in(*domain)) continue;
+            const auto sequence = std::make_shared<SequenceState>(runtime, domain);
+            sequences_.reserve(number + 1);
+            insert(*sequence);
+            sequences_.push_back(sequence);
+        }
+        for (const auto& one : sequences_) runtime.wait(*one);
+    }
+
+  private:
+    static std::shared_ptr<Domain> above(const Domain& domain) {
+        return domain.parent() == nullptr ? nullptr : domain.parent()->domain;
+    }
+    /// What tasks have among themselves alone needs no place in an engine's own order.
+    [[nodiscard]] bool is_unused_in(const Domain& domain) const {
+        return domain.parent() == nullptr && !DataState::of(view_).at_root.load(std::memory_order_relaxed);
+    }
+    void insert(SequenceState& sequence) {
+        sequence.runtime.enter(sequence.shared_from_this());
+        const DataView* data[] = {&view_};
+        const AccessMode modes[] = {AccessMode::kOut};
+        Insertion follower(sequence, {[](void*, BodyAction) {}, 0, 1, true});
+        follower.look_on();
+        follower.commit(data, modes, nullptr);
+    }
+
+    DataView& view_;
+    std::vector<std::shared_ptr<SequenceState>> sequences_;
+};
+
+/// In a task that uses the datum itself.
+bool is_used_by_caller(const DataState& state) {
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+        for (uint32_t i = 0; i < frame->task->accesses; ++i)
+            if (frame->task->access(i)->data == &state) return true;
+    return false;
+}
+
 }  // namespace
+
+void check_tiles(size_t rows, size_t columns, size_t tile, size_t leading) {
+    if (tile == 0 || rows == 0 || columns == 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a matrix of tiles needs at least one row and column, and tiles that are not empty");
+    if (leading < rows)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("a leading dimension of {} is less than the {} rows of the matrix", leading, rows));
+    size_t tiles = 0;
+    if (__builtin_mul_overflow((rows - 1) / tile + 1, (columns - 1) / tile + 1, &tiles) ||
+        tiles > std::numeric_limits<size_t>::max() / sizeof(DataState))
+        throw Error(ErrorCode::kLimit, fmt::format("{} x {} elements are too many for tiles of {} x {}", rows,
+                                                   columns, tile, tile));
+}
 
 DataHandle::DataHandle(Runtime& runtime, const DataView& shape) {
     if (shape.rows == 0 || shape.columns == 0)
@@ -45,12 +119,34 @@ DataHandle::DataHandle(Runtime& runtime, const DataView& shape) {
 }
 
 DataHandle::~DataHandle() {
+    if (view_ == nullptr) return;
+    outlive_users();
     try {
-        if (view_ != nullptr) release();
+        DataState& state = DataState::of(*view_);
+        state.runtime.forget(state);
+        if (state.own == nullptr) state.runtime.kept.bring_home(state);
     } catch (...) {
-        // A task that uses it itself destroys it: its memory goes all the same. So it does where what was
-        // to be in memory of the caller's is lost.
-        if (view_ != nullptr) let_go();
+        // What was to be in memory of the caller's is lost.
+    }
+    let_go();
+}
+
+/// But for the calling task, where it uses them, and those that wait for its end.
+void DataHandle::outlive_users() noexcept {
+    DataState& state = DataState::of(*view_);
+    if (is_used_by_caller(state)) return state.runtime.graph.enter_all();
+    Followers followers(*view_);
+    while (true) {
+        try {
+            if (!state.runtime.idle()) followers.wait();
+            return;
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::kLimit) return;
+        } catch (const std::bad_alloc&) {
+        } catch (...) {
+            return;
+        }
+        RuntimeState::let_others_run();
     }
 }
 
@@ -76,28 +172,10 @@ void DataHandle::wait() const {
 
 void DataHandle::wait_for_tasks() const {
     DataState& state = DataState::of(checked());
-    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
-        for (uint32_t i = 0; i < frame->task->accesses; ++i)
-            if (frame->task->access(i)->data == &state) {
-                state.runtime.graph.enter_all();  // where they are destroyed they go all the same
-                throw Error(ErrorCode::kInvalidArgument,
-                            "a task cannot wait for data that it uses itself: it would wait for its own end");
-            }
-    if (state.runtime.idle()) return;
-    // A task that follows all of them, in a sequence of its own.
-    const auto sequence = std::make_shared<SequenceState>(state.runtime, state.runtime.domain_here());
-    state.runtime.enter(sequence);
-    const DataView* data[] = {view_};
-    const AccessMode modes[] = {AccessMode::kOut};
-    Insertion follower(*sequence, {[](void*, BodyAction) {}, 0, 1, true});
-    follower.look_on();
-    follower.commit(data, modes, nullptr);
-    try {
-        state.runtime.wait(*sequence);
-    } catch (...) {
-        state.runtime.keep(sequence);  // where the wait was refused the follower is still to come
-        throw;
-    }
+    if (is_used_by_caller(state))
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a task cannot wait for data that it uses itself: it would wait for its own end");
+    if (!state.runtime.idle()) Followers(*view_).wait();
 }
 
 void DataHandle::release() {

@@ -12,6 +12,12 @@
 
 namespace heddle {
 
+/// What others know of a future by its datum.
+struct FutureLink {
+    const detail::FutureState& state;
+    InnerWait::Knot knot{};
+};
+
 struct DataState : detail::DataView {
     DataState(detail::RuntimeState& its_runtime, const DataView& shape)
         : DataView(shape), runtime(its_runtime) {}
@@ -26,10 +32,11 @@ struct DataState : detail::DataView {
     }
 
     detail::RuntimeState& runtime;
-    std::unique_ptr<std::byte[]> own;   ///< empty: memory of the caller's
-    LastUses uses;                      ///< by tasks of the root domain
-    InnerWait::Knot* future = nullptr;  ///< of the future whose datum this is; set before anybody knows it
-    std::atomic<uint32_t> owners{1};    ///< the handle, and recordings
+    std::unique_ptr<std::byte[]> own;  ///< empty: memory of the caller's
+    LastUses uses;                     ///< by tasks of the root domain
+    std::atomic<bool> at_root{false};  ///< such a task has named it
+    FutureLink* future = nullptr;      ///< whose datum this is; set before anybody knows it
+    std::atomic<uint32_t> owners{1};   ///< the handle, and recordings
     /// Who has the elements elsewhere. Written with KeptData's lock, and read with it; without it only to see
     /// that there is none, by tasks that follow the one in which it was set.
     std::atomic<DataKeeper*> keeper{nullptr};

@@ -24,14 +24,17 @@ struct FutureWaiter {
 /// Goes with the last future and without a wait: a task whose closure has a share of it has no use for the
 /// datum once that is gone, and others cannot name it any more.
 struct FutureState::Core {
-    explicit Core(RuntimeState& runtime) : data(runtime, {nullptr, 1, 1, 1, 1}) { data.future = &knot; }
+    Core(RuntimeState& runtime, const FutureState& state)
+        : data(runtime, {nullptr, 1, 1, 1, 1}), link{state} {
+        data.future = &link;
+    }
     /// Of a Core: who was refused goes on.
     static void wake_refused(void* core) noexcept;
 
     DataState data;
     ShortLock lock;  // for `waiters` and, with them, FutureState::settled_
     FutureWaiter* waiters = nullptr;
-    InnerWait::Knot knot;
+    FutureLink link;
 };
 
 void FutureState::Core::wake_refused(void* core) noexcept {
@@ -53,7 +56,7 @@ void FutureState::Core::wake_refused(void* core) noexcept {
     self.data.runtime.engine->notify();
 }
 
-FutureState::FutureState(SequenceState& sequence) : core_(std::make_unique<Core>(sequence.runtime)) {}
+FutureState::FutureState(SequenceState& sequence) : core_(std::make_unique<Core>(sequence.runtime, *this)) {}
 
 FutureState::~FutureState() = default;
 
@@ -86,8 +89,16 @@ void FutureState::wait() const {
                                   "stack, as tasks do on engines that cannot pause them: neither would ever "
                                   "be done");
     if (innermost == nullptr) return core_->data.runtime.wait_until([this] { return settled(); });
-    const InnerWait wait(*innermost, {core_->knot, &Core::wake_refused, core_.get()}, InnerWait::Kind::kMay);
-    if (innermost->runtime->engine->suspends()) {
+    wait_in(*innermost);
+}
+
+void FutureState::wait_in_follower() const {
+    if (!settled()) wait_in(*current_frame());
+}
+
+void FutureState::wait_in(const TaskFrame& frame) const {
+    const InnerWait wait(frame, {core_->link.knot, &Core::wake_refused, core_.get()}, InnerWait::Kind::kMay);
+    if (frame.runtime->engine->suspends()) {
         FutureWaiter self{&wait, nullptr, nullptr};
         wait_for_wake([&](Waiter& waiter) noexcept {
             self.waiter = &waiter;

@@ -47,17 +47,17 @@ struct DagLog;
 class Domain {
   public:
     /// `parent`: the sequence of the task whose children these are; null at the root.
-    explicit Domain(SequenceState* parent) : parent_(parent) {}
-    [[nodiscard]] SequenceState* parent() const { return parent_; }
+    explicit Domain(std::shared_ptr<SequenceState> parent) : parent_(std::move(parent)) {}
+    [[nodiscard]] SequenceState* parent() const { return parent_.get(); }
     /// While no task is in it; null only at the root.
-    void set_parent(SequenceState* parent) noexcept { parent_ = parent; }
+    void set_parent(std::shared_ptr<SequenceState> parent) noexcept { parent_ = std::move(parent); }
     /// Under the graph's lock. Throws std::bad_alloc.
     [[nodiscard]] LastUses& of(DataState& data);
     /// The same for a datum that a task of this domain uses.
     [[nodiscard]] LastUses& known(DataState& data) noexcept;
 
   private:
-    SequenceState* parent_;
+    std::shared_ptr<SequenceState> parent_;  // children may live longer than their parent's sequence is used
     std::unordered_map<const DataState*, LastUses> uses_;  // not at the root, where data have it themselves
 };
 

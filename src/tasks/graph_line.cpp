@@ -79,7 +79,7 @@ bool Graph::put_back(GraphSeat& seat, Task& task) noexcept {
 Task* Graph::find_in_line(uint32_t most) noexcept {
     try {
         enter_line(most);
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
         // Those behind wait until there is memory, or until they may run in their order.
     }
     return take_found(most);

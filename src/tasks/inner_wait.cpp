@@ -27,7 +27,8 @@ constinit uint64_t last_walk = 0;
 /// That of a future whose task this is, and has not ended; null: there is none.
 InnerWait::Knot* future_of(Task& task) noexcept {
     const bool may_have = (task.special & kToldOfCancel) != 0 && task.accesses > 0;
-    return may_have ? task.access(task.accesses - 1)->data->future : nullptr;
+    FutureLink* const future = may_have ? task.access(task.accesses - 1)->data->future : nullptr;
+    return future == nullptr ? nullptr : &future->knot;
 }
 
 std::string name_of(const TaskFrame& frame) {

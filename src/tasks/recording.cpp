@@ -38,8 +38,9 @@ bool alone(AccessMode mode) {
 
 RecordingState::RecordingState(Runtime& its_runtime)
     : runtime(its_runtime.state()),
-      tasks(std::make_shared<SequenceState>(runtime, std::make_shared<Domain>(&outside_))),
-      outside_(runtime, runtime.root),
+      tasks(std::make_shared<SequenceState>(
+          runtime, std::make_shared<Domain>(std::make_shared<SequenceState>(runtime, runtime.root)))),
+      outside_(tasks->domain->parent()->shared_from_this()),
       self_(its_runtime, {nullptr, 1, 1, 1, 1}) {}
 
 RecordingState::~RecordingState() {
@@ -269,7 +270,7 @@ void RecordingState::start() {
         if (groups_[i].members > 0)
             runtime.graph.start_group(*tasks->domain, *groups_[i].data, groups_[i].reduction,
                                       static_cast<uint32_t>(i) + 1, groups_[i].members);
-    tasks->domain->set_parent(current_frame()->task->sequence);
+    tasks->domain->set_parent(current_frame()->task->sequence->shared_from_this());
     tasks->others.fetch_add(recorded_.size(), std::memory_order_relaxed);
     Lane& lane = runtime.lane();
     lane.replayed.store(lane.replayed.load(std::memory_order_relaxed) + recorded_.size(),
@@ -277,7 +278,7 @@ void RecordingState::start() {
     for (Task* task : first_) runtime.could_run(lane, *task);
     // The tasks run, and this one cannot end before.
     runtime.wait_out(*tasks);
-    tasks->domain->set_parent(&outside_);
+    tasks->domain->set_parent(outside_);
     if (std::exception_ptr error = runtime.failures.take(*tasks)) std::rethrow_exception(std::move(error));
 }
 

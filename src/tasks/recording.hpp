@@ -87,7 +87,7 @@ struct RecordingState {
     void start();
     static void gate(void* closure, BodyAction action);
 
-    SequenceState outside_;  // the parent of the tasks' domain between replays
+    const std::shared_ptr<SequenceState> outside_;  // the parent of the tasks' domain between replays
     DataHandle self_;
     std::unordered_map<DataState*, Use> uses_;
     std::vector<DataState*> data_;  // in the order of their first use

@@ -7,7 +7,7 @@
 #include "base/asymmetric_fence.hpp"
 #include "heddle/error.hpp"
 #include "tasks/crew.hpp"
-#include "tasks/device_choice.hpp"
+#include "tasks/data_state.hpp"
 #include "tasks/outer_affinity.hpp"
 #include "tasks/recording.hpp"
 
@@ -94,23 +94,6 @@ RuntimeState::~RuntimeState() {
     if (log != nullptr) log->flush();  // the names of tasks may go away with what made this runtime
 }
 
-void RuntimeState::start_engine(const EngineFactory& wanted) {
-    Exchange& exchange = Exchange::process();
-    exchange.lend_unowned(allowance(machine).usable);
-    // An owner of nothing: it runs on what lies idle in this process, and leaves it when it has no work.
-    provider = std::make_unique<ComponentCpus>(
-        exchange, wanted.name, CpuSet(), wanted_cpus, [this, before = work()] {
-            const WorkCounts now = work();
-            return WorkCounts{now.inserted - before.inserted, now.ended - before.ended};
-        });
-    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work,
-                          DeviceChoice::wants_devices(), stack_bytes});
-    factory = &wanted;
-    own_graph_ = engine->own_graph();
-    looks_at_line_ = engine->looks_at_line();
-    if (!polling.empty()) engine->services_arrived();
-}
-
 WorkCounts RuntimeState::work() const noexcept {
     WorkCounts work;
     for (uint32_t i = 0; i < lanes->size(); ++i) {
@@ -139,19 +122,11 @@ void RuntimeState::forget(const DataState& data) {
     engine->forget(data);
 }
 
-void RuntimeState::stop_engine() {
-    reactor.stop();  // it may still be about to wake the last task
-    // A thread of the engine that has counted the last end may still be about to notify it: the pointer holds
-    // until all of them have gone.
-    delete engine.get();
-    (void)engine.release();
-    provider.reset();
-}
-
 std::shared_ptr<Domain> RuntimeState::domain_here() {
     TaskFrame* parent = current_frame();
     if (parent == nullptr || parent->runtime != this) return root;
-    if (parent->children == nullptr) parent->children = std::make_shared<Domain>(parent->task->sequence);
+    if (parent->children == nullptr)
+        parent->children = std::make_shared<Domain>(parent->task->sequence->shared_from_this());
     return parent->children;
 }
 
@@ -206,7 +181,7 @@ void RuntimeState::commit(Lane& lane, Task& task) {
             could_run(lane, task);
     } catch (...) {
         sequence.count_out(lane);
-        engine->notify();
+        may_be_done(&sequence);
         throw;
     }
     if (number % kLookEvery == 0) help_if_far_ahead(lane, sequence);
@@ -270,11 +245,15 @@ Task* RuntimeState::run_here(Lane& lane, Task& task) noexcept {
 }
 
 Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
+    // Nobody shall wait for the end of this task who waits for those that ended before it.
+    if (lane->finishing != nullptr && lane->finishing != task.sequence) flush(*lane);
     if ((task.special & kReduces) != 0) Graph::begin_reducing(task);
     TaskFrame frame{&task, this, stays};
     frame.below = exchange_frame(&frame);
     if (!failures.any() || !cancelled(task)) {
         try {
+            if (task.awaits_futures) [[unlikely]]
+                await_futures(task);
             if (kept.any()) [[unlikely]]
                 kept.bring_home(task);
             if (log != nullptr && (task.special & kLooksOn) == 0) [[unlikely]]
@@ -320,6 +299,20 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     }
     while (turns != nullptr) ready(*std::exchange(turns, turns->next));
     return continuation;
+}
+
+/// Of a task among the children of another: their tasks are not before it in the order of those.
+void RuntimeState::await_futures(Task& task) {
+    try {
+        for (uint32_t i = 0; i < task.accesses; ++i) {
+            const Access& access = *task.access(i);
+            if (access.mode == AccessMode::kIn && access.data->future != nullptr)
+                access.data->future->state.wait_in_follower();
+        }
+    } catch (...) {
+        if ((task.special & kToldOfCancel) != 0) task.body(task.closure(), BodyAction::kCancel);
+        throw;
+    }
 }
 
 void RuntimeState::run_in_place(TaskFrame& frame) {
@@ -371,6 +364,7 @@ void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {
     } catch (...) {
         // No memory to keep it: it runs here and now.
         for (Task* now = &task; now != nullptr;) now = run_here(lane, *now);
+        flush(lane);
     }
 }
 
@@ -391,7 +385,10 @@ void RuntimeState::flush(Lane& lane) noexcept {
     // Read before the addition, after which the sequence may be gone. Who inserts more waits anew.
     const uint64_t inserted = sequence->inserted();
     const uint64_t before = sequence->finished.fetch_add(count, std::memory_order_seq_cst);
-    if (before + count < inserted) return;
+    if (before + count >= inserted) may_be_done(sequence);
+}
+
+void RuntimeState::may_be_done(const SequenceState* sequence) noexcept {
     if (waiter_count_.load(std::memory_order_seq_cst) > 0) wake_waiters(sequence);
     engine->notify();
 }
@@ -418,12 +415,6 @@ bool RuntimeState::is_in_task() const noexcept {
     return false;
 }
 
-bool RuntimeState::quiet() {
-    for (uint32_t i = 0; i < lanes->size(); ++i)
-        if ((*lanes)[i].in_engine.load(std::memory_order_acquire)) return false;
-    return all_done();
-}
-
 bool RuntimeState::all_done() {
     const std::lock_guard guard(sequences_mutex_);
     return std::ranges::all_of(sequences_, [](const auto& one) {
@@ -435,38 +426,6 @@ bool RuntimeState::all_done() {
 bool RuntimeState::idle() {
     flush(lane());
     return !failures.any() && all_done();
-}
-
-void RuntimeState::switch_engine(std::string_view name) {
-    const EngineFactory& wanted = find_engine(name);
-    Lane& own = lane();
-    if (current_frame() != nullptr)
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a task cannot switch the engine that runs it: let a thread outside of tasks do it");
-    std::unique_lock lock(switch_mutex_);
-    switched_.wait(lock, [&] { return !switching_.load(); });
-    switching_.store(true, std::memory_order_relaxed);
-    lock.unlock();
-    heavy_fence();
-    while (!quiet()) {
-        for (const auto& sequence : sequences()) engine->wait_until(own, [&] { return sequence->done(); });
-        lock.lock();
-        switched_.wait_for(lock, std::chrono::milliseconds(1));
-        lock.unlock();
-    }
-    std::exception_ptr problem;
-    stop_engine();
-    try {
-        start_engine(wanted);
-    } catch (...) {
-        problem = std::current_exception();
-        start_engine(*factory);
-    }
-    lock.lock();
-    switching_.store(false, std::memory_order_release);
-    switched_.notify_all();
-    lock.unlock();
-    if (problem) std::rethrow_exception(problem);
 }
 
 }  // namespace heddle::detail

@@ -29,7 +29,7 @@
 
 namespace heddle::detail {
 
-struct SequenceState {
+struct SequenceState : std::enable_shared_from_this<SequenceState> {
     SequenceState(RuntimeState& its_runtime, std::shared_ptr<Domain> its_domain)
         : runtime(its_runtime), domain(std::move(its_domain)) {}
 
@@ -178,6 +178,7 @@ struct RuntimeState final : EngineHost {
     bool own_graph_ = false, looks_at_line_ = false;
 
     class InEngine;
+    class OneSwitch;
     /// On the stack of the task that waits.
     struct SequenceWaiter {
         const SequenceState* sequence;
@@ -191,11 +192,13 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] bool enter_graph(Lane& lane, Task& task);
     [[nodiscard]] Task* run(Lane*& lane, Task& task, bool stays) noexcept;
     void run_in_place(TaskFrame& frame);
+    static void await_futures(Task& task);
     void run_traced(TaskFrame& frame);
     [[nodiscard]] bool cancelled(Task& task) noexcept;
     [[nodiscard]] Task* end_special(Task& task) noexcept;
     void make_ready(Lane& lane, Task& task) noexcept;
     void start_engine(const EngineFactory& wanted);
+    void start_some_engine() noexcept;
     void stop_engine();
 
     void count(Lane& lane, SequenceState& sequence) noexcept;
@@ -203,6 +206,8 @@ struct RuntimeState final : EngineHost {
     void wait_until_done(SequenceState& sequence, InnerWait::Kind kind);
     void pause_until_done(SequenceState& sequence, const InnerWait& wait);
     void wake_waiters(const SequenceState* sequence) noexcept;
+    /// Whoever waits for it looks. It may be gone.
+    void may_be_done(const SequenceState* sequence) noexcept;
     [[nodiscard]] std::vector<std::shared_ptr<SequenceState>> sequences();
     [[nodiscard]] bool quiet();
     [[nodiscard]] bool all_done();

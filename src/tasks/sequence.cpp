@@ -75,6 +75,7 @@ Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence
     task.trivial = shape.trivial;
     task.special = static_cast<uint8_t>(shape.told_of_cancel ? kToldOfCancel : Special{});
     task.keeps_data = shape.keeps_data;
+    task.awaits_futures = false;
     task.sequence = &sequence;
     task.next = nullptr;
     task_ = &task;
@@ -88,8 +89,11 @@ void Insertion::look_on() noexcept {
 void Insertion::name(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
                      const Reduction* const* reductions) {
     Task& task = *static_cast<Task*>(task_);
+    const bool at_root = sequence_.domain->parent() == nullptr;
     for (uint32_t i = 0; i < task.accesses; ++i) {
         DataState& state = DataState::of(*data[i]);
+        if (at_root && !state.at_root.load(std::memory_order_relaxed))
+            state.at_root.store(true, std::memory_order_relaxed);
         if (&state.runtime != &sequence_.runtime)
             throw Error(ErrorCode::kInvalidArgument,
                         "a task was given data of another runtime: data belong to the runtime that they were "
@@ -98,6 +102,9 @@ void Insertion::name(const DataView* const* data, const AccessMode* modes, const
         access.data = &state;
         access.mode = modes[i];
         if (modes[i] > AccessMode::kInOut) mark_special(task, i, reductions);
+        if (!at_root && state.future != nullptr && modes[i] == AccessMode::kIn &&
+            !state.future->state.settled())
+            task.awaits_futures = true;
     }
     task.named = options != nullptr;
     task.priority = 0;

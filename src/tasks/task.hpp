@@ -87,6 +87,8 @@ struct alignas(64) Task {
     bool in_order = false;
     /// It looks after what is kept of its data elsewhere itself (KeptData).
     bool keeps_data = false;
+    /// It names futures whose tasks are not in its domain, so that nothing makes it follow them.
+    bool awaits_futures = false;
 
     [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
     [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }

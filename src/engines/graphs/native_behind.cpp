@@ -23,8 +23,9 @@ InGraph* let_go(Task& task) noexcept {
 }  // namespace
 
 NativeBehind::NativeBehind(const EngineOptions& options) : host_(options.host), options_(options) {
-    const EngineOptions behind{*this,           options.machine, options.provider,    options.cpus,
-                               options.workers, options.bind,    options.callers_work};
+    const EngineOptions behind{
+        *this,        options.machine,      options.provider, options.cpus,       options.workers,
+        options.bind, options.callers_work, options.devices,  options.stack_bytes};
     native_ = options.host.make_native(behind);
 }
 

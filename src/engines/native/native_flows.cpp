@@ -84,8 +84,18 @@ Flow* NativeEngine::first_flow(FlowsOfLane& here) noexcept {
     }
 }
 
+/// The next worker is started where there is more: for a worker the pool does it. Who announced may have
+/// woken one for several.
+void NativeEngine::found_work(FlowsOfLane& here) noexcept {
+    if (std::exchange(here.found, true)) return;
+    if (here.worker != nullptr)
+        here.worker->found_work();
+    else if (may_have_work())
+        announce();
+}
+
 void NativeEngine::go_on_with(FlowsOfLane& here, Flow& resumed) noexcept {
-    if (!std::exchange(here.found, true) && here.worker != nullptr) here.worker->found_work();
+    found_work(here);
     --here.budget;
     here.current = &resumed;  // it is in a task, and may pause again before it comes back here
 }
@@ -94,8 +104,7 @@ void NativeEngine::go_on_with(FlowsOfLane& here, Flow& resumed) noexcept {
 void NativeEngine::run_on_own_stack(Lane& lane, FlowsOfLane& here) noexcept {
     Task* const task = find(lane);
     if (task == nullptr) return;
-    here.found = true;
-    if (here.worker != nullptr) here.worker->found_work();
+    found_work(here);
     count_one(lane.ran);
     const FloatModes before = FloatModes::current();
     modes_.apply();
@@ -144,7 +153,7 @@ void NativeEngine::loop(Flow& self) {
             resumed = resumed_.pop();
             if (resumed != nullptr) break;
             if (task == nullptr && (task = find(*lane)) == nullptr) break;
-            if (!std::exchange(here->found, true) && here->worker != nullptr) here->worker->found_work();
+            found_work(*here);
             --here->budget;
             count_one(lane->ran);
             modes_.apply();  // the task before may have left others

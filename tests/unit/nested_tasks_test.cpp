@@ -1,0 +1,285 @@
+// What tasks have to do with tasks that are not among their own children: data, futures and recordings of
+// others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "heddle/await.hpp"
+#include "heddle/error.hpp"
+#include "heddle/pause.hpp"
+#include "heddle/recording.hpp"
+#include "support/engines.hpp"
+#include "support/wait_until.hpp"
+
+namespace heddle {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class NestedTasks : public test::ARuntimeOnEachEngine {
+  protected:
+    static void take_a_while() { std::this_thread::sleep_for(20ms); }
+};
+INSTANTIATE_TEST_SUITE_P(Engines, NestedTasks, test::engines(), test::engine_name);
+
+TEST_P(NestedTasks, ATaskWaitsForDataThatItDoesNotName) {
+    Vector<int> data(runtime_, 1);
+    Sequence sequence(runtime_);
+    int seen = 0;
+    sequence.insert(
+        [](std::span<int> v) {
+            take_a_while();
+            v[0] = 7;
+        },
+        out(data));
+    sequence.insert([&] { seen = data.get()[0]; });
+    sequence.wait();
+    EXPECT_EQ(seen, 7);
+}
+
+TEST_P(NestedTasks, ATaskDestroysDataThatOthersUse) {
+    auto data = std::make_unique<Vector<int>>(runtime_, 1);
+    Sequence sequence(runtime_);
+    bool was_written = false, was_there = false;
+    sequence.insert(
+        [&](std::span<int> v) {
+            take_a_while();
+            v[0] = 7;
+            was_written = true;
+        },
+        out(*data));
+    sequence.insert([&] {
+        data.reset();
+        was_there = was_written;
+    });
+    sequence.wait();
+    EXPECT_TRUE(was_there);
+}
+
+/// Also where an engine that cannot pause tasks has no thread left to wait.
+TEST_P(NestedTasks, DataOfATaskLiveAsLongAsItsChildrenUseThem) {
+    Runtime runtime(options(2));
+    Sequence sequence(runtime);
+    constexpr int kTasks = 40;
+    std::atomic<int> too_early{0};
+    for (int i = 0; i < kTasks; ++i)
+        sequence.insert([&] {
+            std::optional<Sequence> children(std::in_place, runtime);
+            bool done = false;
+            {
+                Vector<int> own(runtime, 1);
+                children->insert(
+                    [&](std::span<int>) {
+                        std::this_thread::sleep_for(1ms);
+                        done = true;
+                    },
+                    inout(own));
+            }
+            if (!done) ++too_early;
+        });
+    sequence.wait();
+    EXPECT_EQ(too_early, 0);
+}
+
+TEST_P(NestedTasks, ATaskDestroysARecordingThatIsReplayed) {
+    Scalar<int> data(runtime_, 0);
+    std::optional<Recording> recording(std::in_place, runtime_);
+    recording->insert(
+        [](int& v) {
+            take_a_while();
+            ++v;
+        },
+        inout(data));
+    Sequence sequence(runtime_), other(runtime_);
+    recording->replay(sequence);
+    other.insert([&] { recording.reset(); });
+    other.wait();
+    sequence.wait();
+    EXPECT_EQ(data.get(), 1);
+}
+
+TEST_P(NestedTasks, AChildFollowsTheFutureThatItNames) {
+    Sequence sequence(runtime_);
+    bool done = false;
+    const Future<int> seven = sequence.async([&] {
+        take_a_while();
+        done = true;
+        return 7;
+    });
+    int seen = 0, doubled = 0;
+    bool was_done = false;
+    sequence.insert([&] {
+        Sequence children(runtime_);
+        children.insert([&](int v) { seen = v; }, in(seven));
+        children.insert([&] { was_done = done; }, after(seven));
+        const Future<int> twice = children.async([](int v) { return 2 * v; }, in(seven));
+        doubled = twice.get();
+        children.wait();
+    });
+    sequence.wait();
+    EXPECT_EQ(seen, 7);
+    EXPECT_EQ(doubled, 14);
+    EXPECT_TRUE(was_done);
+}
+
+TEST_P(NestedTasks, AChildFailsWithTheFutureThatItNames) {
+    Sequence sequence(runtime_), others(runtime_);
+    const Future<int> failing = others.async([]() -> int {
+        take_a_while();
+        throw Error(ErrorCode::kBadInput, "no seven");
+    });
+    bool ran = false;
+    std::string child, result;
+    sequence.insert([&] {
+        Sequence children(runtime_);
+        children.insert([&](int) { ran = true; }, in(failing));
+        const Future<int> twice = children.async([](int v) { return 2 * v; }, in(failing));
+        try {
+            (void)twice.get();
+        } catch (const Error& error) {
+            result = error.what();
+        }
+        try {
+            children.wait();
+        } catch (const Error& error) {
+            child = error.what();
+        }
+    });
+    sequence.wait();
+    EXPECT_THAT([&] { others.wait(); }, ThrowsMessage<Error>(HasSubstr("no seven")));
+    EXPECT_FALSE(ran);
+    EXPECT_THAT(child, HasSubstr("no seven"));
+    EXPECT_THAT(result, HasSubstr("no seven"));
+}
+
+/// A task of its sequence may still run when the parent's has gone, and asks for it.
+TEST_P(NestedTasks, ChildrenMayOutliveTheSequenceOfTheirParent) {
+    std::unique_ptr<Sequence> children;
+    std::atomic<bool> go_on{false}, waited{false};
+    {
+        Sequence sequence(runtime_);
+        sequence.insert([&] {
+            children = std::make_unique<Sequence>(runtime_);
+            children->insert([&] {
+                while (!go_on) std::this_thread::yield();
+                Sequence first(runtime_), second(runtime_);
+                bool done = false;
+                second.insert([&] { done = true; });
+                second.wait();
+                waited = done;
+            });
+        });
+        sequence.wait();
+    }
+    // Some that may come to lie where that one was.
+    std::vector<std::unique_ptr<Sequence>> others;
+    for (int i = 0; i < 8; ++i) others.push_back(std::make_unique<Sequence>(runtime_));
+    go_on = true;
+    children->wait();
+    EXPECT_TRUE(waited);
+}
+
+TEST_P(NestedTasks, TheEndOfASequenceIsToldBeforeTheNextTaskOfItsWorkerEnds) {
+    Runtime runtime(options(2));
+    Sequence a(runtime), b(runtime);
+    std::atomic<bool> begun{false}, go_on{false}, too_late{false};
+    a.insert([] {});
+    b.insert([&] {
+        begun = true;
+        while (!go_on) std::this_thread::yield();
+    });
+    (void)test::becomes_true([&] { return begun.load(); }, 500ms);
+    std::jthread limit([&] {
+        if (test::becomes_true([&] { return go_on.load(); }, 10s)) return;
+        too_late = true;
+        go_on = true;
+    });
+    a.wait();
+    go_on = true;
+    b.wait();
+    EXPECT_FALSE(too_late);
+}
+
+class WokenTogether : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (runtime_.cpus().count() < 2) GTEST_SKIP() << "one CPU";
+    }
+    void meet() {
+        ++met_;
+        if (!test::becomes_true([&] { return met_ >= 2; }, 5s)) ++alone_;
+    }
+
+    Runtime runtime_{RuntimeOptions{.engine = "native", .cpus = {}, .workers = 2}};
+    std::atomic<int> met_{0}, alone_{0};
+};
+
+/// Each waits for the other, and both workers are idle.
+TEST_F(WokenTogether, ByATimerTasksRunAtOnce) {
+    for (int round = 0; round < 20; ++round) {
+        met_ = 0;
+        Sequence sequence(runtime_);
+        const auto at = std::chrono::steady_clock::now() + 50ms;
+        for (int i = 0; i < 2; ++i)
+            sequence.insert([this, at] {
+                sleep_until(at);
+                meet();
+            });
+        sequence.wait();
+        ASSERT_EQ(alone_, 0) << "round " << round;
+    }
+}
+
+TEST_F(WokenTogether, ByAThreadTasksRunAtOnce) {
+    for (int round = 0; round < 20; ++round) {
+        met_ = 0;
+        BlockCondition first, second;
+        Sequence sequence(runtime_);
+        sequence.insert([&] {
+            first.block();
+            meet();
+        });
+        sequence.insert([&] {
+            second.block();
+            meet();
+        });
+        std::jthread signaller([&] {
+            std::this_thread::sleep_for(50ms);
+            first.signal();
+            second.signal();
+        });
+        sequence.wait();
+        ASSERT_EQ(alone_, 0) << "round " << round;
+    }
+}
+
+TEST(TileMatrices, WhatCannotBeCutIsRefused) {
+    Runtime runtime;
+    std::vector<int> memory(100);
+    const auto refused = [](const char* why) { return ThrowsMessage<Error>(HasSubstr(why)); };
+    EXPECT_THAT([&] { (TileMatrix<int>(runtime, 0, 4, 2)); }, refused("at least one row and column"));
+    EXPECT_THAT([&] { (TileMatrix<int>(runtime, 4, 0, 2)); }, refused("at least one row and column"));
+    EXPECT_THAT([&] { (TileMatrix<int>(runtime, 4, 4, 0)); }, refused("tiles that are not empty"));
+    EXPECT_THAT(
+        [&] {
+            (TileMatrix<int>(runtime, MatrixView<int>{memory.data(), 8, 8, 4}, 4));
+        },
+        refused("a leading dimension of 4 is less than the 8 rows"));
+    EXPECT_THAT([&] { (TileMatrix<int>(runtime, size_t{1} << 40, size_t{1} << 40, 1)); },
+                refused("are too many"));
+    // One tile, however large it may be.
+    TileMatrix<int> one(runtime, 3, 4, SIZE_MAX);
+    EXPECT_EQ(one.tile_rows() * one.tile_columns(), 1u);
+    EXPECT_EQ(one.tile(0, 0).columns(), 4u);
+}
+
+}  // namespace
+}  // namespace heddle
