@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <string>
@@ -99,11 +100,15 @@ void GraphEngine::insert(Lane& lane, Task& task) {
 void GraphEngine::feed(ForeignGraph& graph) noexcept {
     size_t inside = 0;  // tasks that the graph has
     while (true) {
-        for (InGraph* one = take_oldest_first(ended_); one != nullptr; --inside)
-            graph.end(*std::exchange(one, one->next));
+        // What was inserted before one of these ended the graph hears of before that.
+        InGraph* over = take_oldest_first(ended_);
         for (Task* one = take_oldest_first(inserted_); one != nullptr; ++inside)
             graph.add(*std::exchange(one, one->next));
-        if (graph.step()) continue;
+        for (; over != nullptr; --inside) graph.end(*std::exchange(over, over->next));
+        const bool is_busy = graph.step();
+        if (is_busy && could_run_count_ < could_run_.size()) continue;
+        hand_over();
+        if (is_busy) continue;
         if (inside == 0 && stop_.load() && inserted_.load() == nullptr) break;
         bell_.wait([&] {
             return inserted_.load() != nullptr || ended_.load() != nullptr || (inside == 0 && stop_.load());
@@ -112,7 +117,17 @@ void GraphEngine::feed(ForeignGraph& graph) noexcept {
 }
 
 void GraphEngine::may_run(Task& task, InGraph& in_graph) noexcept {
-    NativeBehind::may_run(lane_of_feeder(), task, in_graph);
+    if (could_run_count_ == could_run_.size()) hand_over();
+    could_run_[could_run_count_++] = {&task, &in_graph};
+}
+
+/// The graph finds one after the other; of those that could run at once the most urgent one is first.
+void GraphEngine::hand_over() noexcept {
+    const auto end = could_run_.begin() + static_cast<ptrdiff_t>(std::exchange(could_run_count_, 0));
+    std::stable_sort(could_run_.begin(), end,
+                     [](const auto& a, const auto& b) { return a.task->priority > b.task->priority; });
+    for (auto one = could_run_.begin(); one != end; ++one)
+        NativeBehind::may_run(lane_of_feeder(), *one->task, *one->in_graph);
 }
 
 Lane& GraphEngine::lane_of_feeder() noexcept {

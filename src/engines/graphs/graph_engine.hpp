@@ -4,6 +4,7 @@
 // of tasks in the order of insertion, learns which of them could run, and tells it of those that have ended.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,7 @@ class GraphEngine final : public NativeBehind {
     Task* ended(Lane& lane, InGraph& in_graph, Task* continuation) noexcept override;
     void start();
     void feed(ForeignGraph& graph) noexcept;
+    void hand_over() noexcept;
     void bind_feeder() const;
     [[nodiscard]] Lane& lane_of_feeder() noexcept;
 
@@ -57,6 +59,12 @@ class GraphEngine final : public NativeBehind {
     alignas(64) std::atomic<Task*> inserted_{nullptr};
     alignas(64) std::atomic<InGraph*> ended_{nullptr};
     EventCount bell_;  // the feeder sleeps here
+    struct CouldRun {
+        Task* task;
+        InGraph* in_graph;
+    };
+    std::array<CouldRun, 32> could_run_{};  // the feeder's
+    size_t could_run_count_ = 0;
 };
 
 }  // namespace heddle
