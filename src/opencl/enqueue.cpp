@@ -319,6 +319,10 @@ void intercept_commands(cl_icd_dispatch& table) {
     wrap<&T::clEnqueueSVMMemFill>(table);
     wrap<&T::clEnqueueSVMMap>(table);
     wrap<&T::clEnqueueSVMUnmap>(table);
+    table.clEnqueueBarrier = [](cl_command_queue queue) -> cl_int {
+        return Wrapped<decltype(T::clEnqueueBarrierWithWaitList)>::call<&T::clEnqueueBarrierWithWaitList>(
+            queue, 0, nullptr, nullptr);
+    };
     table.clEnqueueWaitForEvents = [](cl_command_queue queue, cl_uint count, const cl_event* list) -> cl_int {
         return Wrapped<decltype(T::clEnqueueBarrierWithWaitList)>::call<&T::clEnqueueBarrierWithWaitList>(
             queue, count, list, nullptr);

@@ -128,6 +128,8 @@ cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
                ? next().clEnqueueBarrierWithWaitList(queue_, 1, &event_, behind_.place())
                : next().clEnqueueMarkerWithWaitList(queue_, 1, &event_, behind_.place());
     if (code == CL_SUCCESS && !ordered && type_ == CL_COMMAND_BARRIER) Barriers::note(queue_, behind_.get());
+    // Where it waits for more than this command, it outlives it.
+    if (code == CL_SUCCESS) (void)when_over(behind_.get(), [](cl_int) {});
     next().clFlush(queue_);
     return code;
 }

@@ -161,7 +161,11 @@ void map_and_spawn(const KernelPointer& kernel, const CommandPointer& command) {
         const cl_int code = (flags & kClosed) != 0 ? ask_driver(*kernel, i, one) : map(*kernel, i, one);
         if (code != CL_SUCCESS) {
             kernel->status = code;
-            unmap_and_end(kernel, command);
+            // What is under way may still write into the kernel's arguments.
+            if (last.get() == nullptr ||
+                !when_over(last.get(), [kernel, command](cl_int) { unmap_and_end(kernel, command); }))
+                unmap_and_end(kernel, command);
+            next().clFlush(kernel->side_queue);
             return;
         }
         last = std::move(one);

@@ -134,10 +134,10 @@ DataHandle::~DataHandle() {
 /// But for the calling task, where it uses them, and those that wait for its end.
 void DataHandle::outlive_users() noexcept {
     DataState& state = DataState::of(*view_);
-    if (is_used_by_caller(state)) return state.runtime.graph.enter_all();
     Followers followers(*view_);
     while (true) {
         try {
+            if (is_used_by_caller(state)) return state.runtime.graph.enter_all();
             if (!state.runtime.idle()) followers.wait();
             return;
         } catch (const Error& error) {

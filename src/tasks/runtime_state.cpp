@@ -306,8 +306,9 @@ void RuntimeState::await_futures(Task& task) {
     try {
         for (uint32_t i = 0; i < task.accesses; ++i) {
             const Access& access = *task.access(i);
-            if (access.mode == AccessMode::kIn && access.data->future != nullptr)
-                access.data->future->state.wait_in_follower();
+            if (access.mode != AccessMode::kIn || access.data->future == nullptr) continue;
+            access.data->future->state.wait_in_follower();
+            access.data->future->state.check();
         }
     } catch (...) {
         if ((task.special & kToldOfCancel) != 0) task.body(task.closure(), BodyAction::kCancel);
