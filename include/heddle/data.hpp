@@ -81,8 +81,11 @@ class HEDDLE_API DataHandle {
 /// What all kinds of data have.
 class Data {
   public:
-    /// Until no task that was inserted so far uses it. Throws kInvalidArgument after release(), or in a task
-    /// that uses it itself. Errors of tasks are the sequences' to tell.
+    /// Until no task that was inserted so far uses it. Throws kInvalidArgument after release(), in a task
+    /// that uses it itself, and in one that one of those comes after by other data: name the data in that
+    /// task instead. (Engines with an order of their own do not see who comes after whom: there a task that
+    /// names data, and what is under it, waits for its own children and those around it, not for the others.)
+    /// kLimit in a task that cannot be paused. Errors of tasks are the sequences' to tell.
     void wait() const { handle_.wait(); }
     /// Ends it before its time: waits, and frees what is its own. Tasks cannot name it any more. Throws as
     /// wait().

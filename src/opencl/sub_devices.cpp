@@ -62,12 +62,14 @@ void SubDevice::join_ledger() {
 void SubDevice::follow(std::unique_lock<std::mutex>& lock) {
     if (changing_) return;
     changing_ = true;
+    changer_ = std::this_thread::get_id();
     while (const Change change = next_change()) {
         lock.unlock();
         (this->*change)();
         lock.lock();
     }
     changing_ = false;
+    changed_.notify_all();
 }
 
 SubDevice::Change SubDevice::next_change() {
@@ -151,6 +153,8 @@ void SubDevice::release() {
     if (references_ == 0 || --references_ > 0) return;
     pool_->release(range_, cpus_);
     follow(lock);
+    // Afterwards its CPUs may be another's.
+    changed_.wait(lock, [this] { return !changing_ || changer_ == std::this_thread::get_id(); });
 }
 
 cl_device_id SubDevice::parent() const {
@@ -176,15 +180,26 @@ bool partitions(cl_device_id device) {
     return SubDevice::of(device) != nullptr || ThreadPool::of(device) != nullptr;
 }
 
-/// One of these CPUs, retained; it may be there from before.
-static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus,
-                                             cl_device_id parent,
-                                             const std::vector<cl_device_partition_property>& how) {
+/// One that is there, retained; null: there is none.
+static std::shared_ptr<SubDevice> retained(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus,
+                                           cl_device_id parent,
+                                           const std::vector<cl_device_partition_property>& how) {
     Registry& all = registry();
     const std::lock_guard guard(all.mutex);
     for (const auto& [id, device] : all.devices)
         if (device->pool() == pool && device->cpus() == cpus && device->retain_again(parent, how))
             return device;
+    return nullptr;
+}
+
+/// One of these CPUs, retained; it may be there from before.
+static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus,
+                                             cl_device_id parent,
+                                             const std::vector<cl_device_partition_property>& how) {
+    // One is made at a time. The driver's threads, which that waits for, may look for devices meanwhile.
+    static auto& making = *new std::mutex;
+    const std::lock_guard alone(making);
+    if (std::shared_ptr<SubDevice> one = retained(pool, cpus, parent, how)) return one;
     const std::optional<ThreadRange> range = pool->claim(cpus);
     if (!range) return nullptr;
     cl_device_id const id = pool->device_of(*range);
@@ -192,6 +207,8 @@ static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& 
         pool->release(*range, cpus);
         return nullptr;
     }
+    Registry& all = registry();
+    const std::lock_guard guard(all.mutex);
     auto& place = all.devices[id];
     if (place == nullptr || place->cpus() != cpus)
         place = std::make_shared<SubDevice>(id, pool, cpus, *range);

@@ -7,9 +7,11 @@
 // for good, since PoCL looks at one after it was released; the program's references are counted here.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "heddle/cores.hpp"
@@ -77,6 +79,8 @@ class SubDevice {
     bool was_wanted_ = false;
     bool uses_ = false;
     bool changing_ = false;
+    std::thread::id changer_;  // meanwhile
+    std::condition_variable changed_;
     std::optional<Component> component_;  // of who changes, and of its own callbacks
 };
 

@@ -39,9 +39,10 @@ class Followers {
     /// Throws what an insertion or a wait does; then it may be called again.
     void wait() {
         RuntimeState& runtime = DataState::of(view_).runtime;
+        const std::shared_ptr<Domain> here = runtime.domain_here();
         size_t number = 0;
-        for (auto domain = runtime.domain_here(); domain != nullptr; domain = above(*domain), ++number) {
-            if (number < sequences_.size() || is_unused_in(*domain)) continue;
+        for (auto domain = here; domain != nullptr; domain = above(*domain), ++number) {
+            if (number < sequences_.size() || is_left_out(*domain, *here)) continue;
             const auto sequence = std::make_shared<SequenceState>(runtime, domain);
             sequences_.reserve(number + 1);
             insert(*sequence);
@@ -54,9 +55,13 @@ class Followers {
     static std::shared_ptr<Domain> above(const Domain& domain) {
         return domain.parent() == nullptr ? nullptr : domain.parent()->domain;
     }
-    /// What tasks have among themselves alone needs no place in an engine's own order.
-    [[nodiscard]] bool is_unused_in(const Domain& domain) const {
-        return domain.parent() == nullptr && !DataState::of(view_).at_root.load(std::memory_order_relaxed);
+    /// At the root: what tasks have among themselves alone. And where an engine finds the order itself, of a
+    /// caller that others may come after by data: those use the datum perhaps, and nobody would see the
+    /// circle.
+    [[nodiscard]] bool is_left_out(const Domain& domain, const Domain& here) const {
+        const DataState& state = DataState::of(view_);
+        return domain.parent() == nullptr && (!state.at_root.load(std::memory_order_relaxed) ||
+                                              (here.below_data() && state.runtime.engine->own_graph()));
     }
     void insert(SequenceState& sequence) {
         sequence.runtime.enter(sequence.shared_from_this());

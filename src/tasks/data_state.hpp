@@ -15,6 +15,7 @@ namespace heddle {
 /// What others know of a future by its datum.
 struct FutureLink {
     const detail::FutureState& state;
+    const Domain* domain;  ///< of its task, to be compared: it may be gone when that has ended
     InnerWait::Knot knot{};
 };
 

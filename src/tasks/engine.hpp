@@ -100,8 +100,8 @@ class Engine {
     [[nodiscard]] virtual bool looks_at_line() const { return false; }
     /// There is one more in line.
     virtual void line_grew() noexcept {}
-    /// With a graph of its own: these data are going, and no task uses them any more. Any thread, in tasks
-    /// too.
+    /// With a graph of its own: these data are going, and no task uses them any more but the calling one, and
+    /// those that wait for its end. Any thread, in tasks too.
     virtual void forget(const DataState&) noexcept {}
 
     /// Returns when `reached`, which is cheap and may be asked often, is true; helps meanwhile. The engine

@@ -45,10 +45,15 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
         });
     engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work,
                           DeviceChoice::wants_devices(), stack_bytes});
-    factory = &wanted;
     own_graph_ = engine->own_graph();
     looks_at_line_ = engine->looks_at_line();
-    if (!polling.empty()) engine->services_arrived();
+    try {
+        if (!polling.empty()) engine->services_arrived();
+    } catch (...) {
+        stop_engine();
+        throw;
+    }
+    factory = &wanted;
 }
 
 void RuntimeState::stop_engine() {

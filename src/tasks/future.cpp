@@ -24,8 +24,8 @@ struct FutureWaiter {
 /// Goes with the last future and without a wait: a task whose closure has a share of it has no use for the
 /// datum once that is gone, and others cannot name it any more.
 struct FutureState::Core {
-    Core(RuntimeState& runtime, const FutureState& state)
-        : data(runtime, {nullptr, 1, 1, 1, 1}), link{state} {
+    Core(const SequenceState& sequence, const FutureState& state)
+        : data(sequence.runtime, {nullptr, 1, 1, 1, 1}), link{state, sequence.domain.get()} {
         data.future = &link;
     }
     /// Of a Core: who was refused goes on.
@@ -56,7 +56,7 @@ void FutureState::Core::wake_refused(void* core) noexcept {
     self.data.runtime.engine->notify();
 }
 
-FutureState::FutureState(SequenceState& sequence) : core_(std::make_unique<Core>(sequence.runtime, *this)) {}
+FutureState::FutureState(SequenceState& sequence) : core_(std::make_unique<Core>(sequence, *this)) {}
 
 FutureState::~FutureState() = default;
 

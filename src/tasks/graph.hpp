@@ -47,8 +47,11 @@ struct DagLog;
 class Domain {
   public:
     /// `parent`: the sequence of the task whose children these are; null at the root.
-    explicit Domain(std::shared_ptr<SequenceState> parent) : parent_(std::move(parent)) {}
+    /// `below_data`: that task, or one above it, names data, so that others may come after it.
+    explicit Domain(std::shared_ptr<SequenceState> parent, bool below_data = false)
+        : parent_(std::move(parent)), below_data_(below_data) {}
     [[nodiscard]] SequenceState* parent() const { return parent_.get(); }
+    [[nodiscard]] bool below_data() const noexcept { return below_data_; }
     /// While no task is in it; null only at the root.
     void set_parent(std::shared_ptr<SequenceState> parent) noexcept { parent_ = std::move(parent); }
     /// Under the graph's lock. Throws std::bad_alloc.
@@ -58,6 +61,7 @@ class Domain {
 
   private:
     std::shared_ptr<SequenceState> parent_;  // children may live longer than their parent's sequence is used
+    const bool below_data_;
     std::unordered_map<const DataState*, LastUses> uses_;  // not at the root, where data have it themselves
 };
 

@@ -39,7 +39,7 @@ bool alone(AccessMode mode) {
 RecordingState::RecordingState(Runtime& its_runtime)
     : runtime(its_runtime.state()),
       tasks(std::make_shared<SequenceState>(
-          runtime, std::make_shared<Domain>(std::make_shared<SequenceState>(runtime, runtime.root)))),
+          runtime, std::make_shared<Domain>(std::make_shared<SequenceState>(runtime, runtime.root), true))),
       outside_(tasks->domain->parent()->shared_from_this()),
       self_(its_runtime, {nullptr, 1, 1, 1, 1}) {}
 

@@ -125,8 +125,11 @@ void RuntimeState::forget(const DataState& data) {
 std::shared_ptr<Domain> RuntimeState::domain_here() {
     TaskFrame* parent = current_frame();
     if (parent == nullptr || parent->runtime != this) return root;
-    if (parent->children == nullptr)
-        parent->children = std::make_shared<Domain>(parent->task->sequence->shared_from_this());
+    if (parent->children == nullptr) {
+        const Task& task = *parent->task;
+        parent->children = std::make_shared<Domain>(task.sequence->shared_from_this(),
+                                                    task.accesses > 0 || task.sequence->domain->below_data());
+    }
     return parent->children;
 }
 
@@ -301,14 +304,24 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     return continuation;
 }
 
-/// Of a task among the children of another: their tasks are not before it in the order of those.
+/// Nothing of the task has run: where it cannot be paused, yet, others are.
 void RuntimeState::await_futures(Task& task) {
     try {
         for (uint32_t i = 0; i < task.accesses; ++i) {
             const Access& access = *task.access(i);
             if (access.mode != AccessMode::kIn || access.data->future == nullptr) continue;
-            access.data->future->state.wait_in_follower();
-            access.data->future->state.check();
+            const FutureState& future = access.data->future->state;
+            while (!future.settled()) {
+                try {
+                    future.wait_in_follower();
+                } catch (const Error& error) {
+                    if (error.code() != ErrorCode::kLimit) throw;
+                    let_others_run();
+                } catch (const std::bad_alloc&) {
+                    let_others_run();
+                }
+            }
+            future.check();
         }
     } catch (...) {
         if ((task.special & kToldOfCancel) != 0) task.body(task.closure(), BodyAction::kCancel);

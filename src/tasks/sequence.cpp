@@ -92,18 +92,18 @@ void Insertion::name(const DataView* const* data, const AccessMode* modes, const
     const bool at_root = sequence_.domain->parent() == nullptr;
     for (uint32_t i = 0; i < task.accesses; ++i) {
         DataState& state = DataState::of(*data[i]);
-        if (at_root && !state.at_root.load(std::memory_order_relaxed))
-            state.at_root.store(true, std::memory_order_relaxed);
         if (&state.runtime != &sequence_.runtime)
             throw Error(ErrorCode::kInvalidArgument,
                         "a task was given data of another runtime: data belong to the runtime that they were "
                         "made with");
+        if (at_root && !state.at_root.load(std::memory_order_relaxed))
+            state.at_root.store(true, std::memory_order_relaxed);
         Access& access = *task.access(i);
         access.data = &state;
         access.mode = modes[i];
         if (modes[i] > AccessMode::kInOut) mark_special(task, i, reductions);
-        if (!at_root && state.future != nullptr && modes[i] == AccessMode::kIn &&
-            !state.future->state.settled())
+        if (state.future != nullptr && modes[i] == AccessMode::kIn &&
+            state.future->domain != sequence_.domain.get() && !state.future->state.settled())
             task.awaits_futures = true;
     }
     task.named = options != nullptr;

@@ -370,6 +370,18 @@ TEST(DeviceVariants, TheSchedulerChoosesByWhatTheyTake) {
     EXPECT_THAT(data.get(), Each(20));
 }
 
+/// What is said of a matrix whose columns do not follow each other. It and its runtime go before the devices.
+std::string refusal_of_gaps(TaskDevices& devices) {
+    const auto program = std::make_shared<Program>(devices.runtime(), integer_program());
+    Runtime runtime;
+    std::vector<int> memory(12);
+    Matrix<int> gaps(runtime, MatrixView<int>{memory.data(), 3, 3, 4});
+    Sequence sequence(runtime);
+    devices.insert(
+        sequence, {program, "fill", {9}}, [](MatrixView<int>, int) {}, out(gaps), value(1));
+    return failure([&] { sequence.wait(); });
+}
+
 TEST(DeviceVariants, WhatFailsFailsTheTask) {
     TaskDevices on_cpu(1, simulated({}));
     const auto program = std::make_shared<Program>(on_cpu.runtime(), integer_program());
@@ -387,25 +399,12 @@ TEST(DeviceVariants, WhatFailsFailsTheTask) {
     Sequence second(runtime);
     mortal.insert(second, {other, "add", {100}}, add, inout(data), value(1));
     EXPECT_THAT(failure([&] { second.wait(); }), HasSubstr("mortal failed at launch 1"));
-
-    std::vector<int> memory(12);
-    Matrix<int> gaps(runtime, MatrixView<int>{memory.data(), 3, 3, 4});
-    Sequence third(runtime);
-    on_cpu.insert(
-        third, {program, "fill", {9}}, [](MatrixView<int>, int) {}, out(gaps), value(1));
-    EXPECT_THAT(failure([&] { third.wait(); }), HasSubstr("without a gap"));
+    EXPECT_THAT(refusal_of_gaps(on_cpu), HasSubstr("without a gap"));
 }
 
 TEST(DeviceVariants, DevicesMayGoAfterTheDataThatTheyRefused) {
     TaskDevices far(0, simulated({{.name = "far"}}));
-    const auto program = std::make_shared<Program>(far.runtime(), integer_program());
-    Runtime runtime;
-    std::vector<int> memory(12);
-    Matrix<int> gaps(runtime, MatrixView<int>{memory.data(), 3, 3, 4});
-    Sequence sequence(runtime);
-    far.insert(
-        sequence, {program, "fill", {9}}, [](MatrixView<int>, int) {}, out(gaps), value(1));
-    EXPECT_THAT(failure([&] { sequence.wait(); }), HasSubstr("without a gap"));
+    EXPECT_THAT(refusal_of_gaps(far), HasSubstr("without a gap"));
 }
 
 TEST(DeviceVariants, ADeviceThatDiesLeavesItsTasksToTheCpu) {

@@ -141,6 +141,7 @@ TEST_P(NestedTasks, AChildFailsWithTheFutureThatItNames) {
     sequence.insert([&] {
         Sequence children(runtime_);
         children.insert([&](int) { ran = true; }, in(failing));
+        children.insert([&] { ran = true; }, after(failing));
         const Future<int> twice = children.async([](int v) { return 2 * v; }, in(failing));
         try {
             (void)twice.get();
@@ -158,6 +159,47 @@ TEST_P(NestedTasks, AChildFailsWithTheFutureThatItNames) {
     EXPECT_FALSE(ran);
     EXPECT_THAT(child, HasSubstr("no seven"));
     EXPECT_THAT(result, HasSubstr("no seven"));
+}
+
+TEST_P(NestedTasks, ATaskAtTheRootFollowsTheFutureOfANestedOne) {
+    Sequence outer(runtime_), later(runtime_);
+    int seen = 0;
+    outer.insert([&] {
+        Sequence children(runtime_);
+        const Future<int> seven = children.async([] {
+            take_a_while();
+            return 7;
+        });
+        later.insert([&](int v) { seen = v; }, in(seven));
+    });
+    outer.wait();
+    later.wait();
+    EXPECT_EQ(seen, 7);
+}
+
+/// Nobody waits for ever: who sees the circle says so, and engines that do not leave it out.
+TEST_P(NestedTasks, DataThatATaskAfterTheCallerUsesAreNotWaitedForInACircle) {
+    Scalar<int> data(runtime_, 0), order(runtime_, 0);
+    BlockCondition inserted;
+    Sequence sequence(runtime_);
+    std::string refused;
+    sequence.insert([](int& v) { v = 7; }, out(data));
+    sequence.insert(
+        [&](int&) {
+            inserted.block();
+            try {
+                (void)data.get();
+            } catch (const Error& error) {
+                refused = error.what();
+            }
+        },
+        inout(order));
+    sequence.insert([](const int&, int&) {}, in(data), inout(order));
+    inserted.signal();
+    sequence.wait();
+    const std::string engine = GetParam();
+    EXPECT_THAT(refused, engine == "native" || engine == "tbb" ? HasSubstr("comes after it by the data")
+                                                               : HasSubstr(""));
 }
 
 /// A task of its sequence may still run when the parent's has gone, and asks for it.

@@ -171,16 +171,16 @@ inline void Runtime::submitTask(std::unique_ptr<Task> task) {
 }
 
 inline void Runtime::finish() {
-    std::string failure;
-    bool failed = false;
+    const auto forget_ended = [this] {
+        if (adapter_ != nullptr) adapter_->forget_ended();
+    };
     try {
         runtime_->finish();
     } catch (const std::exception& error) {
-        failed = true;
-        failure = error.what();
+        forget_ended();
+        throw RuntimeExecutionError(error.what());
     }
-    if (adapter_ != nullptr) adapter_->forget_ended();
-    if (failed) throw RuntimeExecutionError(failure);
+    forget_ended();
 }
 
 }  // namespace parallelme
