@@ -54,6 +54,15 @@ class FailedEvents : public ::testing::TestWithParam<cl_command_queue_properties
                   CL_SUCCESS);
     }
 
+    [[nodiscard]] static cl_event read_behind(ClSession& session, cl_event gate) {
+        static int value = 1;
+        cl_event event = nullptr;
+        EXPECT_EQ(clEnqueueReadBuffer(session.queue, session.buffer(sizeof(int)), CL_FALSE, 0, sizeof value,
+                                      &value, 1, &gate, &event),
+                  CL_SUCCESS);
+        return event;
+    }
+
     std::atomic<int> ran_{0};
 
   private:
@@ -77,11 +86,8 @@ TEST_P(FailedEvents, ANativeKernelBehindOneFails) {
 
 TEST_P(FailedEvents, ANativeKernelBehindACommandBehindOneFails) {
     ClSession session(cpu_device(), GetParam());
-    cl_mem buffer = session.buffer(sizeof(int));
-    int value = 1;
-    cl_event gate = clCreateUserEvent(session.context, nullptr), read = nullptr;
-    ASSERT_EQ(clEnqueueReadBuffer(session.queue, buffer, CL_FALSE, 0, sizeof value, &value, 1, &gate, &read),
-              CL_SUCCESS);
+    cl_event gate = clCreateUserEvent(session.context, nullptr);
+    cl_event read = read_behind(session, gate);
     cl_event kernel = native(session, {read});
     clSetUserEventStatus(gate, kError);
     expect_failed(kernel);
@@ -95,11 +101,8 @@ TEST_P(FailedEvents, ANativeKernelBehindACommandBehindOneFails) {
 TEST_P(FailedEvents, ATaskThatWaitsForACommandBehindOneGoesOn) {
     Runtime runtime;
     ClSession session(cpu_device(), GetParam());
-    cl_mem buffer = session.buffer(sizeof(int));
-    int value = 1;
-    cl_event gate = clCreateUserEvent(session.context, nullptr), read = nullptr;
-    ASSERT_EQ(clEnqueueReadBuffer(session.queue, buffer, CL_FALSE, 0, sizeof value, &value, 1, &gate, &read),
-              CL_SUCCESS);
+    cl_event gate = clCreateUserEvent(session.context, nullptr);
+    cl_event read = read_behind(session, gate);
     std::atomic<int> code{CL_SUCCESS};
     std::atomic<bool> begun{false};
     Sequence sequence(runtime);
@@ -124,11 +127,7 @@ TEST_P(FailedEvents, OneMayFailWhenTheKernelThatPassedItHasGone) {
     if (GetParam() == 0) GTEST_SKIP() << "the order keeps it back";
     ClSession session(cpu_device(), GetParam());
     cl_event gate = clCreateUserEvent(session.context, nullptr);
-    cl_mem buffer = session.buffer(sizeof(int));
-    int value = 1;
-    cl_event read = nullptr;
-    ASSERT_EQ(clEnqueueReadBuffer(session.queue, buffer, CL_FALSE, 0, sizeof value, &value, 1, &gate, &read),
-              CL_SUCCESS);
+    cl_event read = read_behind(session, gate);
     cl_event kernel = native(session, {});
     EXPECT_EQ(clWaitForEvents(1, &kernel), CL_SUCCESS);
     clReleaseEvent(kernel);
