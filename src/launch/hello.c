@@ -14,7 +14,7 @@
 
 #include "base/cpu_list.h"
 
-enum { kHighDescriptor = 512 };
+enum { kHighDescriptor = 512, kNobody = 0 };
 
 /* "PID SOCKET INODE WORD,WORD...": whose socket it is, which one, and the program's own affinity, from CPU 0
  * up, because an arbiter may have bound the process before its first instruction. */
@@ -60,6 +60,10 @@ static uint32_t number_from(const char* name, uint32_t otherwise) {
     return *end == '\0' && value <= HEDDLE_MAX_CPUS ? (uint32_t)value : otherwise;
 }
 
+unsigned hello_max_cpus(void) {
+    return number_from("HEDDLE_MAX", 0);
+}
+
 static void mask_from(heddle_mask* mask, const cpu_set_t* cpus) {
     for (size_t cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
         if (CPU_ISSET(cpu, cpus)) mask->words[cpu / 64] |= (uint64_t)1 << (cpu % 64);
@@ -76,7 +80,7 @@ int hello_send(int socket, const struct hello* hello) {
     message.mode = hello->mode;
     message.demand = hello->demand > 0 ? (uint32_t)hello->demand : 0;
     message.min_cpus = number_from("HEDDLE_MIN", 0);
-    message.max_cpus = number_from("HEDDLE_MAX", 0);
+    message.max_cpus = hello_max_cpus();
     message.weight = number_from("HEDDLE_WEIGHT", 1);
     if (message.weight == 0) message.weight = 1;
     mask_from(&message.allowed, hello->allowed);
@@ -88,6 +92,23 @@ int hello_send(int socket, const struct hello* hello) {
     if (name == NULL || *name == '\0') name = hello->name;
     snprintf(message.name, sizeof message.name, "%s", name);
     return send(socket, &message, sizeof message, MSG_NOSIGNAL) == sizeof message ? 0 : errno;
+}
+
+bool hello_stay(int socket) {
+    heddle_hello message;
+    memset(&message, 0, sizeof message);
+    message.header.magic = HEDDLE_PROTOCOL_MAGIC;
+    message.header.version = HEDDLE_PROTOCOL_VERSION;
+    message.header.type = HEDDLE_HELLO;
+    message.header.bytes = sizeof message;
+    message.kind = HEDDLE_KIND_OBSERVER;
+    message.weight = 1;
+    struct stat status;
+    if (send(socket, &message, sizeof message, MSG_NOSIGNAL) != sizeof message || fstat(socket, &status) != 0)
+        return false;
+    char text[64];
+    snprintf(text, sizeof text, "%d %d %llu ", kNobody, socket, (unsigned long long)status.st_ino);
+    return setenv(kVariable, text, 1) == 0 && fcntl(socket, F_SETFD, 0) == 0;
 }
 
 bool hello_hand_over(int socket, const cpu_set_t* allowed, const char* name) {
@@ -134,6 +155,10 @@ int hello_take_over(cpu_set_t* allowed, char name[HEDDLE_NAME_BYTES]) {
     }
     snprintf(name, HEDDLE_NAME_BYTES, "%s", *at == ';' ? at + 1 : program_invocation_short_name);
     hello_discard();
-    if (process != getpid() || CPU_COUNT(allowed) == 0 || !is_socket(fd, inode)) return -1;
+    if (!is_socket(fd, inode)) return -1;
+    if (process != getpid() || CPU_COUNT(allowed) == 0) {
+        close(fd); /* of a program around us */
+        return -1;
+    }
     return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
 }

@@ -27,12 +27,17 @@ struct hello {
 
 /* HEDDLE_MODE. */
 enum heddle_client_mode hello_mode(void);
+/* HEDDLE_MAX: how many CPUs the program holds at most; 0: no limit. */
+unsigned hello_max_cpus(void);
 /* A connected socket with a high number, closed on exec; -1 and errno where nobody listens, or who listens is
  * stopped and has a full backlog. */
 int hello_connect(const char* path);
 /* Returns 0 or an errno. */
 int hello_send(int socket, const struct hello* hello);
 
+/* Who says this stays, as an observer that sees nothing: its arbiter does not end of idleness. The socket is
+ * kept over the coming exec, and closed in what that program starts. False where that fails. */
+bool hello_stay(int socket);
 /* Keeps the socket over the coming exec and tells the program of it, and of the name that it has there. False
  * without memory. */
 bool hello_hand_over(int socket, const cpu_set_t* allowed, const char* name);

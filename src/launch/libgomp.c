@@ -221,8 +221,9 @@ static void park_team(struct library* library, uint32_t word) {
     atomic_compare_exchange_strong(&library->parked_for, &word, last);
 }
 
-/* Chooses the threads of a region that begins. `asked` is the region's own number, 0 for none. */
-static unsigned enter_region(const struct caller* caller, unsigned asked) {
+/* Chooses the threads of a region that begins with its outlined function. `asked` is its own number, 0 for
+ * none. */
+static unsigned enter_region(const struct caller* caller, void (*body)(void*), bool is_loop, unsigned asked) {
     struct library* library = found(caller->library);
     if (library->is_libomp || asked == 1 || region_inside() || library->level() > 0) {
         region_begin_unnoticed();
@@ -230,19 +231,22 @@ static unsigned enter_region(const struct caller* caller, unsigned asked) {
     }
     const int wanted = asked != 0 ? (int)asked : library->max_threads();
     const int limit = library->thread_limit();
-    const unsigned threads =
-        region_begin((unsigned)(wanted < limit ? wanted : limit), asked == 0 && !caller->has_thread_data);
+    const struct region region = {.wanted = (unsigned)(wanted < limit ? wanted : limit),
+                                  .may_change = asked == 0 && !caller->has_thread_data,
+                                  .body = (const void*)(size_t)body,
+                                  .is_loop = is_loop};
+    const unsigned threads = region_begin(&region);
     const uint32_t word = atomic_load_explicit(&parked_word, memory_order_relaxed);
     if (word % 2 != 0) park_team(library, word);
     return asked != 0 || (int)threads == wanted ? asked : threads;
 }
 
 /* An entry that runs the whole region: pass the chosen number of threads on in place of the one asked for. */
-#define WHOLE_REGION(result, name, parameters, types, arguments)                   \
+#define WHOLE_REGION(result, name, is_loop, parameters, types, arguments)          \
     HEDDLE_EXPORT result name parameters {                                         \
         const struct caller caller = CALLER();                                     \
         struct library* library = caller.library;                                  \
-        num_threads = enter_region(&caller, num_threads);                          \
+        num_threads = enter_region(&caller, fn, is_loop, num_threads);             \
         WHOLE_REGION_CALL_##result(REAL(library, name, result(*) types) arguments) \
     }
 #define WHOLE_REGION_CALL_void(call) \
@@ -254,12 +258,12 @@ static unsigned enter_region(const struct caller* caller, unsigned asked) {
     return value;
 
 /* An entry of the older kind: the region runs on until GOMP_parallel_end. */
-#define REGION_START(name, parameters, types, arguments)  \
-    HEDDLE_EXPORT void name parameters {                  \
-        const struct caller caller = CALLER();            \
-        struct library* library = caller.library;         \
-        num_threads = enter_region(&caller, num_threads); \
-        REAL(library, name, void(*) types) arguments;     \
+#define REGION_START(name, is_loop, parameters, types, arguments)      \
+    HEDDLE_EXPORT void name parameters {                               \
+        const struct caller caller = CALLER();                         \
+        struct library* library = caller.library;                      \
+        num_threads = enter_region(&caller, fn, is_loop, num_threads); \
+        REAL(library, name, void(*) types) arguments;                  \
     }
 
 #define BODY void (*fn)(void*), void *data, unsigned num_threads
@@ -267,21 +271,21 @@ static unsigned enter_region(const struct caller* caller, unsigned asked) {
 #define LOOP BODY, long start, long end, long incr
 #define LOOP_TYPES BODY_TYPES, long, long, long
 
-WHOLE_REGION(void, GOMP_parallel, (BODY, unsigned flags), (BODY_TYPES, unsigned),
+WHOLE_REGION(void, GOMP_parallel, false, (BODY, unsigned flags), (BODY_TYPES, unsigned),
              (fn, data, num_threads, flags))
-WHOLE_REGION(unsigned, GOMP_parallel_reductions, (BODY, unsigned flags), (BODY_TYPES, unsigned),
+WHOLE_REGION(unsigned, GOMP_parallel_reductions, false, (BODY, unsigned flags), (BODY_TYPES, unsigned),
              (fn, data, num_threads, flags))
-WHOLE_REGION(void, GOMP_parallel_sections, (BODY, unsigned count, unsigned flags),
+WHOLE_REGION(void, GOMP_parallel_sections, false, (BODY, unsigned count, unsigned flags),
              (BODY_TYPES, unsigned, unsigned), (fn, data, num_threads, count, flags))
 
-#define CHUNKED_LOOP(name)                                                                     \
-    WHOLE_REGION(void, name, (LOOP, long chunk, unsigned flags), (LOOP_TYPES, long, unsigned), \
+#define CHUNKED_LOOP(name)                                                                           \
+    WHOLE_REGION(void, name, true, (LOOP, long chunk, unsigned flags), (LOOP_TYPES, long, unsigned), \
                  (fn, data, num_threads, start, end, incr, chunk, flags))
-#define PLAIN_LOOP(name)                                                     \
-    WHOLE_REGION(void, name, (LOOP, unsigned flags), (LOOP_TYPES, unsigned), \
+#define PLAIN_LOOP(name)                                                           \
+    WHOLE_REGION(void, name, true, (LOOP, unsigned flags), (LOOP_TYPES, unsigned), \
                  (fn, data, num_threads, start, end, incr, flags))
-#define CHUNKED_LOOP_START(name)                               \
-    REGION_START(name, (LOOP, long chunk), (LOOP_TYPES, long), \
+#define CHUNKED_LOOP_START(name)                                     \
+    REGION_START(name, true, (LOOP, long chunk), (LOOP_TYPES, long), \
                  (fn, data, num_threads, start, end, incr, chunk))
 
 CHUNKED_LOOP(GOMP_parallel_loop_static)
@@ -293,13 +297,13 @@ PLAIN_LOOP(GOMP_parallel_loop_runtime)
 PLAIN_LOOP(GOMP_parallel_loop_nonmonotonic_runtime)
 PLAIN_LOOP(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 
-REGION_START(GOMP_parallel_start, (BODY), (BODY_TYPES), (fn, data, num_threads))
-REGION_START(GOMP_parallel_sections_start, (BODY, unsigned count), (BODY_TYPES, unsigned),
+REGION_START(GOMP_parallel_start, false, (BODY), (BODY_TYPES), (fn, data, num_threads))
+REGION_START(GOMP_parallel_sections_start, false, (BODY, unsigned count), (BODY_TYPES, unsigned),
              (fn, data, num_threads, count))
 CHUNKED_LOOP_START(GOMP_parallel_loop_static_start)
 CHUNKED_LOOP_START(GOMP_parallel_loop_dynamic_start)
 CHUNKED_LOOP_START(GOMP_parallel_loop_guided_start)
-REGION_START(GOMP_parallel_loop_runtime_start, (LOOP), (LOOP_TYPES),
+REGION_START(GOMP_parallel_loop_runtime_start, true, (LOOP), (LOOP_TYPES),
              (fn, data, num_threads, start, end, incr))
 
 HEDDLE_EXPORT void GOMP_parallel_end(void) {
@@ -314,13 +318,20 @@ HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams,
     (fn, data, teams, thread_limit, flags);
 }
 
-#define MEETING(name)                                   \
-    HEDDLE_EXPORT void name(void) {                     \
-        region_meets();                                 \
-        REAL(CALLER().library, name, void (*)(void))(); \
+#define MEETING(result, name, parameters, types, arguments)             \
+    HEDDLE_EXPORT result name parameters {                              \
+        region_meets();                                                 \
+        return REAL(CALLER().library, name, result(*) types) arguments; \
     }
-MEETING(GOMP_barrier)
-MEETING(GOMP_loop_end)
+MEETING(void, GOMP_barrier, (void), (void), ())
+MEETING(void, GOMP_loop_end, (void), (void), ())
+MEETING(void, GOMP_sections_end, (void), (void), ())
+MEETING(void, GOMP_ordered_start, (void), (void), ())
+MEETING(bool, GOMP_barrier_cancel, (void), (void), ())
+MEETING(bool, GOMP_loop_end_cancel, (void), (void), ())
+MEETING(bool, GOMP_sections_end_cancel, (void), (void), ())
+MEETING(void, GOMP_doacross_post, (long* counts), (long*), (counts))
+MEETING(void, GOMP_doacross_ull_post, (unsigned long long* counts), (unsigned long long*), (counts))
 
 /* OpenBLAS sizes each region by this call and asks for that number explicitly, so it follows its grant only
  * through it. Other programs size arrays by it once and index them by thread for ever: they get the true

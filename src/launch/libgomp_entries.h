@@ -1,5 +1,5 @@
 /* Every entry of libgomp (GCC 4 to 14) that opens or closes a parallel region on the host, and those in which
- * the threads of one meet most. */
+ * the threads of one wait for each other. */
 #ifndef HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
 #define HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
 
@@ -24,7 +24,14 @@
     ENTRY(GOMP_parallel_loop_runtime_start)              \
     ENTRY(GOMP_teams_reg)                                \
     ENTRY(GOMP_barrier)                                  \
-    ENTRY(GOMP_loop_end)
+    ENTRY(GOMP_loop_end)                                 \
+    ENTRY(GOMP_sections_end)                             \
+    ENTRY(GOMP_ordered_start)                            \
+    ENTRY(GOMP_barrier_cancel)                           \
+    ENTRY(GOMP_loop_end_cancel)                          \
+    ENTRY(GOMP_sections_end_cancel)                      \
+    ENTRY(GOMP_doacross_post)                            \
+    ENTRY(GOMP_doacross_ull_post)
 
 enum libgomp_entry {
 #define ENTRY(name) kEntry_##name,

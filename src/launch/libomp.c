@@ -70,7 +70,9 @@ static void parallel_begin(tool_data* task, const void* frame, tool_data* parall
     const bool by_clause = requested != (unsigned)number;
     const int limit = runtime.thread_limit();
     const int asked = by_clause ? (int)requested : own;
-    const unsigned threads = region_begin((unsigned)(asked < limit ? asked : limit), !by_clause);
+    const struct region region = {.wanted = (unsigned)(asked < limit ? asked : limit),
+                                  .may_change = !by_clause};
+    const unsigned threads = region_begin(&region);
     if (by_clause || (int)threads == number) return;
     own_number = own;
     set_number = (int)threads;

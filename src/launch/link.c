@@ -46,6 +46,7 @@ static struct {
     enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
+    _Atomic unsigned most_cpus;
     /* As `heddle run` has registered this process: where it is a script, the kernel names its interpreter. */
     char name[HEDDLE_NAME_BYTES];
     char path[sizeof(((struct sockaddr_un*)0)->sun_path)];
@@ -64,6 +65,10 @@ static long wait_readable(struct pollfd* ready, int timeout_ms) {
 
 bool link_managed(void) {
     return atomic_load_explicit(&pages->grant, memory_order_acquire) != NULL;
+}
+
+unsigned link_most_cpus(void) {
+    return atomic_load_explicit(&self.most_cpus, memory_order_relaxed);
 }
 
 const cpu_set_t* link_allowed(void) {
@@ -107,11 +112,12 @@ static int say_hello(int fd) {
 }
 
 /* Receives the answer to HELLO with its two descriptors. Returns as link_open. */
-static int receive_welcome(int fd, int descriptors[2]) {
+static int receive_welcome(int fd, int descriptors[2], unsigned* cpus) {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     if (wait_readable(&ready, kAnswerDeadlineMs) != 1) return ETIMEDOUT;
     union {
         heddle_header header;
+        heddle_welcome welcome;
         heddle_refused refused;
         char bytes[HEDDLE_MESSAGE_BYTES];
     } message;
@@ -136,6 +142,7 @@ static int receive_welcome(int fd, int descriptors[2]) {
         rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
         return EPROTO;
     memcpy(descriptors, CMSG_DATA(rights), 2 * sizeof(int));
+    *cpus = got == sizeof message.welcome ? message.welcome.cpus : 0;
     return 0;
 }
 
@@ -162,10 +169,19 @@ static bool map_pages(const int descriptors[2]) {
     return true;
 }
 
+/* Of so many CPUs that the arbiter hands out. */
+static unsigned most_of(unsigned there) {
+    unsigned most = (unsigned)CPU_COUNT(&self.allowed);
+    const unsigned wanted = hello_max_cpus();
+    if (there < most) most = there;
+    return wanted > 0 && wanted < most ? wanted : most;
+}
+
 /* Takes the answer to HELLO, and the socket where that is a welcome. Returns as link_open. */
 static int be_welcomed(int fd) {
     int descriptors[2];
-    int failure = receive_welcome(fd, descriptors);
+    unsigned there = 0;
+    int failure = receive_welcome(fd, descriptors, &there);
     if (failure == 0) {
         HEDDLE_FAILPOINT(link_was_welcomed);
         if (!map_pages(descriptors)) failure = EPROTO;
@@ -178,6 +194,7 @@ static int be_welcomed(int fd) {
     }
     struct stat status;
     if (fstat(fd, &status) == 0) self.socket_identity = status.st_ino;
+    atomic_store(&self.most_cpus, most_of(there));
     atomic_store(&self.socket, fd);
     HEDDLE_FAILPOINT(link_registered);
     link_change_demand(0, false);

@@ -45,6 +45,8 @@ bool link_read_grant(struct link_grant* grant);
 bool link_contended(void);
 /* What the process could run on before anyone managed it. */
 const cpu_set_t* link_allowed(void);
+/* How many CPUs it can hold at most. */
+unsigned link_most_cpus(void);
 enum heddle_client_mode link_mode(void);
 /* The socket's number, which the program must not close; -1 without one. */
 int link_descriptor(void);

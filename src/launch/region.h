@@ -8,10 +8,20 @@
 /* True inside a region that this thread opened: what is nested there is the program's own affair. */
 bool region_inside(void);
 
-/* A region begins that would run on `wanted` threads. Raises the demand and returns how many threads to give
- * it: `wanted`, or as many as the process has CPUs where that is less and `may_change` says so. Every call is
- * ended by region_end(). */
-unsigned region_begin(unsigned wanted, bool may_change);
+struct region {
+    unsigned wanted; /* threads */
+    bool may_change; /* their number is the runtime's choice */
+    /* Names it, the same each time; NULL where nobody would say how often its threads meet. */
+    const void* body;
+    bool is_loop; /* and nothing else: its threads meet at its end alone */
+};
+
+/* A region begins. Raises the demand and returns how many threads to give it: as many as are wanted, or as
+ * the process has CPUs where that is less and may be changed. A team that has begun does not grow, so a
+ * region whose threads worked for long on end the last time, and a loop that never ran before, get as many as
+ * the process may ever have CPUs: they share those that there are and spread over those that come. Every call
+ * is ended by region_end(). */
+unsigned region_begin(const struct region* region);
 /* The same for a region that is nested or serial: it changes nothing. */
 void region_begin_unnoticed(void);
 void region_end(void);

@@ -76,9 +76,8 @@ static void* begin(void* start) {
 bool region_inside(void) {
     return false;
 }
-unsigned region_begin(unsigned wanted, bool may_change) {
-    (void)may_change;
-    return wanted;
+unsigned region_begin(const struct region* region) {
+    return region->wanted;
 }
 void region_begin_unnoticed(void) {}
 void region_end(void) {}
@@ -116,7 +115,7 @@ void libgomp_here_begin(void) {
 }
 void libgomp_here_region(void) {
     const struct caller caller = {.library = &libraries[0]};
-    (void)enter_region(&caller, 0);
+    (void)enter_region(&caller, NULL, false, 0);
 }
 bool libgomp_here_parked_twice(void) {
     return atomic_load(&parked_twice);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -86,6 +87,30 @@ TEST_F(RunOpenMp, EveryEntryFollowsTheGrant) {
     auto tried = entries_of_the_installed_libgomp();
     tried.erase("GOMP_parallel_end");
     for (const std::string& name : tried) EXPECT_THAT(bare, HasSubstr(name + " threads")) << "not tried";
+}
+
+/// A team that has begun does not grow: who works for long on end has all its threads when CPUs come.
+TEST_F(RunOpenMp, TeamsThatSeldomMeetHaveAllTheirThreads) {
+    const test::Child other({test::kHeddle, "run", "--", kPrograms + "regions", "60"},
+                            {"HEDDLE_ARBITER=" + managed_.socket()});
+    const auto others = [&] { return Observer(managed_.socket()).status().clients.size(); };
+    ASSERT_TRUE(test::becomes_true([&] { return others() == 1; }));
+    std::istringstream lines(managed_.run({kPrograms + "teams"}).output);
+    std::map<std::string, std::vector<int>> teams;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string name;
+        words >> name;
+        for (int size; words >> size;) teams[name].push_back(size);
+    }
+    const int all = static_cast<int>(Observer(managed_.socket()).status().cpus.size());
+    for (const char* name : {"loop", "apart", "meeting", "short"}) ASSERT_EQ(teams[name].size(), 10U) << name;
+    EXPECT_EQ(teams["loop"].front(), all) << "which nobody has seen before";
+    for (const char* name : {"loop", "apart"})
+        EXPECT_GT(std::ranges::count(teams[name], all), std::ssize(teams[name]) / 2) << name;
+    EXPECT_LT(teams["apart"].front(), all);
+    for (const char* name : {"meeting", "short"})
+        EXPECT_LT(std::ranges::count(teams[name], all), std::ssize(teams[name]) / 2) << name;
 }
 
 TEST_F(RunOpenMp, ResultsAreThoseOfTheBareRun) {
