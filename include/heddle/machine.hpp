@@ -72,7 +72,9 @@ struct CpuAllowance {
                       ///< binds it, of who made the Runtime or Offload
     CpuSet cpuset;    ///< the cgroup's cpuset (v1 or v2), or all CPUs where there is none
     double quota_cpus = 0;  ///< the cgroup's CPU quota in CPUs, or 0 where there is none
-    CpuSet usable;          ///< affinity ∩ cpuset, cut compactly to ceil(quota) CPUs, never empty
+    /// affinity ∩ cpuset, never empty; with a quota ceil(quota) CPUs of it, compactly: for each group with a
+    /// quota the same ones, and others for another
+    CpuSet usable;
 };
 
 /// Reads affinity, cgroup cpuset and CPU quota (cgroup v1 and v2, own group and its ancestors). On a

@@ -38,37 +38,44 @@ Server::Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int l
       clock_(clock),
       started_(clock.now()),
       idle_since_(started_),
+      activated_(listening >= 0),
+      listening_(listening),
       saved_(config_.state_path, os),
       fence_(os, config_.fence_tag) {
-    if (listening >= 0) {
-        listening_ = Descriptor(listening);
-    } else {
-        listening_ = Descriptor(os_.socket_seqpacket());
-        if (!listening_.valid()) fail(listening_.get(), "socket");
-        HEDDLE_FAILPOINT(server_has_socket);
-        const int bound = os_.bind_listen(listening_.get(), config_.path, kBacklog);
-        if (bound == -ENAMETOOLONG)
-            throw Error(ErrorCode::kLimit,
-                        fmt::format("the socket's path has {} characters, and the system allows 107: {}",
-                                    config_.path.size(), config_.path));
-        if (bound < 0) fail(bound, fmt::format("cannot listen at {}", config_.path));
-        HEDDLE_FAILPOINT(server_listens);
-    }
     epoll_ = Descriptor(os_.epoll_create());
     if (!epoll_.valid()) fail(epoll_.get(), "epoll_create");
-    epoll_event event{EPOLLIN, {.fd = listening_.get()}};
-    if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, listening_.get(), &event); added < 0)
-        fail(added, "epoll_ctl");
     HEDDLE_FAILPOINT(server_has_epoll);
+    if (listening_.valid())
+        watch(listening_.get());
+    else
+        listen();
 }
 
 Server::~Server() = default;
 
-void Server::on_readable(int fd, std::function<void()> callback) {
-    callbacks_[fd] = std::move(callback);
+void Server::listen() {
+    listening_ = Descriptor(os_.socket_seqpacket());
+    if (!listening_.valid()) fail(listening_.get(), "socket");
+    HEDDLE_FAILPOINT(server_has_socket);
+    const int bound = os_.bind_listen(listening_.get(), config_.path, kBacklog);
+    if (bound == -ENAMETOOLONG)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("the socket's path has {} characters, and the system allows 107: {}",
+                                config_.path.size(), config_.path));
+    if (bound < 0) fail(bound, fmt::format("cannot listen at {}", config_.path));
+    HEDDLE_FAILPOINT(server_listens);
+    watch(listening_.get());
+}
+
+void Server::watch(int fd) {
     epoll_event event{EPOLLIN, {.fd = fd}};
     if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event); added < 0)
         fail(added, "epoll_ctl");
+}
+
+void Server::on_readable(int fd, std::function<void()> callback) {
+    callbacks_[fd] = std::move(callback);
+    watch(fd);
 }
 
 void Server::look_for_fences() {
@@ -77,8 +84,19 @@ void Server::look_for_fences() {
 }
 
 void Server::run() {
-    while (turn()) {
+    while (turn() || somebody_came()) {
     }
+}
+
+/// Nobody can come from now on, and who had come just before is not lost. The socket that was passed to us
+/// outlives us, and so do those who wait there.
+bool Server::somebody_came() {
+    if (stopping_ || activated_) return false;
+    os_.end_listening(listening_.get(), config_.path);
+    for (int i = 0; i < kBacklog; i += kAcceptedPerTurn) accept_some();
+    if (connections_.empty()) return false;
+    listen();
+    return true;
 }
 
 bool Server::turn() {
@@ -154,7 +172,8 @@ void Server::accept_some() {
         Descriptor socket(os_.accept(listening_.get()));
         if (!socket.valid()) {
             const int failure = socket.get();
-            if (failure == -EAGAIN || failure == -EINTR || failure == -ECONNABORTED) return;
+            if (failure == -EINTR || failure == -ECONNABORTED) continue;
+            if (failure == -EAGAIN) return;
             log(fmt::format("accept: {}", std::strerror(-failure)));
             return pause_accepting();
         }

@@ -88,6 +88,9 @@ class Server {
         bool obeyed = false;
     };
 
+    void listen();
+    void watch(int fd);
+    [[nodiscard]] bool somebody_came();
     void accept_some();
     void pause_accepting();
     void resume_accepting();
@@ -157,6 +160,7 @@ class Server {
     Time started_;
     Time idle_since_;
     Time decided_at_;
+    bool activated_;  ///< the listening socket was passed to us
     Descriptor listening_;
     Descriptor epoll_;
     std::map<int, std::unique_ptr<Connection>> connections_;  // by socket

@@ -1,6 +1,7 @@
 #include "base/file_system.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,6 +25,12 @@ std::optional<std::string> SystemFiles::read(const std::string& path) const {
     ::close(file);
     if (!readable) return std::nullopt;
     return content;
+}
+
+uint64_t SystemFiles::identity(const std::string& path) const {
+    struct stat is {};
+    if (::stat(path.c_str(), &is) != 0) return 0;
+    return (static_cast<uint64_t>(is.st_dev) << 48u) ^ static_cast<uint64_t>(is.st_ino);
 }
 
 }  // namespace heddle

@@ -81,6 +81,11 @@ int Os::bind_listen(int fd, const std::string& path, int backlog) {
     return 0;
 }
 
+void Os::end_listening(int fd, const std::string& path) {
+    ::shutdown(fd, SHUT_RD);
+    ::unlink(path.c_str());
+}
+
 int Os::accept(int fd) {
     return result(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
@@ -260,6 +265,10 @@ int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask) {
 Os& Os::system() {
     static Os system;
     return system;
+}
+
+uint64_t Os::identity(const std::string& path) const {
+    return SystemFiles{}.identity(path);
 }
 
 std::optional<std::string> Os::read(const std::string& path) const {

@@ -38,6 +38,7 @@ class Os : public FileSystem {
     [[nodiscard]] static Os& system();
 
     [[nodiscard]] std::optional<std::string> read(const std::string& path) const override;
+    [[nodiscard]] uint64_t identity(const std::string& path) const override;
     /// Writes to a file that exists, all in one call, as the kernel's own files ask for.
     virtual int write(const std::string& path, const std::string& text);
     virtual int make_folder(const std::string& path);
@@ -50,6 +51,8 @@ class Os : public FileSystem {
     virtual int socket_seqpacket();
     /// Binds to a path and listens. `backlog` connections may wait.
     virtual int bind_listen(int fd, const std::string& path, int backlog);
+    /// From now on nobody can connect; those who wait to be accepted still can be. Removes the path.
+    virtual void end_listening(int fd, const std::string& path);
     virtual int accept(int fd);
     virtual int peer_credentials(int fd, PeerCredentials& credentials);
     /// A pidfd of the peer: SO_PEERPIDFD where the kernel has it, else pidfd_open of the pid.

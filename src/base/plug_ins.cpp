@@ -2,9 +2,9 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -25,7 +25,7 @@ namespace {
 
 /// Where plug-ins may be, best first: beside the library, or the library's folder as a program sees it.
 std::vector<std::string> plug_in_folders() {
-    if (const char* folder = std::getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
+    if (const char* folder = ::secure_getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
         return {folder};
     const std::string own = library_folder();
     return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle"};

@@ -1,11 +1,11 @@
 #include "base/settings.hpp"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "base/edit_distance.h"
 #include "base/settings_table.h"
@@ -36,7 +36,7 @@ std::span<const Setting> settings() {
 std::string setting(std::string_view name) {
     if (std::ranges::find(kSettings, name, &Setting::name) == kSettings.end())
         throw Error(ErrorCode::kInvalidArgument, fmt::format("there is no setting {}", name));
-    const char* value = std::getenv(std::string(name).c_str());
+    const char* value = ::secure_getenv(std::string(name).c_str());
     return value == nullptr ? "" : value;
 }
 

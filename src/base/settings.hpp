@@ -17,8 +17,9 @@ struct Setting {
 
 [[nodiscard]] std::span<const Setting> settings();
 
-/// The value of a variable of the table, or "" where it is unset. A name that is not in the table is a
-/// mistake of ours and throws kInvalidArgument.
+/// The value of a variable of the table, or "" where it is unset, and in a program that has more rights than
+/// its user (secure_getenv(3)). A name that is not in the table is a mistake of ours and throws
+/// kInvalidArgument.
 [[nodiscard]] std::string setting(std::string_view name);
 
 /// One line for each HEDDLE_* variable of the environment that the table does not have, with the nearest name

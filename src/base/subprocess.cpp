@@ -79,9 +79,13 @@ Output output_of(const std::vector<std::string>& command) {
     Output output;
     drain(out, output.text, err, output.errors);
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    pid_t ended = 0;
+    while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
     }
-    output.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    output.exit_code = ended != child ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended != child)
+        output.errors +=
+            fmt::format("nobody can tell how {} ended while this process ignores SIGCHLD\n", command[0]);
     return output;
 }
 

@@ -9,7 +9,9 @@
 namespace heddle {
 
 struct Output {
-    int exit_code = 0;   ///< 128 + the signal's number where one killed it
+    /// 128 + the signal's number where one killed it; -1 where nobody can tell, as this process has SIGCHLD
+    /// ignored: then `errors` says so.
+    int exit_code = 0;
     std::string text;    ///< of stdout
     std::string errors;  ///< of stderr
 };

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "cores/arbiter_path.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static bool names_a_path(const char* named) {
 }
 
 bool heddle_arbiter_named_well(char problem[HEDDLE_PROBLEM_BYTES]) {
-    const char* named = getenv("HEDDLE_ARBITER");
+    const char* named = secure_getenv("HEDDLE_ARBITER");
     if (!names_a_path(named)) return true;
     if (*named != '/') {
         snprintf(problem, HEDDLE_PROBLEM_BYTES,
@@ -43,7 +44,7 @@ bool heddle_arbiter_named_well(char problem[HEDDLE_PROBLEM_BYTES]) {
 
 enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES],
                                               char problem[HEDDLE_PROBLEM_BYTES]) {
-    const char* named = getenv("HEDDLE_ARBITER");
+    const char* named = secure_getenv("HEDDLE_ARBITER");
     if (named != NULL && strcmp(named, "off") == 0) return HEDDLE_ARBITER_OFF;
     if (!heddle_arbiter_named_well(problem)) return HEDDLE_ARBITER_IMPOSSIBLE;
     if (names_a_path(named)) {
@@ -54,7 +55,7 @@ enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES
         memcpy(path, HEDDLE_SYSTEM_SOCKET, sizeof HEDDLE_SYSTEM_SOCKET);
         return HEDDLE_ARBITER_SYSTEM;
     }
-    const char* runtime = getenv("XDG_RUNTIME_DIR");
+    const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
     char folder[HEDDLE_SOCKET_PATH_BYTES];
     int length = runtime != NULL && *runtime == '/'
                      ? snprintf(folder, sizeof folder, "%s/heddle", runtime)

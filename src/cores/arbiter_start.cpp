@@ -22,7 +22,7 @@ void start_arbiter() {
         const std::string launcher = library + place;
         if (::access(launcher.c_str(), X_OK) != 0) continue;
         const Output output = output_of({launcher, "start"});
-        if (output.exit_code == 0) return;
+        if (!output.text.empty()) return;  // where it listens
         throw Error(ErrorCode::kUnavailable, output.errors.substr(0, output.errors.find('\n')));
     }
     throw Error(ErrorCode::kUnavailable, fmt::format("heddle is not installed beside {}", library));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -126,8 +127,14 @@ std::optional<heddle_event> Observer::next_event(Nanoseconds timeout) {
 
 bool Observer::receive(Message& message, Nanoseconds timeout) {
     pollfd ready{socket_.get(), POLLIN, 0};
-    const int polled = ::poll(&ready, 1, static_cast<int>(timeout / std::chrono::milliseconds(1)));
-    if (polled == 0 || (polled < 0 && errno == EINTR)) return false;
+    const Time deadline = SteadyClock().now() + timeout;
+    for (int polled = -1; polled < 0;) {
+        const auto left = std::max(deadline - SteadyClock().now(), Nanoseconds(0));
+        polled = ::poll(&ready, 1, static_cast<int>(left / std::chrono::milliseconds(1)));
+        if (polled == 0) return false;
+        if (polled < 0 && errno != EINTR)
+            throw Error(ErrorCode::kSystem, fmt::format("poll: {}", std::strerror(errno)));
+    }
     std::memset(static_cast<void*>(&message), 0, sizeof message);
     const ssize_t got = ::recv(socket_.get(), &message, sizeof message, 0);
     if (got <= 0) throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} went away", path_));

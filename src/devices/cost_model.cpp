@@ -86,8 +86,8 @@ void DeviceCosts::add(Signature signature, double us, bool drop_first) {
 }
 
 std::string CostModel::default_path() {
-    const char* const cache = std::getenv("XDG_CACHE_HOME");
-    const char* const home = std::getenv("HOME");
+    const char* const cache = ::secure_getenv("XDG_CACHE_HOME");
+    const char* const home = ::secure_getenv("HOME");
     std::string folder;
     if (cache != nullptr && *cache == '/')
         folder = cache;

@@ -294,7 +294,7 @@ void raise(const Failure& failure) {
 
 std::string usual_path() {
     if (const std::string named = setting("HEDDLE_MEMORY"); !named.empty()) return named;
-    const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+    const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
     if (runtime != nullptr && *runtime != '\0') return std::string(runtime) + "/heddle-memory.sock";
     return fmt::format("/tmp/heddle-memory-{}.sock", ::getuid());
 }

@@ -137,10 +137,9 @@ std::optional<double> number(string_view text) {
     return static_cast<double>(value);
 }
 
-void tighten(double& quota, std::optional<double> time, std::optional<double> period) {
-    if (!time || !period) return;
-    const double cpus = *time / *period;
-    if (quota == 0 || cpus < quota) quota = cpus;
+void add_quota(const FileSystem& files, const std::string& group, std::optional<double> time,
+               std::optional<double> period, CgroupLimits& limits) {
+    if (time && period) limits.quotas.insert(limits.quotas.begin(), {*time / *period, files.identity(group)});
 }
 
 /// The innermost cpuset that there is: the kernel has put the ancestors' into it already.
@@ -188,6 +187,11 @@ void tighten(const FileSystem& files, const std::string& directory, const char* 
 
 }  // namespace
 
+double CgroupLimits::quota_cpus() const {
+    const auto tightest = std::ranges::min_element(quotas, {}, &Quota::cpus);
+    return tightest == quotas.end() ? 0 : tightest->cpus;
+}
+
 MemoryRoom read_memory_room(const FileSystem& files) {
     MemoryRoom room;
     const std::string machine = files.read("/proc/meminfo").value_or("");
@@ -226,7 +230,7 @@ CgroupLimits read_cgroup_limits(const FileSystem& files) {
         if (!text) continue;
         limits.sources.push_back(directory + "/cpu.max");
         const auto parts = split(*text, ' ');
-        if (parts.size() == 2) tighten(limits.quota_cpus, number(parts[0]), number(parts[1]));
+        if (parts.size() == 2) add_quota(files, directory, number(parts[0]), number(parts[1]), limits);
     }
 
     add_cpuset(files, group_directories(self, mounts, "cpuset"), "/cpuset.effective_cpus", limits);
@@ -236,7 +240,7 @@ CgroupLimits read_cgroup_limits(const FileSystem& files) {
         if (!quota || !period) continue;
         limits.sources.push_back(directory + "/cpu.cfs_quota_us");
         limits.sources.push_back(directory + "/cpu.cfs_period_us");
-        tighten(limits.quota_cpus, number(*quota), number(*period));
+        add_quota(files, directory, number(*quota), number(*period), limits);
     }
     return limits;
 }

@@ -16,9 +16,17 @@
 namespace heddle {
 
 struct CgroupLimits {
+    struct Quota {
+        double cpus;
+        uint64_t group;  ///< FileSystem::identity() of whose it is
+    };
+
     std::optional<CpuSet> cpuset;      ///< nothing where no cpuset is in force
-    double quota_cpus = 0;             ///< the tightest of the group and its ancestors; 0: none
+    std::vector<Quota> quotas;         ///< of the group and its ancestors, ancestor before group
     std::vector<std::string> sources;  ///< files whose writing may change the above, group before ancestor
+
+    /// The tightest; 0: none.
+    [[nodiscard]] double quota_cpus() const;
 };
 
 /// Reads /proc/self/cgroup, /proc/self/mountinfo and from there the files of the process's groups. Groups

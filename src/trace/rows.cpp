@@ -5,6 +5,7 @@
 #include <set>
 
 #include "trace/drawing.hpp"
+#include "trace/escape.hpp"
 #include "trace/summary.hpp"
 
 namespace heddle::trace {
@@ -12,8 +13,9 @@ namespace {
 
 std::string row_label(const Timeline& timeline, size_t first, size_t count) {
     if (!timeline.cpus[first].label.empty()) {
-        const std::string& label = timeline.cpus[first].label;
-        return count == 1 ? label : fmt::format("{} to {}", label, timeline.cpus[first + count - 1].label);
+        const std::string label = printable(timeline.cpus[first].label);
+        if (count == 1) return label;
+        return fmt::format("{} to {}", label, printable(timeline.cpus[first + count - 1].label));
     }
     CpuSet cpus;
     for (size_t i = first; i < first + count; ++i) cpus.insert(timeline.cpus[i].place.cpu);

@@ -31,7 +31,7 @@ class TextDrawing {
     }
 
     void draw() {
-        put(fmt::format("{}{}{}\n", timeline_.machine, timeline_.machine.empty() ? "" : ", ",
+        put(fmt::format("{}{}{}\n", printable(timeline_.machine), timeline_.machine.empty() ? "" : ", ",
                         duration(timeline_.end_ns)));
         for (const RowGroup& group : groups_) {
             if (!group.label.empty()) put(group.label + "\n");

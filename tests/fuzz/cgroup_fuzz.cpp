@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const heddle::CgroupLimits limits = heddle::read_cgroup_limits(files);
     require(!limits.cpuset || !limits.cpuset->empty() || limits.sources.size() > 1,
             "a cpuset is empty only where two disagree");
-    require(limits.quota_cpus >= 0, "a quota is never negative");
+    require(limits.quota_cpus() >= 0, "a quota is never negative");
     const heddle::CpuAllowance allowed = combine(machine, machine.cpus(), limits);
     require(!allowed.usable.empty() && machine.cpus().contains(allowed.usable),
             "some CPUs of the machine remain");

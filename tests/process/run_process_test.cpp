@@ -19,6 +19,7 @@
 #include "support/managed.hpp"
 #include "support/on_cpus.hpp"
 #include "support/wait_until.hpp"
+#include "support/wire_client.hpp"
 #include "topology/thread_affinity.hpp"
 
 namespace heddle {
@@ -327,6 +328,22 @@ TEST(RunProcess, WhatAStaticProgramStartsIsManaged) {
         "PATH=$FOLDER:$PATH $RUN ${PROGRAMS}static_plain spawn");
     EXPECT_EQ(outcome.output, "program pages 2 sockets 1\n");
     EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+}
+
+TEST(RunProcess, TheArbiterStaysForTheChildrenOfAStaticProgram) {
+    const test::TemporaryFolder folder;
+    const std::string socket = folder.path() + "/arbiter";
+    const test::Child arbiter({HEDDLE_BUILD_DIR "/bin/heddled", "--socket", socket, "--idle-exit", "5"});
+    ASSERT_TRUE(test::becomes_true([&] { return test::WireClient(socket).connected(); }));
+    const test::Child program({test::kHeddle, "run", "--", kPrograms + "static_plain", "sleep", "7"},
+                              {"HEDDLE_ARBITER=" + socket});
+    while (true) {
+        const bool serves = arbiter.running();
+        if (!program.running()) break;
+        ASSERT_TRUE(serves) << "it ended before the program";
+        std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_TRUE(arbiter.ends_within(20s));
 }
 
 TEST(RunProcess, ALibgompThatIsLinkedIntoTheProgramIsTold) {

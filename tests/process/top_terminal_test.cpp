@@ -10,6 +10,7 @@
 #include <csignal>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "support/daemon.hpp"
 #include "support/wire_client.hpp"
@@ -19,13 +20,16 @@ namespace {
 
 class Terminal {
   public:
-    Terminal(const Daemon& daemon, const char* type, unsigned short columns, unsigned short rows) {
+    Terminal(const Daemon& daemon, const char* type, unsigned short columns, unsigned short rows,
+             std::vector<const char*> words = {"top"}) {
         const winsize window{rows, columns, 0, 0};
         child_ = ::forkpty(&master_, nullptr, nullptr, &window);
         if (child_ == 0) {
             ::setenv("TERM", type, 1);
             ::setenv("HEDDLE_ARBITER", daemon.path().c_str(), 1);
-            ::execl(HEDDLE_BUILD_DIR "/bin/heddle", "heddle", "top", nullptr);
+            words.insert(words.begin(), "heddle");
+            words.push_back(nullptr);
+            ::execv(HEDDLE_BUILD_DIR "/bin/heddle", const_cast<char**>(words.data()));
             ::_exit(127);
         }
     }
@@ -54,6 +58,7 @@ class Terminal {
         ::tcgetattr(master_, &state);
         return (state.c_lflag & ECHO) != 0;
     }
+    void signal(int number) const { ::kill(child_, number); }
     /// The exit status, once all that it says is read.
     int end() {
         while (read_more()) {
@@ -115,6 +120,54 @@ TEST_F(TopTerminal, StaysWithinASmallWindow) {
     }
     EXPECT_LT(rows, kRows);
     EXPECT_GT(rows, 2U);
+}
+
+TEST_F(TopTerminal, GivesTheTerminalBackWhileItIsStopped) {
+    Terminal terminal(
+        daemon_, "xterm", 80, 24,
+        {"run", "--", "sh", "-mc", HEDDLE_BUILD_DIR "/bin/heddle top; echo stopped; stty -a; fg"});
+    ASSERT_TRUE(terminal.reads("\x1b[H", 2));
+    EXPECT_FALSE(terminal.echoes());
+    terminal.type("\x1a");
+    ASSERT_TRUE(terminal.reads("stopped"));
+    EXPECT_TRUE(terminal.reads(" echo "));
+    EXPECT_LT(terminal.said().find("\x1b[?25h\x1b[?1049l"), terminal.said().find("stopped"));
+    EXPECT_TRUE(terminal.reads("\x1b[?1049h", 2)) << "it draws again";
+    terminal.type("q");
+    EXPECT_EQ(terminal.end(), 0);
+}
+
+TEST_F(TopTerminal, GoesOnWhereNobodyCouldContinueIt) {
+    Terminal terminal(daemon_, "xterm", 80, 24);
+    ASSERT_TRUE(terminal.reads("\x1b[H", 2));
+    terminal.type("\x1a");
+    EXPECT_TRUE(terminal.reads("\x1b[?1049h", 2));
+    terminal.type("q");
+    EXPECT_EQ(terminal.end(), 0);
+}
+
+TEST_F(TopTerminal, LeavesTheTerminalAsItWasWhateverEndsIt) {
+    for (const char* const key : {"\x03", "\x1c"}) {
+        Terminal terminal(daemon_, "xterm", 80, 24);
+        ASSERT_TRUE(terminal.reads("\x1b[H", 2));
+        terminal.type(key);
+        EXPECT_EQ(terminal.end(), 0);
+        EXPECT_TRUE(terminal.said().ends_with("\x1b[?25h\x1b[?1049l"));
+    }
+}
+
+TEST_F(TopTerminal, RanksGetWhatATerminalSendsOnce) {
+    Terminal terminal(daemon_, "xterm", 80, 24,
+                      {"memory", "launch", "-n", "1", "--", HEDDLE_BUILD_DIR "/tests/programs/signals"});
+    ASSERT_TRUE(terminal.reads("ready"));
+    terminal.type("\x03");
+    ASSERT_TRUE(terminal.reads("from the terminal"));
+    terminal.signal(SIGINT);
+    ASSERT_TRUE(terminal.reads("from a process"));
+    terminal.signal(SIGTERM);
+    EXPECT_EQ(terminal.end(), 0);
+    const std::string& said = terminal.said();
+    EXPECT_EQ(said.find("from a process"), said.rfind("from a process")) << said;
 }
 
 TEST_F(TopTerminal, PrintsLinesWhereNothingCanBeDrawn) {

@@ -46,6 +46,13 @@ TEST(BenchReport, NothingIsClaimedWithoutAPeerOrWithoutHeddle) {
     EXPECT_FALSE(judge({"cores.x", "best", 1.05}, {{"heddle", {{1.0}}, ""}}));
 }
 
+TEST(BenchReport, WhoFailedAfterSomeRunsIsTold) {
+    EXPECT_EQ(heddle::bench::failures(kMeasured), std::vector<std::string>{})
+        << "who could not be measured at all is skipped";
+    EXPECT_EQ(heddle::bench::failures({{"heddle", {{1.0}, {1.1}}, "it ended with 1"}, {"os", {{1.0}}, ""}}),
+              std::vector<std::string>{"heddle failed after 2 runs: it ended with 1"});
+}
+
 TEST(BenchReport, ExtraTimeIsInMillisecondsAndAgainstTheLimit) {
     const std::vector<Series> all = {{"heddle", {{0.0031}, {0.0052}, {0.0033}}, ""},
                                      {"os", {{0.0011}, {0.0031}, {0.0012}}, ""}};

@@ -26,7 +26,7 @@ std::string content(const std::filesystem::path& path) {
 
 std::string described(const CgroupLimits& limits) {
     std::string text = limits.cpuset ? fmt::format("cpuset {}\n", limits.cpuset->to_list()) : "";
-    text += fmt::format("quota {}\n", limits.quota_cpus);
+    text += fmt::format("quota {}\n", limits.quota_cpus());
     for (const std::string& source : limits.sources) text += fmt::format("source {}\n", source);
     return text;
 }
@@ -66,10 +66,17 @@ TEST(MemoryRoom, IsTheTightestOfMachineAndGroups) {
               (heddle::MemoryRoom{600000, 200000}));
 }
 
+/// 0: none.
+std::vector<CgroupLimits::Quota> quotas(std::vector<CgroupLimits::Quota> all) {
+    std::erase_if(all, [](const auto& quota) { return quota.cpus == 0; });
+    return all;
+}
+
 TEST(Allowance, IsAffinityAndCpusetCutToTheQuota) {
     const Machine machine = Machine::synthetic("package:2 core:2 pu:2");
     const auto usable = [&](const char* affinity, std::optional<CpuSet> cpuset, double quota) {
-        return combine(machine, CpuSet::parse(affinity), {std::move(cpuset), quota, {}}).usable.to_list();
+        return combine(machine, CpuSet::parse(affinity), {std::move(cpuset), quotas({{quota, 0}}), {}})
+            .usable.to_list();
     };
     EXPECT_EQ(usable("0-7", std::nullopt, 0), "0-7");
     EXPECT_EQ(usable("0-5", CpuSet::parse("4-7"), 0), "4-5");
@@ -81,11 +88,38 @@ TEST(Allowance, IsAffinityAndCpusetCutToTheQuota) {
     EXPECT_EQ(usable("0-1023", std::nullopt, 0), "0-7") << "no more than the machine has";
 }
 
+TEST(Allowance, GroupsWithQuotasSpreadOverTheMachine) {
+    const Machine machine = Machine::synthetic("core:16 pu:1");
+    const auto of = [&](uint64_t group) {
+        return combine(machine, machine.cpus(), {std::nullopt, quotas({{2, group}}), {}}).usable;
+    };
+    CpuSet used;
+    for (uint64_t group = 1000; group < 4000; group += 50) {  // as folders of the kernel's are numbered
+        EXPECT_EQ(of(group).count(), 2);
+        EXPECT_EQ(of(group), of(group)) << "every process of a container chooses the same";
+        used |= of(group);
+    }
+    EXPECT_EQ(used, machine.cpus());
+}
+
+TEST(Allowance, AGroupChoosesWithinTheChoiceOfItsAncestors) {
+    const Machine machine = Machine::synthetic("core:16 pu:1");
+    const auto of = [&](std::vector<CgroupLimits::Quota> all) {
+        return combine(machine, machine.cpus(), {std::nullopt, std::move(all), {}}).usable;
+    };
+    for (uint64_t group = 1; group < 50; ++group) {
+        const CpuSet inner = of({{4, 7}, {2, group}});
+        EXPECT_EQ(inner.count(), 2);
+        EXPECT_EQ(inner & of({{4, 7}}), inner);
+        EXPECT_EQ(of({{4, 7}, {8, group}}), of({{4, 7}}));
+    }
+}
+
 TEST(Allowance, IsNeverEmpty) {
     const Machine machine = Machine::synthetic("core:4 pu:1");
-    EXPECT_EQ(combine(machine, {0, 1}, {CpuSet{2}, 0, {}}).usable, (CpuSet{0, 1}));
-    EXPECT_EQ(combine(machine, {9}, {std::nullopt, 0, {}}).usable, machine.cpus());
-    EXPECT_EQ(combine(machine, {}, {std::nullopt, 0, {}}).usable, machine.cpus());
+    EXPECT_EQ(combine(machine, {0, 1}, {CpuSet{2}, {}, {}}).usable, (CpuSet{0, 1}));
+    EXPECT_EQ(combine(machine, {9}, {std::nullopt, {}, {}}).usable, machine.cpus());
+    EXPECT_EQ(combine(machine, {}, {std::nullopt, {}, {}}).usable, machine.cpus());
 }
 
 TEST(Allowance, EverythingOfASyntheticMachine) {

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
 
 #include "heddle/error.hpp"
 
@@ -35,4 +40,25 @@ TEST(Settings, ReadsOnlyNamesOfTheTable) {
     unsetenv("HEDDLE_NAME");
     EXPECT_EQ(heddle::setting("HEDDLE_NAME"), "");
     EXPECT_THROW((void)heddle::setting("HEDDLE_NO_SUCH"), heddle::Error);
+}
+
+/// For the test below: in a program whose file gives it rights.
+TEST(Settings, AreReadUnlessAProgramHasMoreRightsThanItsUser) {
+    EXPECT_EQ(heddle::setting("HEDDLE_NAME").empty(),
+              ::getauxval(AT_SECURE) != 0 || !std::getenv("HEDDLE_NAME"));
+}
+
+TEST(Settings, OfAUserDoNotReachProgramsWithOtherRights) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can make a setuid program of somebody else's";
+    const std::filesystem::path copy =
+        std::filesystem::path(testing::TempDir()) / ("heddle_settings_" + std::to_string(::getpid()));
+    std::filesystem::copy_file("/proc/self/exe", copy);
+    EXPECT_EQ(::chown(copy.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(::chmod(copy.c_str(), 04755), 0);
+    setenv("HEDDLE_NAME", "loom", 1);
+    const int status =
+        std::system((copy.string() + " --gtest_filter=Settings.AreReadUnless* >/dev/null 2>&1").c_str());
+    unsetenv("HEDDLE_NAME");
+    std::filesystem::remove(copy);
+    EXPECT_EQ(status, 0);
 }

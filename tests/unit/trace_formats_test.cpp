@@ -295,3 +295,15 @@ TEST(TraceText, FitsTheTerminal) {
         for (const char c : line) EXPECT_GE(c, ' ');
     }
 }
+
+// A trace may come from anywhere, and a terminal obeys what it is shown.
+TEST(TraceText, ShowsNoControlCharactersOfATrace) {
+    std::istringstream lines(
+        R"({"heddle_trace":1,"machine":"m\u001b[2J","start_ns":0,"cpus":[[0,0,0,0]]})"
+        "\n"
+        R"({"t":9,"e":"span","c":1,"lane":"w\u001b]0;x\u0007","name":"n\u001b[1m","b":2,"task":1})"
+        "\n");
+    const Timeline timeline(read(lines, "made", {}));
+    const std::string drawn = terminal(timeline, {}) + terminal(by_task(timeline), {});
+    for (const char control : {'\x1b', '\x07'}) EXPECT_EQ(drawn.find(control), std::string::npos) << drawn;
+}

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/standard_streams.hpp"
 #include "bench/benchmarks.hpp"
 #include "bench/figure_programs.hpp"
 #include "bench/measure.hpp"
@@ -67,7 +68,7 @@ void check(const Options& options) {
 class Progress {
   public:
     void show(std::string_view text) const {
-        if (terminal_) fmt::print(stderr, "\r\033[K{}", text);
+        if (terminal_) to_stderr("\r\033[K{}", text);
     }
     ~Progress() { show(""); }
 
@@ -97,6 +98,8 @@ void run_benchmark(const Benchmark& benchmark, const Options& options, const Hos
         session.complaints.push_back(fmt::format("{}: {}", name, error.what()));
         return;
     }
+    for (const std::string& failure : failures(all))
+        session.complaints.push_back(fmt::format("{}: {}", name, failure));
     std::vector<Result> results;
     for (const Claim& claim : benchmark.claims) {
         if (!wanted(options, claim.name)) continue;
@@ -121,7 +124,7 @@ void bench(const Options& given) {
     if (options.quick) options.runs = 3;
     check(options);
     const OneAtATime alone(
-        [] { fmt::print(stderr, "heddle: another heddle bench is running; waiting for it to end\n"); });
+        [] { to_stderr("heddle: another heddle bench is running; waiting for it to end\n"); });
     const ScratchFolder scratch;
     Host host = find_host(scratch);
     calibrate(host);
@@ -141,7 +144,7 @@ void bench(const Options& given) {
                                   figures_told.complaints.end());
     }
     if (options.json) fmt::print("{}\n", results_json(session.results).dump(1));
-    for (const std::string& complaint : session.complaints) fmt::print(stderr, "heddle: {}\n", complaint);
+    for (const std::string& complaint : session.complaints) to_stderr("heddle: {}\n", complaint);
     if (!session.complaints.empty())
         throw Error(ErrorCode::kUnavailable, fmt::format("{} of the figures asked for could not be measured",
                                                          session.complaints.size()));

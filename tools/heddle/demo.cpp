@@ -5,9 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <span>
 #include <sstream>
 
+#include "base/new_file.hpp"
 #include "bench/process.hpp"
 #include "command.hpp"
 #include "cores/observer.hpp"
@@ -42,6 +43,12 @@ fs::path first_of(std::initializer_list<fs::path> places, const char* what) {
     for (const fs::path& place : places)
         if (fs::exists(place)) return fs::canonical(place);
     throw Error(ErrorCode::kUnavailable, fmt::format("{} is not installed with heddle", what));
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+    NewFile file(path.string());
+    file.write(std::as_bytes(std::span(text)));
+    file.keep();
 }
 
 /// As the shell finds a command.
@@ -144,7 +151,7 @@ class Stage {
         const trace::Timeline timeline(trace::read_file(trace));
         draw_svg(timeline, svg, options);
         result.svg = svg.str();
-        std::ofstream(folder_ / fmt::format("scene-{}.svg", number)) << result.svg;
+        write_file(folder_ / fmt::format("scene-{}.svg", number), result.svg);
         return result;
     }
 
@@ -188,7 +195,7 @@ void demo(const std::string& out) {
         std::fflush(stdout);
     }
     const fs::path report = fs::absolute(out) / "index.html";
-    std::ofstream(report) << report_html(results);
+    write_file(report, report_html(results));
     fmt::print("Report with pictures: {}\n", fs::relative(report).string());
 }
 

@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "base/settings.hpp"
+#include "base/standard_streams.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 
@@ -22,7 +24,7 @@ std::string variables() {
 /// What was printed may not have arrived: a full disk is no success.
 int whole_output(int exit_code) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-    fmt::print(stderr, "heddle: cannot write to stdout: {}\n", std::strerror(errno));
+    heddle::to_stderr("heddle: cannot write to stdout: {}\n", std::strerror(errno));
     return exit_code == heddle::tool::kDone ? heddle::tool::kFailed : exit_code;
 }
 
@@ -30,7 +32,11 @@ int whole_output(int exit_code) {
 
 int main(int argc, char** argv) {
     using namespace heddle::tool;
-    for (const std::string& line : heddle::unknown_settings()) fmt::print(stderr, "heddle: {}\n", line);
+    using heddle::to_stderr;
+    heddle::fill_standard_streams();
+    // Where it is ignored, as in what some programs start, nobody learns how a child ended.
+    std::signal(SIGCHLD, SIG_DFL);
+    for (const std::string& line : heddle::unknown_settings()) to_stderr("heddle: {}\n", line);
 
     CLI::App app{"heddle: parallel programs and runtimes share cores, devices and data", "heddle"};
     app.set_version_flag("--version", HEDDLE_VERSION);
@@ -52,23 +58,23 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
         return whole_output(kDone);
     } catch (const CLI::Success& success) {
-        return app.exit(success);
+        return whole_output(app.exit(success));
     } catch (const CLI::RuntimeError& ended) {
         return whole_output(ended.get_exit_code());  // of a command that was run
     } catch (const CLI::ParseError& error) {
         const bool names_a_command = argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty();
         const std::string what =
             names_a_command ? fmt::format("there is no command '{}'", argv[1]) : std::string(error.what());
-        fmt::print(stderr, "heddle: {}; heddle --help tells what there is\n", what);
+        to_stderr("heddle: {}; heddle --help tells what there is\n", what);
         return kUsage;
     } catch (const UsageError& error) {
-        fmt::print(stderr, "heddle: {}\n", error.what());
+        to_stderr("heddle: {}\n", error.what());
         return kUsage;
     } catch (const ServiceAbsent& error) {
-        fmt::print(stderr, "heddle: {}\n", error.what());
+        to_stderr("heddle: {}\n", error.what());
         return kServiceAbsent;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "heddle: {}\n", error.what());
+        to_stderr("heddle: {}\n", error.what());
         return kFailed;
     }
 }

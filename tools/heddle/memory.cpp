@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/standard_streams.hpp"
 #include "base/temporary_folder.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
@@ -34,8 +35,12 @@ class PassesSignalsOn {
         ::sigprocmask(SIG_BLOCK, &blocked, &mask_before_);
         ranks_ = &ranks;
         struct sigaction action {};
-        action.sa_handler = send;
-        for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+        action.sa_flags = SA_SIGINFO;
+        action.sa_sigaction = pass_on;
+        for (size_t i = 0; i < kSignals.size(); ++i) {
+            ::sigaction(kSignals[i], nullptr, &before_[i]);
+            if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+        }
     }
     ~PassesSignalsOn() { restore(); }
     PassesSignalsOn(const PassesSignalsOn&) = delete;
@@ -55,6 +60,11 @@ class PassesSignalsOn {
     }
 
   private:
+    /// Ctrl-C the ranks have got from the terminal themselves. That it has gone is told to its first process.
+    static void pass_on(int signal, siginfo_t* from, void* /*context*/) {
+        if (signal != SIGINT || from->si_code != SI_KERNEL) send(signal);
+    }
+
     static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
     inline static const std::vector<pid_t>* ranks_ = nullptr;
     std::array<struct sigaction, kSignals.size()> before_{};
@@ -69,8 +79,9 @@ class PassesSignalsOn {
     for (const std::string& word : program) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());
-    fmt::print(stderr, "heddle memory launch: cannot start {}: {}\n", program[0], std::strerror(errno));
-    ::_exit(errno == ENOENT ? 127 : 126);
+    const int reason = errno;
+    to_stderr("heddle memory launch: cannot start {}: {}\n", program[0], std::strerror(reason));
+    ::_exit(reason == ENOENT ? 127 : 126);
 }
 
 int code_of(int status) {
@@ -110,8 +121,8 @@ int launch(const std::vector<std::string>& program, size_t ranks) {
         if (result != 0 || code_of(status) == 0) continue;
         result = code_of(status);
         if (left > 0)
-            fmt::print(stderr, "heddle memory launch: rank {} ended with {}; the others are asked to end\n",
-                       rank - pids.begin(), result);
+            to_stderr("heddle memory launch: rank {} ended with {}; the others are asked to end\n",
+                      rank - pids.begin(), result);
         PassesSignalsOn::send(SIGTERM);
     }
     return result;

@@ -37,7 +37,7 @@ constexpr const char* kStandardStream = "-";
 }
 
 /// What is to be put. A file is read as it is put; what comes out of a pipe is read at once, as its size is
-/// not known before.
+/// not known before, and so is what the kernel writes when it is read, as in /proc: a file without size.
 class Source {
   public:
     /// Throws Error kInvalidArgument for more than `most` bytes, with `where` in the message.
@@ -46,7 +46,7 @@ class Source {
           file_(path == kStandardStream ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
         struct stat is {};
         if (!file_.valid() || ::fstat(file_.get(), &is) != 0) cannot_read(name_, errno);
-        is_file_ = S_ISREG(is.st_mode) && path != kStandardStream;
+        is_file_ = S_ISREG(is.st_mode) && is.st_size > 0 && path != kStandardStream;
         if (is_file_)
             size_ = static_cast<uint64_t>(is.st_size);
         else

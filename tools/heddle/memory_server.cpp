@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/descriptor_limit.hpp"
+#include "base/ending_signals.hpp"
 #include "byte_size.hpp"
 #include "command.hpp"
 #include "heddle/memory.hpp"
@@ -31,9 +32,7 @@ void serve(const ServeOptions& options) {
     std::vector<uint64_t> caches;
     for (const std::string& text : options.caches) caches.push_back(byte_size(text));
     // Before there is a second thread, so that none takes them.
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+    const sigset_t ends = ending_signals();
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
     raise_descriptor_limit(kMostDescriptors);

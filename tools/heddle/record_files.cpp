@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/descriptor.hpp"
+#include "base/standard_streams.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle::tool {
@@ -71,7 +72,7 @@ Descriptor accept_one(const Address& address) {
     if (::getsockname(listens.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0)
         (void)::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, nullptr, 0, port, sizeof port,
                             NI_NUMERICSERV);
-    fmt::print(stderr, "heddle snet: waits for records at {}:{}\n", address.host, port);
+    to_stderr("heddle snet: waits for records at {}:{}\n", address.host, port);
     Descriptor accepted;
     do accepted = Descriptor(::accept4(listens.get(), nullptr, nullptr, SOCK_CLOEXEC));
     while (!accepted.valid() && errno == EINTR);

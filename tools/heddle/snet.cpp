@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/standard_streams.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 #include "record_files.hpp"
@@ -53,13 +54,12 @@ void look_over(const streams::Program& program, const std::string& name) {
         throw Error(ErrorCode::kBadInput,
                     fmt::format("no record can ever come out of {}:\n{}", name, reason->text()));
     for (const streams::Finding& finding : findings)
-        fmt::print(stderr, "heddle snet: warning: {}: {} [{}]\n", finding.place.source->where(finding.place),
-                   finding.message, streams::name_of(finding.hole));
+        to_stderr("heddle snet: warning: {}: {} [{}]\n", finding.place.source->where(finding.place),
+                  finding.message, streams::name_of(finding.hole));
 }
 
 void tell_of_first(int signal) {
-    fmt::print(
-        stderr,
+    to_stderr(
         "heddle snet: SIG{}: no more records are read, and those under way go on; another signal drops "
         "them\n",
         ::sigabbrev_np(signal));
@@ -121,7 +121,7 @@ void run(const Options& options) {
     if (!options.letters.empty()) {
         letters = std::make_unique<RecordSink>(options.letters, format_of(options));
         network_options.dead_letter = [&](const Record& record, const std::string& why) {
-            fmt::print(stderr, "heddle snet: {}\n", why);
+            to_stderr("heddle snet: {}\n", why);
             letters->write(record);
         };
     }
@@ -131,7 +131,7 @@ void run(const Options& options) {
         const SnetStop stop([](int by) { tell_of_first(by); },
                             [&] {
                                 network.cancel();
-                                fmt::print(stderr, "heddle snet: what is under way is dropped\n");
+                                to_stderr("heddle snet: what is under way is dropped\n");
                             });
         const uint64_t taken = push_all(
             network, input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); },
@@ -139,11 +139,10 @@ void run(const Options& options) {
         network.settle();
         output.flush();
         observers.flush();
-        for (const std::string& remark : network.remarks()) fmt::print(stderr, "heddle snet: {}\n", remark);
+        for (const std::string& remark : network.remarks()) to_stderr("heddle snet: {}\n", remark);
         signal = SnetStop::signal();
         if (signal != 0)
-            fmt::print(
-                stderr,
+            to_stderr(
                 "heddle snet: stopped by SIG{}: {} records went in, {} came out, {} under way were lost\n",
                 ::sigabbrev_np(signal), taken, left, network.dropped());
     } catch (...) {

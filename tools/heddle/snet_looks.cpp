@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/standard_streams.hpp"
 #include "base/subprocess.hpp"
 #include "base/temporary_folder.hpp"
 #include "heddle/error.hpp"
@@ -40,7 +41,7 @@ void check(const Options& options) {
     print_nets(program->nets, typing, 0);
     streams::Checker checker(*program, typing);
     const std::vector<streams::Finding> findings = checker.check();
-    for (const streams::Finding& finding : findings) fmt::print(stderr, "{}\n", finding.text());
+    for (const streams::Finding& finding : findings) to_stderr("{}\n", finding.text());
     if (!findings.empty())
         throw Error(ErrorCode::kBadInput,
                     fmt::format("{} finding(s) in {}", findings.size(), options.program));
@@ -66,7 +67,7 @@ std::string picture(const Options& options, const streams::Program& program) {
         return svg_of(dot);
     } catch (const Error& error) {
         if (error.code() != ErrorCode::kUnavailable || !options.format.empty()) throw;
-        fmt::print(stderr, "heddle snet: Graphviz's dot is not there, which draws SVG: this is text\n");
+        to_stderr("heddle snet: Graphviz's dot is not there, which draws SVG: this is text\n");
         return streams::outline_of(program, typing);
     }
 }

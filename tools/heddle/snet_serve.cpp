@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/ending_signals.hpp"
+#include "base/standard_streams.hpp"
 #include "command.hpp"
 #include "cores/arbiter_client.hpp"
 #include "cores/resserv_session.hpp"
@@ -166,7 +168,7 @@ class Client {
             options, ArbiterLink::Callbacks{[this](const CpuSet& gained) { tell(gained, true); },
                                             [this](const CpuSet& lost) { tell(lost, false); }});
         if (!link->managed()) {
-            fmt::print(stderr, "heddle snet: no arbiter hands out CPUs: {}\n", link->problem());
+            to_stderr("heddle snet: no arbiter hands out CPUs: {}\n", link->problem());
             return false;
         }
         link_ = std::move(link);
@@ -216,9 +218,7 @@ Descriptor listen_at(int port) {
 
 void serve(int port) {
     // Before there is a second thread, so that none takes them.
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+    const sigset_t ends = ending_signals();
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
     const Descriptor stop(::signalfd(-1, &ends, SFD_CLOEXEC)),
         wakes(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "algebra/progress.hpp"
+#include "base/standard_streams.hpp"
 
 namespace heddle::tool {
 
@@ -56,8 +57,8 @@ class TaskProgress {
         std::unique_lock lock(mutex_);
         while (!changed_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
                !stop.stop_requested())
-            fmt::print(stderr, "\r\033[K{}: {}", name_, line());
-        fmt::print(stderr, "\r\033[K");
+            to_stderr("\r\033[K{}: {}", name_, line());
+        to_stderr("\r\033[K");
     }
     [[nodiscard]] std::string line() const {
         using Seconds = std::chrono::duration<double>;

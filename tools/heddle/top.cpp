@@ -6,8 +6,10 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -25,27 +27,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t to_end = 0, to_pause = 0;
 
-/// The terminal in a state for drawing; as it was again at the end, whatever ended it.
+/// The terminal in a state for drawing; as it was again at the end, whatever ended it, and while it is
+/// somebody else's.
 class Screen {
   public:
     Screen() {
-        ::tcgetattr(STDIN_FILENO, &before_);
-        termios raw = before_;
-        raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-        ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-        struct sigaction stop {};
-        stop.sa_handler = [](int) { interrupted = 1; };
-        ::sigaction(SIGINT, &stop, nullptr);
-        ::sigaction(SIGTERM, &stop, nullptr);
-        fmt::print("\x1b[?1049h\x1b[?25l");
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) note(signal, [](int) { to_end = 1; });
+        note(SIGTSTP, note_pause);
+        begin();
     }
-    ~Screen() {
-        fmt::print("\x1b[?25h\x1b[?1049l");
-        std::fflush(stdout);
-        ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-    }
+    ~Screen() { end(); }
     Screen(const Screen&) = delete;
     Screen& operator=(const Screen&) = delete;
 
@@ -54,16 +47,49 @@ class Screen {
         if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return {80, 24};
         return {window.ws_col, window.ws_row};
     }
-    /// True when the user asked to end within the time.
-    [[nodiscard]] static bool wait(std::chrono::milliseconds time) {
+    /// True when the user asked to end within the time, or the terminal has gone.
+    [[nodiscard]] bool wait(std::chrono::milliseconds time) {
         pollfd key{STDIN_FILENO, POLLIN, 0};
-        char letter = 0;
-        if (::poll(&key, 1, static_cast<int>(time.count())) == 1 && ::read(STDIN_FILENO, &letter, 1) == 1)
-            return letter == 'q' || letter == 'Q' || letter == 3;
-        return interrupted != 0;
+        if (::poll(&key, 1, static_cast<int>(time.count())) == 1) {
+            char letter = 0;
+            const ssize_t got = ::read(STDIN_FILENO, &letter, 1);
+            if (got == 0 || (got < 0 && errno != EINTR)) return true;
+            if (got == 1 && (letter == 'q' || letter == 'Q' || letter == 3)) return true;
+        }
+        if (std::exchange(to_pause, 0) != 0) {
+            end();
+            std::signal(SIGTSTP, SIG_DFL);
+            ::raise(SIGTSTP);  // which does nothing where nobody could continue us
+            note(SIGTSTP, note_pause);
+            begin();
+        }
+        return to_end != 0;
     }
 
   private:
+    static void note_pause(int /*signal*/) { to_pause = 1; }
+    /// Unless it is ignored, as who started us wants it. Interrupts no writing.
+    static void note(int signal, void (*handler)(int)) {
+        struct sigaction before {
+        }, ours{};
+        if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) return;
+        ours.sa_handler = handler;
+        ours.sa_flags = SA_RESTART;
+        ::sigaction(signal, &ours, nullptr);
+    }
+    void begin() {
+        ::tcgetattr(STDIN_FILENO, &before_);
+        termios raw = before_;
+        raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+        ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+        std::fputs("\x1b[?1049h\x1b[?25l", stdout);
+    }
+    void end() {
+        std::fputs("\x1b[?25h\x1b[?1049l", stdout);
+        std::fflush(stdout);
+        ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    }
+
     termios before_{};
 };
 
@@ -120,11 +146,11 @@ bool can_draw() {
 void top(int count) {
     Looks looks;
     if (count == 0 && can_draw()) {
-        const Screen screen;
+        Screen screen;
         do {
             looks.look();
             draw(looks);
-        } while (!Screen::wait(200ms));
+        } while (!screen.wait(200ms));
         return;
     }
     for (int i = 0; count == 0 || i < count; ++i) {

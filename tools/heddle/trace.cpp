@@ -12,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/standard_streams.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 #include "trace/by_task.hpp"
@@ -25,7 +26,7 @@ namespace {
 
 trace::Timeline load(const std::string& path) {
     const trace::Trace trace = trace::read_file(path);
-    for (const std::string& warning : trace.warnings) fmt::print(stderr, "heddle: {}\n", warning);
+    for (const std::string& warning : trace.warnings) to_stderr("heddle: {}\n", warning);
     return trace::Timeline(trace);
 }
 

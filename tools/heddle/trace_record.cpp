@@ -8,7 +8,9 @@
 
 #include <csignal>
 
+#include "base/ending_signals.hpp"
 #include "base/os.hpp"
+#include "base/standard_streams.hpp"
 #include "command.hpp"
 #include "cores/observer.hpp"
 #include "heddle/error.hpp"
@@ -24,9 +26,8 @@ struct Record {
 
     void run() const {
         // Before the recorder's thread exists, so that it inherits the mask.
-        sigset_t signals;
-        sigemptyset(&signals);
-        for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&signals, signal);
+        sigset_t signals = ending_signals();
+        sigaddset(&signals, SIGCHLD);
         sigset_t before;
         sigprocmask(SIG_BLOCK, &signals, &before);
         const Descriptor arrived(::signalfd(-1, &signals, SFD_CLOEXEC));
@@ -52,8 +53,9 @@ struct Record {
         for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
         ::execvp(words[0], words.data());
-        fmt::print(stderr, "heddle: cannot run {}: {}\n", command[0], std::strerror(errno));
-        ::_exit(127);
+        const int reason = errno;
+        to_stderr("heddle: cannot run {}: {}\n", command[0], std::strerror(reason));
+        ::_exit(reason == ENOENT ? 127 : 126);
     }
 
     [[nodiscard]] int wait(const Recorder& recorder, int signals, pid_t child) const {
@@ -82,12 +84,12 @@ struct Record {
         (void)!::read(signals, &signal, sizeof signal);
         return signal;
     }
-    /// Takes a signal, waiting for one. What a terminal sends the child has got, too; anything else is for
+    /// Takes a signal, waiting for one. Ctrl-C the child has got from the terminal, too; anything else is for
     /// it.
     [[nodiscard]] static bool has_ended(pid_t child, int signals, int& exit_code) {
         const signalfd_siginfo signal = next(signals);
-        if (signal.ssi_signo != SIGCHLD && signal.ssi_code != SI_KERNEL)
-            ::kill(child, static_cast<int>(signal.ssi_signo));
+        const bool by_terminal = signal.ssi_signo == SIGINT && signal.ssi_code == SI_KERNEL;
+        if (signal.ssi_signo != SIGCHLD && !by_terminal) ::kill(child, static_cast<int>(signal.ssi_signo));
         int status = 0;
         if (::waitpid(child, &status, WNOHANG) != child) return false;
         exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

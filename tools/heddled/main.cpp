@@ -14,11 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "arbiter/server.hpp"
 #include "base/descriptor_limit.hpp"
+#include "base/ending_signals.hpp"
 #include "base/failpoint.h"
 #include "base/settings.hpp"
+#include "base/standard_streams.hpp"
 #include "cores/arbiter_path.h"
 #include "cores/protocol.h"
 #include "heddle/error.hpp"
@@ -30,6 +33,9 @@ using namespace heddle;
 
 /// A client takes up to three.
 constexpr rlim_t kMostDescriptors = 4096;
+/// One second in all for an arbiter that ends, or starts.
+constexpr auto kBetweenTries = std::chrono::milliseconds(5);
+constexpr int kMostTries = 200;
 
 struct Options {
     std::string socket;
@@ -68,18 +74,25 @@ std::string socket_path(const Options& options) {
     }
 }
 
-/// To stderr, and on where that is closed or full.
 void tell(const std::string& line) {
-    const std::string whole = fmt::format("heddled: {}\n", line);
-    (void)!::write(STDERR_FILENO, whole.data(), whole.size());
+    to_stderr("heddled: {}\n", line);
 }
 
 /// A closed log and a limit on the size of files (which counts for pages of memory too) are errors, no ends;
 /// and no socket becomes the stderr that a shell has closed.
 void keep_what_a_daemon_needs() {
     for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
-    for (int fd = 0; fd <= STDERR_FILENO; ++fd)
-        if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
+    fill_standard_streams();
+}
+
+bool listens(const std::string& path) {
+    const Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const int connected =
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    return connected == 0 || errno == EAGAIN;  // or has a full backlog
 }
 
 /// One arbiter a socket: the lock is held for life, so a socket file without a holder of the lock is a dead
@@ -98,8 +111,12 @@ Descriptor lock_socket(const std::string& path, bool activated) {
     Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid())
         throw Error(ErrorCode::kSystem, fmt::format("cannot make {}: {}", lock_path, std::strerror(errno)));
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-        throw Error(ErrorCode::kUnavailable, fmt::format("an arbiter is running at {} already", path));
+    // Who holds it and does not listen is on its way out, or in.
+    for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+        if (tries == kMostTries || activated || listens(path))
+            throw Error(ErrorCode::kUnavailable, fmt::format("an arbiter is running at {} already", path));
+        std::this_thread::sleep_for(kBetweenTries);
+    }
     HEDDLE_FAILPOINT(daemon_has_its_lock);
     if (!activated) ::unlink(path.c_str());
     return lock;
@@ -178,10 +195,7 @@ void serve(const Options& options) {
     const Descriptor lock = lock_socket(path, activated >= 0);
     HEDDLE_FAILPOINT(daemon_has_its_socket);
 
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
+    const sigset_t signals = ending_signals();
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     const Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
 

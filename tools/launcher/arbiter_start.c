@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,10 @@ static void become_daemon(const char* daemon, const char* path, int ready) {
     dup2(ready, 2);       /* why it cannot start is for whoever waits; later nobody reads it */
     syscall(SYS_close_range, 4, ~0u, 0);
     unsetenv("LD_PRELOAD");
-    /* The arbiter is everybody's: it must not inherit the affinity of whoever happened to start it. */
+    /* The arbiter is everybody's: it must not inherit what whoever happened to start it ignores, or is bound
+     * to. */
+    static const int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof kEnding / sizeof *kEnding; ++i) signal(kEnding[i], SIG_DFL);
     cpu_set_t all;
     memset(&all, 0xff, sizeof all);
     sched_setaffinity(0, sizeof all, &all);
@@ -65,6 +69,10 @@ static bool start(const char* daemon, const char* path, char said[kMostSaid]) {
     int ready[2];
     *said = '\0';
     if (pipe2(ready, O_CLOEXEC) != 0) return false;
+    /* Where it is ignored, as in what some programs start, nobody learns that a child has ended. */
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    struct sigaction before;
+    sigaction(SIGCHLD, &usual, &before);
     const pid_t child = fork();
     if (child == 0) {
         if (fork() == 0) become_daemon(daemon, path, ready[1]);
@@ -73,6 +81,7 @@ static bool start(const char* daemon, const char* path, char said[kMostSaid]) {
     close(ready[1]);
     const bool started = child > 0 && waitpid(child, NULL, 0) == child && await_ready(ready[0], said);
     close(ready[0]);
+    sigaction(SIGCHLD, &before, NULL);
     return started;
 }
 
@@ -91,7 +100,11 @@ int arbiter_ensure(const char* path, const char* daemon, char problem[HEDDLE_PRO
     socket = hello_connect(path);
     static const char kFailed[] = "no arbiter could be started: ";
     char said[kMostSaid] = "";
-    if (socket < 0 && start(daemon, path, said)) socket = hello_connect(path);
+    /* One that fails may have met another that was starting, or ending. */
+    for (int tries = 0; socket < 0 && tries < 2; ++tries) {
+        (void)start(daemon, path, said);
+        socket = hello_connect(path);
+    }
     if (socket < 0 && *said != '\0')
         snprintf(problem, HEDDLE_PROBLEM_BYTES, "%s%.*s", kFailed,
                  (int)(HEDDLE_PROBLEM_BYTES - sizeof kFailed), said);

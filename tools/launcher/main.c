@@ -169,18 +169,29 @@ static void become(const char* path, char** words) {
     errno = ENOEXEC;
 }
 
+/* What was printed may not have arrived. */
+static int told(const char* command) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    fprintf(stderr, "heddle %s: cannot write to stdout: %s\n", command, strerror(errno));
+    return 1;
+}
+
+/* The exit codes of shells. */
+static int cannot_run(const char* name, int why) {
+    fprintf(stderr, "heddle run: cannot run %s: %s\n", name, strerror(why));
+    return why == ENOENT ? kNotFound : kCannotExecute;
+}
+
 static int run(int count, char** words) {
     hello_discard(); /* of another program that became this one */
     int command = 0;
     bool require = false;
     const int ended = run_options(count, words, &command, &require);
-    if (ended != RUN_OPTIONS_OK) return ended;
+    if (ended != RUN_OPTIONS_OK) return ended == 0 ? told("run") : ended;
     char** program = words + command;
     char path[PATH_MAX];
-    if (!program_find(program[0], path)) {
-        fprintf(stderr, "heddle run: cannot run %s: %s\n", program[0], strerror(ENOENT));
-        return kNotFound;
-    }
+    const int missing = program_find(program[0], path);
+    if (missing != 0) return cannot_run(program[0], missing);
 
     const char* absent = find_arbiter();
     bool children = false;
@@ -207,12 +218,11 @@ static int run(int count, char** words) {
         fprintf(stderr, "heddle run: %s runs unmanaged: %s\n", program[0], unmanaged);
         if (!children) setenv("HEDDLE_ARBITER", "off", 1);
         hello_discard();
-        if (arbiter >= 0) close(arbiter);
+        const bool stays = children && arbiter >= 0 && hello_stay(arbiter); /* for the children */
+        if (!stays && arbiter >= 0) close(arbiter);
     }
     become(path, program);
-    const int why = errno;
-    fprintf(stderr, "heddle run: cannot run %s: %s\n", program[0], strerror(why));
-    return why == ENOENT ? kNotFound : kCannotExecute;
+    return cannot_run(program[0], errno);
 }
 
 static int start(int count, char** words) {
@@ -224,7 +234,7 @@ static int start(int count, char** words) {
         "  --help        this text\n";
     if (count == 1 && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
         fputs(kHelp, stdout);
-        return 0;
+        return told("start");
     }
     if (count > 0) {
         fprintf(stderr, "heddle start: there is no %s here; heddle start --help tells what there is\n",
@@ -237,7 +247,7 @@ static int start(int count, char** words) {
         return kServiceAbsent;
     }
     printf("%s\n", getenv("HEDDLE_ARBITER"));
-    return 0;
+    return told("start");
 }
 
 /* Who records wants to see the first program from its start, so the arbiter has to be there before it; who

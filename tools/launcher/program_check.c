@@ -2,6 +2,7 @@
 #include "program_check.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,9 @@ enum { kMostInterpreters = 5, kFirstBytes = 256 };
 
 static const char kUsualFolders[] = "/usr/local/bin:/bin:/usr/bin";
 
-bool program_find(const char* name, char path[PATH_MAX]) {
-    if (strchr(name, '/') != NULL) return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
+int program_find(const char* name, char path[PATH_MAX]) {
+    if (strchr(name, '/') != NULL) return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? 0 : ENAMETOOLONG;
+    int why = ENOENT;
     const char* folders = getenv("PATH");
     if (folders == NULL) folders = kUsualFolders;
     while (true) {
@@ -24,10 +26,11 @@ bool program_find(const char* name, char path[PATH_MAX]) {
         const int written = length == 0 ? snprintf(path, PATH_MAX, "./%s", name)
                                         : snprintf(path, PATH_MAX, "%.*s/%s", (int)length, folders, name);
         struct stat status;
-        if (written > 0 && written < PATH_MAX && stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
-            access(path, X_OK) == 0)
-            return true;
-        if (folders[length] == '\0') return false;
+        if (written > 0 && written < PATH_MAX && stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
+            if (access(path, X_OK) == 0) return 0;
+            why = EACCES;
+        }
+        if (folders[length] == '\0') return why;
         folders += length + 1;
     }
 }
@@ -95,7 +98,7 @@ const char* program_unmanageable(const char* path, bool* children) {
     char next[PATH_MAX], interpreter[PATH_MAX];
     const char* reason = NULL;
     for (int i = 0; i < kMostInterpreters && reason == NULL && *path != '\0'; ++i) {
-        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by its name has no end */
         if (fd < 0) break;
         reason = reason_of(fd, interpreter);
         close(fd);

@@ -5,8 +5,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The file that `name` stands for, by PATH where it has no slash. False where there is none. */
-bool program_find(const char* name, char path[PATH_MAX]);
+/* The file that `name` stands for, by PATH where it has no slash. 0, or as an errno why there is none: EACCES
+ * where there are only files that may not be run. */
+int program_find(const char* name, char path[PATH_MAX]);
 
 /* NULL where libraries can be loaded into the program, or a reason why not: it is static, of another kind
  * than this system's own programs, or runs with rights that its user lacks. Of a script it is the interpreter

@@ -49,6 +49,15 @@ std::optional<Result> judge(const Claim& claim, const std::vector<Series>& all) 
                   claim.limit};
 }
 
+std::vector<std::string> failures(const std::vector<Series>& all) {
+    std::vector<std::string> lines;
+    for (const Series& series : all)
+        if (!series.skipped.empty() && !series.samples.empty())
+            lines.push_back(fmt::format("{} failed after {} runs: {}", series.name, series.samples.size(),
+                                        series.skipped));
+    return lines;
+}
+
 nlohmann::ordered_json results_json(const std::vector<Result>& results) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Result& result : results)

@@ -26,6 +26,9 @@ struct Result {
 /// The claim held against the series, one of which is heddle's; nothing where heddle or every peer has none.
 [[nodiscard]] std::optional<Result> judge(const Claim& claim, const std::vector<Series>& all);
 
+/// Who was measured and then failed, a line each: figures of theirs are of fewer runs than were asked for.
+[[nodiscard]] std::vector<std::string> failures(const std::vector<Series>& all);
+
 /// [{"name","n","median","mad","unit","peer","ratio"}]
 [[nodiscard]] nlohmann::ordered_json results_json(const std::vector<Result>& results);
 
