@@ -104,6 +104,7 @@ std::string arguments(const Work& work) {
 
 // An arrow from where a task was paused to where it went on.
 void write_arrow(const Timeline& timeline, const Work& from, size_t number, int first_lane, Events& events) {
+    if (!from.task) return;
     const auto later = [](const Work& work, int64_t at_ns) { return work.begin_ns < at_ns; };
     auto to = std::lower_bound(timeline.work.begin(), timeline.work.end(), from.resumed_ns, later);
     while (to != timeline.work.end() && (to->task != from.task || to->client != from.client)) ++to;

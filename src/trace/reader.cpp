@@ -181,8 +181,6 @@ class Parser {
             span.kind = kind == "wait" ? SpanKind::kWait : SpanKind::kPaused;
         }
         if (object.contains("task")) span.task = integer_field(object, "task", 0, INT64_MAX);
-        if (span.kind == SpanKind::kPaused && !span.task)
-            throw Malformed{"a paused span has no \"task\", by which the piece that goes on is found"};
         if (object.contains("cpu")) span.cpu = known_cpu(object);
         return span;
     }

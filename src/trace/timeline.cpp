@@ -87,12 +87,14 @@ class Builder {
             {std::min(e.begin_ns, at_ns_), at_ns_, client, lane->second, e.name, e.kind, e.task, e.cpu, 0});
     }
 
-    // A task that was paused goes on where its next piece begins.
+    // A task that was paused goes on where its next piece begins; one without a number at once, as nobody
+    // could tell.
     void find_pauses() {
         std::map<std::pair<Who, int64_t>, size_t> paused;
         std::map<Who, std::vector<std::pair<int64_t, int>>> changes;
         for (size_t i = 0; i < timeline_.work.size(); ++i) {
             Work& work = timeline_.work[i];
+            work.resumed_ns = work.end_ns;
             if (!work.task || work.kind == SpanKind::kWait) continue;
             const std::pair key(work.client, *work.task);
             if (const auto before = paused.find(key); before != paused.end()) {

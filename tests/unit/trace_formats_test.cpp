@@ -296,6 +296,20 @@ TEST(TraceText, FitsTheTerminal) {
     }
 }
 
+TEST(TraceText, APauseOfNoTaskLastsNoTime) {
+    std::istringstream lines(R"({"heddle_trace":1,"machine":"m","start_ns":0,"cpus":[[0,0,0,0]]})"
+                             "\n"
+                             R"({"t":5,"e":"span","c":1,"lane":"w","name":"n","b":2,"k":"paused"})"
+                             "\n"
+                             R"({"t":9,"e":"span","c":1,"lane":"w","name":"n","b":7})"
+                             "\n");
+    const Timeline timeline(read(lines, "made", {}));
+    EXPECT_EQ(timeline.work.front().resumed_ns, 5);
+    EXPECT_FALSE(terminal(timeline, {}).empty());
+    EXPECT_FALSE(terminal(by_task(timeline), {}).empty());
+    EXPECT_FALSE(text(timeline, write_chrome).empty());
+}
+
 // A trace may come from anywhere, and a terminal obeys what it is shown.
 TEST(TraceText, ShowsNoControlCharactersOfATrace) {
     std::istringstream lines(
