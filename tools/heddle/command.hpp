@@ -5,8 +5,12 @@
 // 69).
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <stdexcept>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace heddle::tool {
 

@@ -1,6 +1,7 @@
 // heddle info: the machine, what of it this process may use and why not more, and what is installed.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>

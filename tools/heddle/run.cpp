@@ -1,5 +1,7 @@
 // heddle run and heddle start: listed here for --help; the launcher (tools/launcher) does them and never
 // starts this tool for them.
+#include <CLI/CLI.hpp>
+
 #include "command.hpp"
 
 namespace heddle::tool {

@@ -1,6 +1,7 @@
 // heddle snet: S-Net programs. `run` sends records through one; the others look at it (snet_looks.hpp).
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

@@ -1,7 +1,9 @@
 // The subcommands of `heddle snet` that look at a program and run nothing: check, graph, explain.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace heddle::tool {
 

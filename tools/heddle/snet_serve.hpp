@@ -1,7 +1,9 @@
 // heddle snet serve: S-Net's resource server (docs/RESSERV.md).
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace heddle::tool {
 

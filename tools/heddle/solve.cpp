@@ -2,6 +2,7 @@
 // each engine that is named, and by LAPACK beside them.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <CLI/CLI.hpp>
+
 #include "command.hpp"
 #include "cores/observer.hpp"
 #include "heddle/error.hpp"
