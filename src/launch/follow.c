@@ -20,8 +20,15 @@
 #include "waiting.h"
 
 /* How often the threads are looked at while somebody wants more CPUs than it has, and the least number of
- * times longer than the look itself. */
-enum { kSampleEveryMs = 5, kSampleShare = 50, kLongestParkNs = 1000000000 };
+ * times longer than the look itself. Who was found to be as busy as announced for so many looks is looked at
+ * more seldom. */
+enum {
+    kSampleEveryMs = 5,
+    kCalmLooks = 8,
+    kCalmEveryMs = 20,
+    kSampleShare = 50,
+    kLongestParkNs = 1000000000
+};
 enum { kBindTries = 20, kBindAgainNs = 1000000 };
 
 /* Written by the helper thread (before it exists, by the constructor): how many CPUs are granted, read at
@@ -37,9 +44,10 @@ static pid_t helper;
 /* Of the helper thread. */
 static unsigned runnable_before;
 static int announced_before;
-static unsigned looks; /* in a row, that found the same announced */
+static unsigned looks;      /* in a row, that found the same announced */
+static unsigned calm_looks; /* in a row, that found what was announced */
 static uint64_t parked_at_ns;
-static int sample_every_ms;
+static int least_sample_ms; /* for what a look costs */
 
 /* Regions that wait for an answer: how long at most, how many, and when the next may, since waits in vain
  * are to cost no more than a kVainShare-th of the time. */
@@ -142,6 +150,11 @@ static unsigned demand_observed(unsigned runnable, unsigned announced, unsigned 
     return runnable > announced ? runnable : announced;
 }
 
+static int sample_every_ms(void) {
+    const int wanted = calm_looks < kCalmLooks ? kSampleEveryMs : kCalmEveryMs;
+    return least_sample_ms > wanted ? least_sample_ms : wanted;
+}
+
 static void sample(const struct link_grant* grant) {
     const uint64_t start = link_now_ns();
     const int announced = link_announced();
@@ -150,16 +163,17 @@ static void sample(const struct link_grant* grant) {
      * Who pauses for less than two looks has not stopped. */
     looks = looks > 0 && announced == announced_before ? looks + 1 : 1;
     const unsigned lasting = runnable > runnable_before ? runnable : runnable_before;
+    const unsigned wanted = announced > 0 ? (unsigned)announced : 0;
     runnable_before = runnable;
     announced_before = announced;
     if (looks >= 3) {
-        const unsigned wanted = announced > 0 ? (unsigned)announced : 0;
         link_observe(announced, demand_observed(lasting, wanted, grant->count));
         limit_tbb(grant);
     }
+    const bool is_calm = looks >= 3 && demand_observed(runnable, wanted, grant->count) == wanted;
+    calm_looks = is_calm ? calm_looks + 1 : 0;
     libgomp_wait_politely(is_to_be_polite(grant));
-    const int cost_ms = (int)((link_now_ns() - start) * kSampleShare / 1000000);
-    sample_every_ms = cost_ms > kSampleEveryMs ? cost_ms : kSampleEveryMs;
+    least_sample_ms = (int)((link_now_ns() - start) * kSampleShare / 1000000);
 }
 
 /* Threads that slept when the others were parked wake up. An arbiter that says nothing for so long is
@@ -179,7 +193,7 @@ static void follow_arbiter(void) {
     if (link_read_grant(&grant)) obey(&grant);
     while (true) {
         if (!grant.contended) link_observe_nothing();
-        const enum link_news news = link_wait(grant.contended ? sample_every_ms : -1);
+        const enum link_news news = link_wait(grant.contended ? sample_every_ms() : -1);
         if (news == LINK_GONE) {
             may_be_unbound = true;
             return park_end();
@@ -187,7 +201,8 @@ static void follow_arbiter(void) {
         if (news == LINK_CHANGED) {
             struct link_grant now;
             if (!link_read_grant(&now)) continue;
-            if (!grant.contended) sample_every_ms = kSampleEveryMs;
+            if (!grant.contended) least_sample_ms = 0;
+            calm_looks = 0;
             /* A region that runs already cannot use what came now. */
             if (!grant.contended || now.count > grant.count) looks = 0;
             grant = now;
@@ -206,7 +221,6 @@ static void* follow(void* unused) {
     affinity_set(0, link_allowed());
     helper = (pid_t)syscall(SYS_gettid);
     heddle_prefer_short_turns(); /* the arbiter waits for its answers */
-    sample_every_ms = kSampleEveryMs;
     do {
         follow_arbiter();
     } while (link_reopen());

@@ -69,14 +69,20 @@ static void mask_from(heddle_mask* mask, const cpu_set_t* cpus) {
         if (CPU_ISSET(cpu, cpus)) mask->words[cpu / 64] |= (uint64_t)1 << (cpu % 64);
 }
 
-int hello_send(int socket, const struct hello* hello) {
+static heddle_hello hello_of(enum heddle_client_kind kind) {
     heddle_hello message;
-    memset(&message, 0, sizeof message);
+    memset(&message, 0, sizeof message); /* what is sent has no bytes of ours between its fields */
     message.header.magic = HEDDLE_PROTOCOL_MAGIC;
     message.header.version = HEDDLE_PROTOCOL_VERSION;
     message.header.type = HEDDLE_HELLO;
     message.header.bytes = sizeof message;
-    message.kind = HEDDLE_KIND_PROGRAM;
+    message.kind = kind;
+    message.weight = 1;
+    return message;
+}
+
+int hello_send(int socket, const struct hello* hello) {
+    heddle_hello message = hello_of(HEDDLE_KIND_PROGRAM);
     message.mode = hello->mode;
     message.demand = hello->demand > 0 ? (uint32_t)hello->demand : 0;
     message.min_cpus = number_from("HEDDLE_MIN", 0);
@@ -95,14 +101,7 @@ int hello_send(int socket, const struct hello* hello) {
 }
 
 bool hello_stay(int socket) {
-    heddle_hello message;
-    memset(&message, 0, sizeof message);
-    message.header.magic = HEDDLE_PROTOCOL_MAGIC;
-    message.header.version = HEDDLE_PROTOCOL_VERSION;
-    message.header.type = HEDDLE_HELLO;
-    message.header.bytes = sizeof message;
-    message.kind = HEDDLE_KIND_OBSERVER;
-    message.weight = 1;
+    const heddle_hello message = hello_of(HEDDLE_KIND_OBSERVER);
     struct stat status;
     if (send(socket, &message, sizeof message, MSG_NOSIGNAL) != sizeof message || fstat(socket, &status) != 0)
         return false;
