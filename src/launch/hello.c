@@ -70,15 +70,12 @@ static void mask_from(heddle_mask* mask, const cpu_set_t* cpus) {
 }
 
 static heddle_hello hello_of(enum heddle_client_kind kind) {
-    heddle_hello message;
-    memset(&message, 0, sizeof message); /* what is sent has no bytes of ours between its fields */
-    message.header.magic = HEDDLE_PROTOCOL_MAGIC;
-    message.header.version = HEDDLE_PROTOCOL_VERSION;
-    message.header.type = HEDDLE_HELLO;
-    message.header.bytes = sizeof message;
-    message.kind = kind;
-    message.weight = 1;
-    return message;
+    return (heddle_hello){.header = {.magic = HEDDLE_PROTOCOL_MAGIC,
+                                     .version = HEDDLE_PROTOCOL_VERSION,
+                                     .type = HEDDLE_HELLO,
+                                     .bytes = sizeof(heddle_hello)},
+                          .kind = kind,
+                          .weight = 1};
 }
 
 int hello_send(int socket, const struct hello* hello) {

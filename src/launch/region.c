@@ -47,8 +47,9 @@ static uint64_t coarse(const void* body) {
 }
 
 static bool may_be_coarse(const struct region* region) {
+    if (region->body == NULL) return false;
     const uint64_t before = atomic_load_explicit(place_of(region->body), memory_order_relaxed);
-    return region->body != NULL && (before == coarse(region->body) || (before == 0 && region->is_loop));
+    return before == coarse(region->body) || (before == 0 && region->is_loop);
 }
 
 static void learn(const void* body, uint64_t lasted_ns, unsigned meetings) {

@@ -36,6 +36,8 @@ void add_trace(CLI::App& app);
 void add_trace_record(CLI::App& trace);
 void add_run(CLI::App& app);
 void add_snet(CLI::App& app);
+void add_snet_looks(CLI::App& snet);
+void add_snet_serve(CLI::App& snet);
 void add_solve(CLI::App& app);
 void add_status(CLI::App& app);
 void add_top(CLI::App& app);

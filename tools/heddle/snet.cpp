@@ -1,4 +1,4 @@
-// heddle snet: S-Net programs. `run` sends records through one; the others look at it (snet_looks.hpp).
+// heddle snet: S-Net programs. `run` sends records through one; the others look at it (snet_looks.cpp).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,9 +15,7 @@
 #include "record_files.hpp"
 #include "snet_boxes.hpp"
 #include "snet_calls.hpp"
-#include "snet_looks.hpp"
 #include "snet_observers.hpp"
-#include "snet_serve.hpp"
 #include "snet_share.hpp"
 #include "snet_stop.hpp"
 #include "streams/checker.hpp"

@@ -1,5 +1,4 @@
-#include "snet_looks.hpp"
-
+// The subcommands of `heddle snet` that look at a program and run nothing: check, graph, explain.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +11,7 @@
 #include "base/standard_streams.hpp"
 #include "base/subprocess.hpp"
 #include "base/temporary_folder.hpp"
+#include "command.hpp"
 #include "heddle/error.hpp"
 #include "streams/checker.hpp"
 #include "streams/explainer.hpp"

@@ -30,7 +30,6 @@
 #include "cores/resserv_session.hpp"
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
-#include "snet_serve.hpp"
 
 namespace heddle::tool {
 namespace {

@@ -3,21 +3,10 @@
 // "short", which end at once.
 #include <omp.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "busy.h"
 
 enum { kTimes = 10 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void work(double seconds) {
-    const double end = now() + seconds;
-    while (now() < end) {
-    }
-}
 
 static int loop(void) {
     int team = 0;
