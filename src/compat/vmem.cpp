@@ -75,6 +75,11 @@ heddle::memory::ServerOptions options_of(const std::vector<node>& nodes, uint16_
     return options;
 }
 
+meeting_place::~meeting_place() {
+    // Not while another server is there.
+    if (!folder_.empty()) (void)::rmdir(folder_.c_str());
+}
+
 void server_base::check_kind(const std::string& kind) const {
     if (std::ranges::find(kinds_, kind) == kinds_.end())
         throw Error(ErrorCode::kInvalidArgument,

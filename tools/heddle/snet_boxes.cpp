@@ -151,7 +151,12 @@ SnetBoxes::SnetBoxes(const streams::Program& program, const std::vector<std::str
                             box.place, fmt::format("boxes are written in C here, not in {}", box.language)));
         text += function_text(box);
     });
-    if (text.empty()) return;
+    if (!text.empty()) compile_in_line(program, text);
+    // All is loaded: a program that is killed leaves nothing behind.
+    folder_.reset();
+}
+
+void SnetBoxes::compile_in_line(const streams::Program& program, const std::string& text) {
     if (folder_ == nullptr) folder_ = std::make_unique<TemporaryFolder>("/tmp/heddle-boxes-");
     const std::string source = folder_->path() + "/in_line.c";
     std::ofstream(source)

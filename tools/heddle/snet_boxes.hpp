@@ -27,8 +27,9 @@ class SnetBoxes {
   private:
     void load(const std::string& file);
     void compile(const std::string& source, const std::string& called);
+    void compile_in_line(const streams::Program& program, const std::string& text);
 
-    std::unique_ptr<TemporaryFolder> folder_;  // null: nothing was compiled
+    std::unique_ptr<TemporaryFolder> folder_;  // for what is compiled, until it is loaded
     std::vector<void*> libraries_;
     std::vector<std::string> names_;
 };

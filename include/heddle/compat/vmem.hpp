@@ -42,6 +42,19 @@ namespace detail {
 HEDDLE_API heddle::memory::ServerOptions options_of(const std::vector<node>& nodes, uint16_t comm_port,
                                                     double patience_s);
 
+/// The folder where the servers of some nodes find each other: gone with the last of them. Empty: there is
+/// none.
+class meeting_place {
+  public:
+    explicit meeting_place(std::string folder) : folder_(std::move(folder)) {}
+    HEDDLE_API ~meeting_place();
+    meeting_place(const meeting_place&) = delete;
+    meeting_place& operator=(const meeting_place&) = delete;
+
+  private:
+    std::string folder_;
+};
+
 class server_base {
   public:
     [[nodiscard]] rank_t rank() const { return server_.rank(); }
@@ -52,10 +65,11 @@ class server_base {
   protected:
     explicit server_base(std::vector<std::string> kinds) : kinds_(std::move(kinds)) {}
     server_base(std::vector<std::string> kinds, const heddle::memory::ServerOptions& options)
-        : kinds_(std::move(kinds)), server_(options) {}
+        : kinds_(std::move(kinds)), meeting_place_(options.folder), server_(options) {}
 
   private:
     std::vector<std::string> kinds_;
+    meeting_place meeting_place_{""};
     heddle::memory::Server server_;
 };
 
