@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPicture = "/usr/share/desktop-base/softwaves-theme/grub/grub-16x9.png";
-constexpr Nanoseconds kLimit = std::chrono::seconds(60);  // of one scene as the system runs it
+constexpr Nanoseconds kLimit = std::chrono::seconds(60);  // of one scene, once
 
 struct Program {
     std::string name;
@@ -127,8 +127,9 @@ class Stage {
         return outcomes;
     }
 
-    [[nodiscard]] SceneResult play(const std::string& title, const std::vector<Program>& programs,
-                                   int number) const {
+    /// So many times in each way, in turn.
+    [[nodiscard]] SceneResult play(const std::string& title, const std::vector<Program>& programs, int number,
+                                   int times) const {
         SceneResult result{title, {}, {}, {}, ""};
         for (const Program& program : programs) {
             for (const std::string& need : program.needs)
@@ -138,18 +139,20 @@ class Stage {
                 }
             result.programs.push_back(program.name);
         }
-        result.alone = times_of(run(programs, {}));
         // The first managed program starts the arbiter; then it can be watched.
         const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
         (void)bench::run_together({&wake, 1}, kLimit);
-        const std::string trace = (folder_ / fmt::format("scene-{}.jsonl", number)).string();
-        Recorder recorder(Observer::default_path(), trace);
-        result.managed = times_of(run(programs, {heddle_.string(), "run", "--require", "--"}));
-        recorder.finish();
+        for (int time = 1; time <= times; ++time) {
+            result.alone.add(times_of(run(programs, {})));
+            Recorder recorder(Observer::default_path(), trace_of(number, time));
+            result.managed.add(times_of(run(programs, {heddle_.string(), "run", "--require", "--"})));
+            recorder.finish();
+        }
         std::ostringstream svg;
         trace::SvgOptions options;
         options.title = title;
-        const trace::Timeline timeline(trace::read_file(trace));
+        const int shown = static_cast<int>(result.managed.median_index()) + 1;
+        const trace::Timeline timeline(trace::read_file(trace_of(number, shown)));
         draw_svg(timeline, svg, options);
         result.svg = svg.str();
         write_file(folder_ / fmt::format("scene-{}.svg", number), result.svg);
@@ -157,8 +160,12 @@ class Stage {
     }
 
   private:
-    [[nodiscard]] static SceneTimes times_of(const std::vector<bench::Outcome>& outcomes) {
-        SceneTimes times;
+    [[nodiscard]] std::string trace_of(int scene, int time) const {
+        return (folder_ / fmt::format("scene-{}-{}.jsonl", scene, time)).string();
+    }
+
+    [[nodiscard]] static RunTimes times_of(const std::vector<bench::Outcome>& outcomes) {
+        RunTimes times;
         Time start = outcomes[0].started;
         Time end = outcomes[0].ended;
         for (const auto& outcome : outcomes) {
@@ -166,7 +173,6 @@ class Stage {
             end = std::max(end, outcome.ended);
             times.cut |= outcome.cut;
             times.cpu_s += outcome.cpu_s;
-            times.each_s.push_back(std::chrono::duration<double>(outcome.ended - outcome.started).count());
         }
         times.makespan_s = std::chrono::duration<double>(end - start).count();
         return times;
@@ -177,7 +183,7 @@ class Stage {
     fs::path data_;
 };
 
-void demo(const std::string& out) {
+void demo(const std::string& out, int times) {
     const Stage stage{fs::absolute(out)};
     stage.prepare();
     const std::vector<std::pair<std::string, std::vector<Program>>> scenes = {
@@ -186,12 +192,13 @@ void demo(const std::string& out) {
         {"A Groebner basis on oneTBB beside numpy's singular values",
          {stage.groebner(1), stage.singular_values()}},
     };
-    fmt::print("Real programs, two at a time, first as the system runs them, then under heddle.\n\n");
+    fmt::print("Real programs, two at a time: as the system runs them and under heddle, {}.\n\n",
+               times == 1 ? "once each" : fmt::format("{} times each in turn; medians", times));
     std::vector<SceneResult> results;
     for (const auto& [title, programs] : scenes) {
         fmt::print("{}\n", title);
         std::fflush(stdout);
-        results.push_back(stage.play(title, programs, static_cast<int>(results.size()) + 1));
+        results.push_back(stage.play(title, programs, static_cast<int>(results.size()) + 1, times));
         fmt::print("{}\n", scene_text(results.back()));
         std::fflush(stdout);
     }
@@ -207,7 +214,11 @@ void add_demo(CLI::App& app) {
         app.add_subcommand("demo", "The tour: real programs side by side, and a report with pictures");
     const auto out = std::make_shared<std::string>("demo-report");
     command->add_option("-o,--out", *out, "Folder for the report")->capture_default_str();
-    command->callback([out] { demo(*out); });
+    const auto times = std::make_shared<int>(3);
+    command->add_option("-n,--times", *times, "How often each scene is played in each way")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 99));
+    command->callback([out, times] { demo(*out, *times); });
 }
 
 }  // namespace heddle::tool

@@ -2,16 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace heddle::tool {
 namespace {
 
-std::string seconds(const SceneTimes& times) {
+std::string seconds(const RunTimes& times) {
     return fmt::format("{}{:.2f} s", times.cut ? "more than " : "", times.makespan_s);
 }
 
+/// "6.42 to 6.75 s; " where it was played more than once.
+std::string range(const SceneTimes& times) {
+    if (times.runs().size() == 1) return "";
+    const auto [least, most] = std::ranges::minmax(times.runs(), {}, &RunTimes::makespan_s);
+    return fmt::format("{:.2f} to {}; ", least.makespan_s, seconds(most));
+}
+
+std::string line(const SceneTimes& times) {
+    return fmt::format("{:>18}  ({}{:.1f} core-seconds)", seconds(times.median()), range(times),
+                       times.median().cpu_s);
+}
+
+bool faster(const SceneResult& scene) {
+    return scene.managed.median().makespan_s < scene.alone.median().makespan_s;
+}
+
 std::string ratio(const SceneResult& scene) {
-    return fmt::format("{}{:.2f}", scene.alone.cut ? "at least " : "",
-                       scene.alone.makespan_s / scene.managed.makespan_s);
+    const RunTimes &alone = scene.alone.median(), &managed = scene.managed.median();
+    return fmt::format("{}{:.2f}", alone.cut ? "at least " : "", alone.makespan_s / managed.makespan_s);
 }
 
 constexpr const char* kStyle = R"(
@@ -27,13 +46,20 @@ th { color: var(--soft); font-weight: 500 } .good { color: var(--good); font-wei
 
 }  // namespace
 
+size_t SceneTimes::median_index() const {
+    std::vector<size_t> order(runs_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::sort(order, {}, [this](size_t run) { return runs_[run].makespan_s; });
+    return order[order.size() / 2];
+}
+
 std::string scene_text(const SceneResult& scene) {
     if (!scene.skipped.empty()) return fmt::format("  skipped: {}\n", scene.skipped);
     return fmt::format(
-        "  as the system runs them  {:>18}  ({:.1f} core-seconds)\n  under heddle             {:>18}  "
-        "({:.1f} core-seconds)\n"
+        "  as the system runs them  {}\n"
+        "  under heddle             {}\n"
         "  {} times as fast\n",
-        seconds(scene.alone), scene.alone.cpu_s, seconds(scene.managed), scene.managed.cpu_s, ratio(scene));
+        line(scene.alone), line(scene.managed), ratio(scene));
 }
 
 std::string report_html(const std::vector<SceneResult>& scenes) {
@@ -45,8 +71,9 @@ std::string report_html(const std::vector<SceneResult>& scenes) {
                                 scene.skipped);
             continue;
         }
-        rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"good\">{}</td></tr>\n",
-                            scene.title, seconds(scene.alone), seconds(scene.managed), ratio(scene));
+        rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td{}>{}</td></tr>\n", scene.title,
+                            seconds(scene.alone.median()), seconds(scene.managed.median()),
+                            faster(scene) ? " class=\"good\"" : "", ratio(scene));
         pictures += fmt::format("<h2>{}</h2>\n<p>Who had which core when, under heddle.</p>\n{}\n",
                                 scene.title, scene.svg);
     }
@@ -54,7 +81,7 @@ std::string report_html(const std::vector<SceneResult>& scenes) {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>heddle: programs that share a machine</title><style>{}</style></head><body>
 <h1>Programs that share a machine</h1>
-<p>Unmodified programs of Debian, started together: first as the operating system runs them, then each under <code>heddle run</code>.</p>
+<p>Unmodified programs of Debian, started together: as the operating system runs them, and each under <code>heddle run</code>, in turn. Medians.</p>
 <table><thead><tr><th>Programs</th><th>as the system runs them</th><th>under heddle</th><th>times as fast</th></tr></thead>
 <tbody>
 {}</tbody></table>
