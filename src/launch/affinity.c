@@ -32,6 +32,15 @@ static uint32_t grant_epoch(void) {
     return link_read_grant(&grant) ? grant.epoch : 0;
 }
 
+bool affinity_concerns(pid_t thread) {
+    REAL(syscall)
+    if (thread == 0) return true;
+    const int result = errno;
+    const bool is_ours = real(SYS_tgkill, getpid(), thread, 0) == 0;
+    errno = result;
+    return is_ours;
+}
+
 /* False where the grant binds nothing. */
 static bool granted(cpu_set_t* cpus) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
@@ -120,7 +129,8 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
 
 HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(sched_setaffinity)
-    if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
+    if (bytes > sizeof(cpu_set_t) || !link_managed() || mask == NULL || !affinity_concerns(thread))
+        return real(thread, bytes, mask);
     WITHIN_GRANT(real(thread, known, &own), thread == 0 || thread == gettid())
 }
 

@@ -24,6 +24,8 @@ void affinity_narrow(const struct affinity_widened* widened);
 
 /* Puts the program's own mask in the place of ours into `mask` of `bytes` bytes, which the system filled. */
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
+/* A thread of this process; 0: the calling one. Others' masks are none of our business. */
+bool affinity_concerns(pid_t thread);
 /* The way back: the grant in the place of the program's own mask. */
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes);
 /* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system

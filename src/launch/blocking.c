@@ -235,7 +235,9 @@ HEDDLE_EXPORT long syscall(long number, ...) {
             WAITING(false, real(number, a, b, c, d, e, f));
         }
     }
-    if (number == SYS_sched_setaffinity && (size_t)b <= sizeof(cpu_set_t)) {
+    /* Older runtimes ask with no mask at all whether there is such a call. */
+    if (number == SYS_sched_setaffinity && (size_t)b <= sizeof(cpu_set_t) && c != 0 &&
+        affinity_concerns((pid_t)a)) {
         cpu_set_t own;
         CPU_ZERO(&own);
         memcpy(&own, (const void*)c, (size_t)b);

@@ -4,10 +4,10 @@
  * regions (region.h); those of oneTBB count here, and sleep in calls that blocking.c sees.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,15 @@
 #include "export.h"
 #include "libgomp.h"
 #include "link.h"
+#include "object.h"
 #include "process.h"
 #include "real.h"
 #include "tbb.h"
 #include "waiting.h"
 
-/* Set in threads of ours. */
+/* Set in threads of ours; how many there are. */
 static __thread bool uncounted;
+static _Atomic unsigned ours;
 /* This thread is taken out of the demand. A thread that is cancelled in a wait, or jumps out of it, is put
  * right at its end or by its next wait. */
 static __thread bool waiting;
@@ -33,8 +35,23 @@ void waiting_is_main(void) {
     own = true;
 }
 
-void waiting_is_ours(void) {
-    uncounted = true;
+/* Of those that a runtime began for us. */
+static __thread bool is_lent;
+
+void waiting_begins_as_ours(void) {
+    if (uncounted) return;
+    uncounted = is_lent = true;
+    atomic_fetch_add(&ours, 1);
+}
+
+void waiting_ends_as_ours(void) {
+    if (!is_lent) return;
+    is_lent = false; /* it is about to end, and never counted */
+    atomic_fetch_sub(&ours, 1);
+}
+
+unsigned waiting_ours(void) {
+    return atomic_load(&ours);
 }
 
 static void change(int by, bool soon) {
@@ -60,6 +77,7 @@ void waiting_end(bool counted) {
 void waiting_forget_in_child(void) {
     waiting = false;
     own = true;
+    atomic_store(&ours, 0);
 }
 
 struct start {
@@ -88,7 +106,9 @@ static void* run_uncounted(void* data) {
     const struct start start = *(struct start*)data;
     free(data);
     uncounted = true;
-    return start.run(start.argument);
+    void* const result = start.run(start.argument);
+    atomic_fetch_sub(&ours, 1);
+    return result;
 }
 
 static struct start* make_start(void* (*run)(void*), void* argument, bool is_own) {
@@ -97,11 +117,8 @@ static struct start* make_start(void* (*run)(void*), void* argument, bool is_own
     return start;
 }
 
-static bool belongs_to(const void* address, const char* library) {
-    Dl_info where;
-    if (dladdr(address, &where) == 0 || where.dli_fname == NULL) return false;
-    const char* slash = strrchr(where.dli_fname, '/');
-    return strncmp(slash == NULL ? where.dli_fname : slash + 1, library, strlen(library)) == 0;
+static bool begins_with(const char* name, const char* with) {
+    return strncmp(name, with, strlen(with)) == 0;
 }
 
 HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
@@ -109,10 +126,11 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
     REAL(pthread_create)
     process_join();
     const void* caller = __builtin_return_address(0);
-    if (!link_managed() || libgomp_contains(caller) || belongs_to(caller, "libomp") ||
-        belongs_to(caller, "libiomp"))
+    const char* by = link_managed() ? object_name_at(caller) : "";
+    if (!link_managed() || libgomp_contains(caller) || begins_with(by, "libomp") ||
+        begins_with(by, "libiomp"))
         return real(thread, attributes, run, argument);
-    const bool by_tbb = belongs_to(caller, "libtbb");
+    const bool by_tbb = begins_with(by, "libtbb");
     if (by_tbb)
         tbb_noticed();
     else
@@ -141,7 +159,9 @@ bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
+    atomic_fetch_add(&ours, 1);
     const int failure = real(&thread, &attributes, run_uncounted, start);
+    if (failure != 0) atomic_fetch_sub(&ours, 1);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (failure != 0) free(start);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "object.h"
+
 enum { kMostObjects = 64 };
 
 /* What libgomp begins each of its messages with, in every version and also where symbols were stripped. */
@@ -51,16 +53,16 @@ static bool is_new(const void* start) {
 void embedded_noticed(const void* caller) {
     static _Atomic bool told;
     const int result = errno;
-    Dl_info where;
-    if (!atomic_load_explicit(&told, memory_order_relaxed) && dladdr(caller, &where) != 0 &&
-        is_new(where.dli_fbase)) {
-        const char* slash = strrchr(where.dli_fname, '/');
-        const char* name = slash == NULL ? where.dli_fname : slash + 1;
-        struct object object = {.start = where.dli_fbase};
+    struct dl_find_object found;
+    if (!atomic_load_explicit(&told, memory_order_relaxed) &&
+        _dl_find_object((void*)(size_t)caller, &found) == 0 && is_new(found.dlfo_map_start)) {
+        const char* name = object_name_at(caller);
+        struct object object = {.start = found.dlfo_map_start};
         /* A libgomp that nobody called yet by us is one all the same, and no embedded one. */
         if (strncmp(name, "libgomp", 7) != 0) dl_iterate_phdr(look_at, &object);
         if (object.has_mark && !atomic_exchange(&told, true))
-            fprintf(stderr, "heddle: libgomp is linked into %s: its OpenMP regions run unmanaged\n", name);
+            fprintf(stderr, "heddle: libgomp is linked into %s: its OpenMP regions run unmanaged\n",
+                    *name != '\0' ? name : program_invocation_short_name);
     }
     errno = result;
 }

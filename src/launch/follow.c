@@ -30,6 +30,7 @@ enum {
     kLongestParkNs = 1000000000
 };
 enum { kBindTries = 20, kBindAgainNs = 1000000 };
+enum { kEndTries = 1000, kEndAgainNs = 100000 };
 
 /* Written by the helper thread (before it exists, by the constructor): how many CPUs are granted, read at
  * every region, and whether the threads are bound to some of those that the program may use. */
@@ -39,7 +40,8 @@ static cpu_set_t bound;
 /* The masks may be others: an arbiter that was killed, or the next one that ended its fences, changed them,
  * or threads were spread. */
 static bool may_be_unbound;
-static pid_t helper;
+static _Atomic pid_t helper;
+static _Atomic bool is_to_end; /* the helper thread */
 
 /* Of the helper thread. */
 static unsigned runnable_before;
@@ -223,8 +225,34 @@ static void* follow(void* unused) {
     heddle_prefer_short_turns(); /* the arbiter waits for its answers */
     do {
         follow_arbiter();
-    } while (link_reopen());
+    } while (!atomic_load(&is_to_end) && link_reopen());
     return NULL;
+}
+
+static void count_one(pid_t thread, void* count) {
+    (void)thread;
+    ++*(unsigned*)count;
+}
+
+/* Threads but the calling one. */
+static unsigned others(void) {
+    REAL(syscall)
+    unsigned count = 0;
+    threads_visit((pid_t)real(SYS_gettid), count_one, &count);
+    return count;
+}
+
+bool follow_end(void) {
+    REAL(syscall) /* our own wrapper would take the rest for one of the program's */
+    const struct timespec rest = {.tv_nsec = kEndAgainNs};
+    if (others() != 1) return false;
+    int tries = 0;
+    while (atomic_load(&helper) == 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL); /* it begins */
+    atomic_store(&is_to_end, true);
+    link_hang_up();
+    while (others() > 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL);
+    atomic_store(&is_to_end, false);
+    return others() == 0;
 }
 
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake
@@ -253,4 +281,5 @@ bool follow_start(void) {
 void follow_forget_in_child(void) {
     helper = 0;
     atomic_store(&granted_cpus, 0);
+    atomic_store(&is_bound, false); /* it runs where the program may; a mask that it has now is its own */
 }

@@ -12,12 +12,15 @@
 /* Obeys the first grant and starts the helper thread. Called once the link is open. Returns false when no
  * thread could be made: the program then runs unmanaged. */
 bool follow_start(void);
+/* Ends the helper thread, where it is the only one beside the calling one. False: there are others, or it
+ * does not end. */
+bool follow_end(void);
 void follow_forget_in_child(void);
 
 /* How many CPUs are granted and the threads of this process are bound to; 0 while there are none. */
 unsigned follow_cpus(void);
 /* The threads are kept off some of the CPUs that the program may use: also while none is granted, when they
- * stay where they were, and in a forked child. */
+ * stay where they were, and in a child that the C library knows nothing of. */
 bool follow_is_bound(void);
 /* The same, for a region that has just asked for more: what is free already comes within 0.1 ms, and a team
  * that has begun does not grow. Waits a little, unless the last wait was in vain and not long ago. */

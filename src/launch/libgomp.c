@@ -1,171 +1,21 @@
 #define _GNU_SOURCE
 #include "libgomp.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <link.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "callers.h"
 #include "export.h"
 #include "follow.h"
-#include "libgomp_entries.h"
 #include "libomp.h"
 #include "link.h"
 #include "region.h"
 #include "waiting.h"
-
-enum { kMaxLibraries = 64, kMaxCallers = 256 };
-
-/* One loaded libgomp. Programs have one; Python wheels bring copies of their own. */
-struct library {
-    void* entries[kEntryCount];
-    int (*max_threads)(void);
-    int (*num_procs)(void);
-    void (*set_num_threads)(int);
-    int (*thread_limit)(void);
-    int (*level)(void);
-    bool is_libomp;   /* it has libgomp's entries too; libomp.c manages it */
-    const void* base; /* any address inside, for libgomp_contains */
-    const void* end;
-    _Atomic uint32_t parked_for; /* the `parked_word` that a team was last parked for */
-};
-
-/* A loaded object that calls libgomp, by its address range, and the libgomp that its calls belong to. */
-struct caller {
-    const char* from;
-    const char* to;
-    struct library* library;
-    bool trusts_max_threads; /* sizes nothing by omp_get_max_threads but the next region */
-    bool has_thread_data;    /* its threads may hold threadprivate data: their number is its own */
-};
-
-/* Tables only grow, under `growing`; readers see `*_count` entries, each complete before it is counted. */
-static struct library libraries[kMaxLibraries];
-static _Atomic unsigned library_count;
-static struct caller callers[kMaxCallers];
-static _Atomic unsigned caller_count;
-static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
-
-static const char* const kEntryNames[kEntryCount] = {
-#define ENTRY(name) #name,
-    LIBGOMP_ENTRIES(ENTRY)
-#undef ENTRY
-};
-
-struct range {
-    const void* inside;
-    bool has_thread_data;
-    const char* from;
-    const char* to;
-};
-
-static int find_range(struct dl_phdr_info* object, size_t size, void* data) {
-    (void)size;
-    struct range* range = data;
-    const char* low = (const char*)UINTPTR_MAX;
-    const char* high = NULL;
-    for (int i = 0; i < object->dlpi_phnum; ++i) {
-        const ElfW(Phdr)* segment = &object->dlpi_phdr[i];
-        if (segment->p_type != PT_LOAD) continue;
-        const char* start = (const char*)(object->dlpi_addr + segment->p_vaddr);
-        if (start < low) low = start;
-        if (start + segment->p_memsz > high) high = start + segment->p_memsz;
-    }
-    if ((const char*)range->inside < low || (const char*)range->inside >= high) return 0;
-    for (int i = 0; i < object->dlpi_phnum; ++i)
-        range->has_thread_data |= object->dlpi_phdr[i].p_type == PT_TLS;
-    range->from = low;
-    range->to = high;
-    return 1;
-}
-
-static struct library* library_of(void* entry_parallel, void* handle) {
-    const unsigned known = atomic_load(&library_count);
-    for (unsigned i = 0; i < known; ++i)
-        if (libraries[i].entries[kEntry_GOMP_parallel] == entry_parallel) return &libraries[i];
-    if (known == kMaxLibraries) return NULL;
-    struct library* library = &libraries[known];
-    for (int i = 0; i < kEntryCount; ++i) library->entries[i] = dlsym(handle, kEntryNames[i]);
-    *(void**)&library->max_threads = dlsym(handle, "omp_get_max_threads");
-    *(void**)&library->num_procs = dlsym(handle, "omp_get_num_procs");
-    *(void**)&library->set_num_threads = dlsym(handle, "omp_set_num_threads");
-    *(void**)&library->thread_limit = dlsym(handle, "omp_get_thread_limit");
-    *(void**)&library->level = dlsym(handle, "omp_get_level");
-    if (library->max_threads == NULL || library->num_procs == NULL || library->set_num_threads == NULL ||
-        library->thread_limit == NULL || library->level == NULL)
-        return NULL;
-    library->is_libomp = dlsym(handle, "__kmpc_fork_call") != NULL;
-    struct range range = {.inside = entry_parallel};
-    dl_iterate_phdr(find_range, &range);
-    library->base = range.from;
-    library->end = range.to;
-    atomic_store(&library_count, known + 1);
-    return library;
-}
-
-/* Which libgomp would `address` have called, had we not come between? The first one that the program loaded
- * for all, or, for an object that came by dlopen, the one among its own dependencies. The handle is kept: an
- * object that has called us stays loaded, so that no other comes to its addresses. */
-static struct caller find_caller(const void* address) {
-    struct range range = {.inside = address};
-    dl_iterate_phdr(find_range, &range);
-    struct caller caller = {.from = range.from, .to = range.to};
-    Dl_info where;
-    struct link_map* map = NULL;
-    void* handle = NULL;
-    if (dladdr1(address, &where, (void**)&map, RTLD_DL_LINKMAP) != 0 && map != NULL) {
-        if (map->l_name[0] != '\0') handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-        caller.trusts_max_threads =
-            strstr(map->l_name, "openblas") != NULL || strstr(map->l_name, "libblas") != NULL;
-    }
-    caller.has_thread_data = range.has_thread_data && !caller.trusts_max_threads;
-    void* parallel = dlsym(RTLD_NEXT, "GOMP_parallel");
-    if (parallel != NULL) {
-        handle = RTLD_NEXT;
-    } else if (handle != NULL) {
-        parallel = dlsym(handle, "GOMP_parallel");
-    }
-    if (parallel != NULL) caller.library = library_of(parallel, handle);
-    return caller;
-}
-
-static const struct caller* known_caller(const char* address, unsigned from, unsigned count) {
-    for (unsigned i = from; i < count; ++i)
-        if (address >= callers[i].from && address < callers[i].to) return &callers[i];
-    return NULL;
-}
-
-static struct caller caller_at(const void* address) {
-    const unsigned count = atomic_load_explicit(&caller_count, memory_order_acquire);
-    const struct caller* known = known_caller(address, 0, count);
-    if (known != NULL) return *known;
-    pthread_mutex_lock(&growing);
-    const unsigned now = atomic_load(&caller_count);
-    known = known_caller(address, count, now);
-    const struct caller found = known != NULL ? *known : find_caller(address);
-    /* What finds the table full is looked for at each of its calls: slower, never wrong. */
-    if (known == NULL && now < kMaxCallers) {
-        callers[now] = found;
-        atomic_store_explicit(&caller_count, now + 1, memory_order_release);
-    }
-    pthread_mutex_unlock(&growing);
-    return found;
-}
-
-bool libgomp_contains(const void* address) {
-    const unsigned count = atomic_load(&library_count);
-    for (unsigned i = 0; i < count; ++i)
-        if (address >= libraries[i].base && address < libraries[i].end) return true;
-    Dl_info where;
-    return count == 0 && dladdr(address, &where) != 0 && strstr(where.dli_fname, "libgomp") != NULL;
-}
 
 /* Where there is none the program cannot go on: its loader knew more than we do. */
 static struct library* found(struct library* library) {
@@ -177,7 +27,7 @@ static struct library* found(struct library* library) {
     abort();
 }
 
-#define CALLER() caller_at(__builtin_return_address(0))
+#define CALLER() callers_at(__builtin_return_address(0))
 #define REAL(library, name, type) ((type)found(library)->entries[kEntry_##name])
 
 /* Odd: waiting is to be polite now, also in a libgomp that opens its first region later. The helper thread
@@ -193,9 +43,10 @@ struct parking {
 
 static void sleep_until_released(void* data) {
     const struct parking* parking = data;
-    waiting_is_ours();
+    waiting_begins_as_ours();
     while (atomic_load(&parked_word) == parking->word)
         syscall(SYS_futex, &parked_word, FUTEX_WAIT_PRIVATE, parking->word, NULL, NULL, 0);
+    waiting_ends_as_ours();
 }
 
 static void* park(void* data) {
@@ -333,6 +184,11 @@ MEETING(bool, GOMP_sections_end_cancel, (void), (void), ())
 MEETING(void, GOMP_doacross_post, (long* counts), (long*), (counts))
 MEETING(void, GOMP_doacross_ull_post, (unsigned long long* counts), (unsigned long long*), (counts))
 
+/* Of this thread: the number that OpenBLAS was told in the place of the program's; 0: it was not. Up to
+ * 0.3.22 it sets that for all regions of the thread, which would keep it from growing, and the program's own.
+ */
+static __thread int told_instead;
+
 /* OpenBLAS sizes each region by this call and asks for that number explicitly, so it follows its grant only
  * through it. Other programs size arrays by it once and index them by thread for ever: they get the true
  * answer. */
@@ -341,14 +197,14 @@ HEDDLE_EXPORT int omp_get_max_threads(void) {
     if (caller.library == NULL) return 1;
     const int most = libomp_own_number(caller.library->max_threads());
     if (!caller.trusts_max_threads || !link_managed() || region_inside()) return most;
-    const unsigned cpus = follow_cpus();
-    if (cpus == 0) return 1;
-    return (int)cpus < most ? (int)cpus : most;
+    const int cpus = (int)follow_cpus();
+    told_instead = cpus < most ? (cpus > 0 ? cpus : 1) : 0;
+    return told_instead > 0 ? told_instead : most;
 }
 
 HEDDLE_EXPORT void omp_set_num_threads(int threads) {
     const struct caller caller = CALLER();
-    if (caller.library == NULL) return;
+    if (caller.library == NULL || (caller.trusts_max_threads && threads == told_instead)) return;
     if (caller.library->is_libomp) libomp_number_was_set();
     caller.library->set_num_threads(threads);
 }
@@ -362,5 +218,6 @@ void libgomp_wait_politely(bool politely) {
 }
 
 void libgomp_forget_in_child(void) {
+    callers_forget_in_child();
     for (unsigned i = 0; i < atomic_load(&library_count); ++i) atomic_store(&libraries[i].parked_for, 0);
 }

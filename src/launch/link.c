@@ -248,6 +248,11 @@ void link_forget(void) {
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
+void link_hang_up(void) {
+    const int fd = own_socket();
+    if (fd >= 0) shutdown(fd, SHUT_RDWR);
+}
+
 enum link_news link_wait(int timeout_ms) {
     heddle_epoch_message message;
     while (true) {

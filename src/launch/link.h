@@ -22,6 +22,8 @@ int link_open(void);
 /* Forgets the link without a word: in a forked child, where the parent's connection is not touched, or where
  * the process cannot follow its grant. */
 void link_forget(void);
+/* Ends the connection: link_wait() finds the arbiter gone. */
+void link_hang_up(void);
 enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };
 /* Blocks until the arbiter says something, or for `timeout_ms`; -1: without end. After LINK_CHANGED the grant
  * page may be another. */

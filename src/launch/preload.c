@@ -21,11 +21,12 @@
 #include "link.h"
 #include "park.h"
 #include "process.h"
+#include "real.h"
 #include "region.h"
 #include "tbb.h"
 #include "waiting.h"
 
-/* Set in a forked child of a managed process. */
+/* Set in a forked child of a managed process, and in one that has left. */
 static _Atomic bool is_child;
 
 static void forget_in_child(void) {
@@ -50,6 +51,15 @@ static void follow(void) {
     follow_forget_in_child();
 }
 
+bool process_leave(void) {
+    if (!follow_end()) return false;
+    (void)affinity_widen();
+    link_forget();
+    follow_forget_in_child();
+    atomic_store(&is_child, true);
+    return true;
+}
+
 void process_join(void) {
     if (!atomic_load_explicit(&is_child, memory_order_relaxed) || !atomic_exchange(&is_child, false)) return;
     const int result = errno;
@@ -58,6 +68,7 @@ void process_join(void) {
 }
 
 __attribute__((constructor)) static void begin(void) {
+    real_look_up_all();
     const char* arbiter = getenv("HEDDLE_ARBITER");
     if (arbiter == NULL || *arbiter != '/') return;
     const int failure = link_open();

@@ -1,16 +1,33 @@
-/* The function that a wrapper stands before: resolved once; a program may call before our constructor has
- * run. */
+/* The function that a wrapper stands before. All are looked up before the program's main function runs: the
+ * loader's lock, which a look-up takes, may later be held by a thread that waits for the one that calls us. A
+ * program may call before that, too. */
 #ifndef HEDDLE_LAUNCH_REAL_H
 #define HEDDLE_LAUNCH_REAL_H
 
 #include <dlfcn.h>
+#include <stddef.h>
 
-#define REAL(name)                 \
-    static __typeof__(&name) real; \
+struct real_function {
+    void** place;
+    const char* name;
+    const char* version; /* NULL: the default one */
+};
+
+/* Looks up all that the wrappers stand before. Called by the constructor. */
+void real_look_up_all(void);
+
+/* The section has pointers, which lie side by side; compilers space larger things out. */
+#define REAL_WITH(name, its_version)                                                 \
+    static __typeof__(&name) real;                                                   \
+    static struct real_function real_function = {(void**)&real, #name, its_version}; \
+    static struct real_function* in_section __attribute__((section("heddle_real"), used)) = &real_function;
+
+#define REAL(name)        \
+    REAL_WITH(name, NULL) \
     if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
 /* Where an older version goes by the same name, which dlsym would find. */
 #define REAL_VERSION(name, version)                                                \
-    static __typeof__(&name) real;                                                 \
+    REAL_WITH(name, version)                                                       \
     if (real == NULL) real = (__typeof__(&name))dlvsym(RTLD_NEXT, #name, version); \
     if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
 

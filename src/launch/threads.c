@@ -75,19 +75,28 @@ static bool used_by(pid_t thread, uint64_t* used_ns) {
     return true;
 }
 
-bool threads_is_runnable(pid_t thread) {
+/* As proc(5) has it; '?' where there is no such thread. */
+static char state_of(pid_t thread) {
     char path[kPathBytes];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
     const int file = open_quietly(path, O_RDONLY);
-    if (file < 0) return false;
+    if (file < 0) return '?';
     char text[kStatBytes];
     const long got = syscall(SYS_read, file, text, sizeof text - 1);
     syscall(SYS_close, file);
-    if (got <= 0) return false;
+    if (got <= 0) return '?';
     text[got] = '\0';
     /* The name in parentheses may itself contain any of this. */
     const char* name_end = strrchr(text, ')');
-    return name_end != NULL && name_end[1] == ' ' && name_end[2] == 'R';
+    return name_end != NULL && name_end[1] == ' ' ? name_end[2] : '?';
+}
+
+bool threads_is_runnable(pid_t thread) {
+    return state_of(thread) == 'R';
+}
+
+bool threads_has_ended(pid_t thread) {
+    return state_of(thread) == 'Z';
 }
 
 struct sample {

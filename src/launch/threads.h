@@ -1,6 +1,6 @@
 /* The threads of this process, as the kernel lists them: bound to CPUs, and counted where they run.
  *
- * Only the helper thread calls this. It uses system calls alone, no allocation and no lock, because the
+ * Only threads of ours call this. It uses system calls alone, no allocation and no lock, because the
  * program's threads may be stopped anywhere meanwhile.
  */
 #ifndef HEDDLE_LAUNCH_THREADS_H
@@ -21,8 +21,12 @@ bool threads_bind(pid_t except, const cpu_set_t* cpus);
 /* The kernel calls the thread runnable: it runs, or would if it had a CPU. */
 bool threads_is_runnable(pid_t thread);
 
-/* How many threads but `except` could run now: those that used at least half of the time since the last call
- * (by their CPU clocks), and those that the kernel calls runnable. `now_ns` is CLOCK_MONOTONIC. */
+/* The process's first thread has ended, while others run. */
+bool threads_has_ended(pid_t thread);
+
+/* For the helper thread alone. How many threads but `except` could run now: those that used at least half of
+ * the time since the last call (by their CPU clocks), and those that the kernel calls runnable. `now_ns` is
+ * CLOCK_MONOTONIC. */
 unsigned threads_runnable(pid_t except, uint64_t now_ns);
 
 #endif

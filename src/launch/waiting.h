@@ -13,8 +13,11 @@ void waiting_end(bool counted);
 void waiting_forget_in_child(void);
 /* The calling thread is the program's first. */
 void waiting_is_main(void);
-/* The calling thread, which a runtime began for our sake, is never counted. */
-void waiting_is_ours(void);
+/* The calling thread, which a runtime began for our sake, is not counted from here to there. */
+void waiting_begins_as_ours(void);
+void waiting_ends_as_ours(void);
+/* How many threads are ours: those that we started, and those in between the two. */
+unsigned waiting_ours(void);
 
 /* Starts a detached thread of ours: not one of the program's, so it does not count as demand. */
 bool waiting_start_uncounted(void* (*run)(void*), void* argument);

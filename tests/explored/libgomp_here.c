@@ -1,5 +1,5 @@
-/* launch/libgomp.c with a libgomp that is none: a team is its own thread alone. And with objects that are
- * none: each is an array here, and the odd ones have a libgomp of their own. */
+/* launch/libgomp.c and callers.c with a libgomp that is none: a team is its own thread alone. And with
+ * objects that are none: each is an array here, and the odd ones have a libgomp of their own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -19,28 +19,36 @@ static int dl_iterate_phdr_here(int (*visit)(struct dl_phdr_info*, size_t, void*
     }
     return 0;
 }
-static int dladdr1_here(const void* address, Dl_info* info, void** extra, int flags) {
-    (void)info;
-    (void)flags;
-    static char names[kObjects][2] = {"0", "1", "2", "3"};
-    static struct link_map maps[kObjects];
+static char names[kObjects][2] = {"0", "1", "2", "3"};
+static const struct link_map maps[kObjects] = {
+    {.l_name = names[0]}, {.l_name = names[1]}, {.l_name = names[2]}, {.l_name = names[3]}};
+
+/* What object.h would answer. */
+const struct link_map* object_at(const void* address) {
     const size_t object = (size_t)((const char*)address - objects[0]) / sizeof objects[0];
-    maps[object].l_name = names[object];
-    *extra = &maps[object];
-    return 1;
+    return object < kObjects ? &maps[object] : NULL;
+}
+const char* object_name_at(const void* address) {
+    (void)address;
+    return "";
 }
 static void* dlopen_here(const char* name, int flags) {
     (void)flags;
     return libgomps[(name[0] - '0') % kLibgomps];
+}
+static int dlclose_here(void* handle) {
+    (void)handle;
+    return 0;
 }
 static void* dlsym_here(void* handle, const char* name) {
     if (handle == RTLD_NEXT || name[0] == '_') return NULL;
     return handle;
 }
 #define dl_iterate_phdr dl_iterate_phdr_here
-#define dladdr1 dladdr1_here
 #define dlopen dlopen_here
+#define dlclose dlclose_here
 #define dlsym dlsym_here
+#include "launch/callers.c"
 #include "launch/libgomp.c"
 
 static int two(void) {
@@ -89,7 +97,8 @@ int libomp_own_number(int number) {
     return number;
 }
 void libomp_number_was_set(void) {}
-void waiting_is_ours(void) {}
+void waiting_begins_as_ours(void) {}
+void waiting_ends_as_ours(void) {}
 bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     void** start = malloc(2 * sizeof *start);
     start[0] = (void*)run;
@@ -129,11 +138,14 @@ void libgomp_here_forget(bool one_place_is_left) {
     memset(callers, 0, sizeof callers);
     memset(libraries, 0, sizeof libraries);
     atomic_store(&library_count, 0);
-    atomic_store(&caller_count, one_place_is_left ? kMaxCallers - 1 : 0);
+    most_callers = 4;
+    atomic_store(&caller_count, one_place_is_left ? most_callers - 1 : 0);
+    /* Of others: no address here is one of theirs. */
+    for (unsigned i = 0; i < atomic_load(&caller_count); ++i) atomic_store(&callers[i].to, (const char*)1);
 }
 /* The table's answer is all that there is to know of the object. */
 bool libgomp_here_calls_from(unsigned object) {
-    const struct caller caller = caller_at(&objects[object][7]);
+    const struct caller caller = callers_at(&objects[object][7]);
     const char* libgomp = libgomps[object % kLibgomps];
     return caller.from == objects[object] && caller.to == objects[object] + sizeof objects[0] &&
            caller.library != NULL && caller.library->entries[kEntry_GOMP_parallel] == libgomp &&
