@@ -21,7 +21,10 @@ class OffloadState {
         else
             places_ = std::make_unique<CrewKernels>(engine, cpus_);
     }
-    ~OffloadState() { wait(); }
+    /// Kernels may spawn others, and do so before they end.
+    ~OffloadState() {
+        while (some_are_left()) wait();
+    }
     OffloadState(const OffloadState&) = delete;
     OffloadState& operator=(const OffloadState&) = delete;
 
@@ -69,6 +72,10 @@ class OffloadState {
         for (const auto& kernel : some) kernel->wait_until_ended();
     }
 
+    [[nodiscard]] bool some_are_left() const {
+        const std::lock_guard guard(mutex_);
+        return !left_.empty();
+    }
     [[nodiscard]] KernelPlaces& places() const { return *places_; }
     [[nodiscard]] CpuSet cpus() const {
         const std::lock_guard guard(mutex_);

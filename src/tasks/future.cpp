@@ -64,7 +64,9 @@ DataView& FutureState::view() const noexcept {
     return core_->data;
 }
 
+/// The first time counts: its one task says so when it fails, too, after what its function said.
 void FutureState::settle(std::exception_ptr error) noexcept {
+    if (settled()) return;
     error_ = std::move(error);
     FutureWaiter* woken;
     {

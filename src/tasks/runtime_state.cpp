@@ -87,7 +87,9 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
 }
 
 RuntimeState::~RuntimeState() {
-    for (const auto& sequence : sequences()) wait_out(*sequence);
+    do {  // their tasks may make others, which nobody else has
+        for (const auto& sequence : sequences()) wait_out(*sequence);
+    } while (!all_done());
     drop_kept();
     stop_engine();
     lanes->close();
@@ -109,7 +111,12 @@ WorkCounts RuntimeState::work() const noexcept {
 void RuntimeState::add_service(const std::string& name, PollingService service, void* data) {
     const InEngine inside(*this, lane());
     polling.add(name, service, data);
-    engine->services_arrived();
+    try {
+        engine->services_arrived();
+    } catch (...) {
+        polling.remove(service, data);
+        throw;
+    }
 }
 
 void RuntimeState::confine(const CpuSet& among) {
@@ -267,19 +274,23 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
                 run_in_place(frame);
             if (failures.any() && (task.special & kLooksOn) == 0) Failures::healed(task);
         } catch (...) {
+            // Also where its function was not reached: who waits for its future has to know.
+            if ((task.special & kToldOfCancel) != 0) task.body(task.closure(), BodyAction::kCancel);
             failures.failed(task, std::current_exception());
         }
     }
-    if (!task.trivial) {
+    if (!task.trivial || (task.special & (kReduces | kCommutes)) != 0) {
         frame.over = true;
         frame.place = nullptr;
         frame.traced = nullptr;
-        task.body(task.closure(), BodyAction::kDestroy);
+        // Its closure may have the last share of what it reduces into, or has its turn with.
+        before_destruction(task);
+        if (!task.trivial) task.body(task.closure(), BodyAction::kDestroy);
     }
     exchange_frame(frame.below);
     // It may have been paused, and then gone on in another thread, which has a lane already.
     lane = lane_if_any(*lanes);
-    Task* turns = task.special == 0 ? nullptr : end_special(task);
+    Task* turns = (task.special & kCommutes) == 0 ? nullptr : end_turns(task);
     SequenceState& sequence = *task.sequence;
     Task *next = nullptr, *continuation = nullptr;
     if ((task.special & kRecorded) == 0) {
@@ -306,26 +317,21 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
 
 /// Nothing of the task has run: where it cannot be paused, yet, others are.
 void RuntimeState::await_futures(Task& task) {
-    try {
-        for (uint32_t i = 0; i < task.accesses; ++i) {
-            const Access& access = *task.access(i);
-            if (access.mode != AccessMode::kIn || access.data->future == nullptr) continue;
-            const FutureState& future = access.data->future->state;
-            while (!future.settled()) {
-                try {
-                    future.wait_in_follower();
-                } catch (const Error& error) {
-                    if (error.code() != ErrorCode::kLimit) throw;
-                    let_others_run();
-                } catch (const std::bad_alloc&) {
-                    let_others_run();
-                }
+    for (uint32_t i = 0; i < task.accesses; ++i) {
+        const Access& access = *task.access(i);
+        if (access.mode != AccessMode::kIn || access.data->future == nullptr) continue;
+        const FutureState& future = access.data->future->state;
+        while (!future.settled()) {
+            try {
+                future.wait_in_follower();
+            } catch (const Error& error) {
+                if (error.code() != ErrorCode::kLimit) throw;
+                let_others_run();
+            } catch (const std::bad_alloc&) {
+                let_others_run();
             }
-            future.check();
         }
-    } catch (...) {
-        if ((task.special & kToldOfCancel) != 0) task.body(task.closure(), BodyAction::kCancel);
-        throw;
+        future.check();
     }
 }
 
@@ -361,15 +367,23 @@ bool RuntimeState::cancelled(Task& task) noexcept {
     return true;
 }
 
-Task* RuntimeState::end_special(Task& task) noexcept {
-    if ((task.special & kReduces) != 0) {
-        try {
-            graph.end_reducing(task);
-        } catch (...) {
-            failures.failed(task, std::current_exception());
-        }
+void RuntimeState::before_destruction(Task& task) noexcept {
+    for (uint32_t i = 0; (task.special & kCommutes) != 0 && i < task.accesses; ++i)
+        if (task.access(i)->mode == AccessMode::kCommute)
+            task.access(i)->data->owners.fetch_add(1, std::memory_order_relaxed);
+    if ((task.special & kReduces) == 0) return;
+    try {
+        graph.end_reducing(task);
+    } catch (...) {
+        failures.failed(task, std::current_exception());
     }
-    return (task.special & kCommutes) != 0 ? graph.end_turns(task) : nullptr;
+}
+
+Task* RuntimeState::end_turns(Task& task) noexcept {
+    Task* const ready = graph.end_turns(task);
+    for (uint32_t i = 0; i < task.accesses; ++i)
+        if (task.access(i)->mode == AccessMode::kCommute) DataState::drop(task.access(i)->data);
+    return ready;
 }
 
 void RuntimeState::make_ready(Lane& lane, Task& task) noexcept {

@@ -195,7 +195,8 @@ struct RuntimeState final : EngineHost {
     static void await_futures(Task& task);
     void run_traced(TaskFrame& frame);
     [[nodiscard]] bool cancelled(Task& task) noexcept;
-    [[nodiscard]] Task* end_special(Task& task) noexcept;
+    void before_destruction(Task& task) noexcept;
+    [[nodiscard]] Task* end_turns(Task& task) noexcept;
     void make_ready(Lane& lane, Task& task) noexcept;
     void start_engine(const EngineFactory& wanted);
     void start_some_engine() noexcept;

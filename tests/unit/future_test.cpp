@@ -10,6 +10,8 @@
 #include "heddle/error.hpp"
 #include "heddle/pause.hpp"
 #include "support/engines.hpp"
+#include "tasks/data_state.hpp"
+#include "tasks/runtime_state.hpp"
 
 namespace heddle {
 namespace {
@@ -102,6 +104,27 @@ TEST_P(FutureTest, CarriesTheErrorToAllThatAskAndOn) {
     EXPECT_THAT([&] { (void)late.get(); }, ThrowsMessage<std::runtime_error>(HasSubstr("no such file")));
     EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<std::runtime_error>(HasSubstr("no such file")));
     EXPECT_FALSE(ran);
+}
+
+/// Has lost what it kept.
+class LosingKeeper final : public DataKeeper {
+  public:
+    void bring_home(DataState& /*data*/, AccessMode /*how*/) override {
+        throw Error(ErrorCode::kSystem, "the device is gone");
+    }
+    void forget(DataState& /*data*/) noexcept override {}
+};
+
+TEST_P(FutureTest, FailsWhereItsFunctionIsNeverReached) {
+    LosingKeeper keeper;
+    Scalar<int> x(runtime_, 1);
+    DataState& state = DataState::of(x.view());
+    runtime_.state().kept.keep(state, keeper, [] {});
+    Sequence sequence(runtime_);
+    Future<int> future = sequence.async([](const int& v) { return v; }, in(x));
+    EXPECT_THAT([&] { (void)future.get(); }, ThrowsMessage<Error>(HasSubstr("the device is gone")));
+    EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("the device is gone")));
+    runtime_.state().kept.let_go(state, keeper);
 }
 
 TEST_P(FutureTest, IsDroppedWithoutAWaitAndFreesItsValue) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -228,6 +230,44 @@ TEST_P(NestedTasks, ChildrenMayOutliveTheSequenceOfTheirParent) {
     go_on.signal();
     children->wait();
     EXPECT_TRUE(waited);
+}
+
+/// Each task has the sequence that it is in, and makes the next one.
+TEST_P(NestedTasks, ARuntimeWaitsForTasksThatItsTasksDetach) {
+    std::atomic<int> ran{0};
+    std::function<void(Runtime&, int)> detach;
+    detach = [&](Runtime& runtime, int more) {
+        auto own = std::make_shared<Sequence>(runtime);
+        own->insert([&, own, more] {
+            std::this_thread::sleep_for(2ms);
+            if (more > 0) detach(runtime, more - 1);
+            ++ran;
+        });
+    };
+    {
+        Runtime runtime(options());
+        detach(runtime, 9);
+    }
+    EXPECT_EQ(ran, 10);
+}
+
+/// Where a thread runs what it waits for on top of what waits, it must not run all else first.
+TEST_P(NestedTasks, ManyChildrenWaitEachForItsOwn) {
+    const int many = engine_.name == "tbb" ? 2'000 : 20'000;  // oneTBB pauses no more than some thousands
+    std::atomic<int> ran{0};
+    Sequence sequence(runtime_);
+    sequence.insert([&] {
+        Sequence children(runtime_);
+        for (int i = 0; i < many; ++i)
+            children.insert([&] {
+                Sequence inner(runtime_);
+                inner.insert([&] { ++ran; });
+                inner.wait();
+            });
+        children.wait();
+    });
+    sequence.wait();
+    EXPECT_EQ(ran, many);
 }
 
 TEST_P(NestedTasks, TheEndOfASequenceIsToldBeforeTheNextTaskOfItsWorkerEnds) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -321,6 +322,21 @@ TEST_P(OffloadTest, WhatIsWaitedForIsDone) {
         offload.wait();
         ASSERT_TRUE(kernel.done()) << "round " << round;
     }
+}
+
+TEST_P(OffloadTest, KernelsThatOthersSpawnAreWaitedForAtItsEnd) {
+    std::atomic<int> ran{0};
+    std::function<void(Offload&, int)> chain;
+    chain = [&](Offload& offload, int more) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (more > 0) (void)offload.spawn([&, more] { chain(offload, more - 1); });
+        ++ran;
+    };
+    {
+        Offload offload(engine());
+        (void)offload.spawn([&] { chain(offload, 9); });
+    }
+    EXPECT_EQ(ran, 10);
 }
 
 TEST_P(OffloadTest, WhatAKernelThrowsReachesItsWait) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -199,6 +200,26 @@ TEST_P(SharingTest, MatricesAreCombinedByTheirViewsWithAnyLeadingDimension) {
     EXPECT_EQ(a.get()(1, 2), 65.0F);
     EXPECT_EQ(a.get()(0, 0), 129.0F);
     EXPECT_EQ(memory[2], 1.0F);
+}
+
+/// The handle goes with the closure, before the task has given its turn on and combined what it has.
+TEST_P(SharingTest, ATaskMayHaveTheLastShareOfItsData) {
+    float counted = 1, summed = 1;
+    const auto matrix = [&](float& memory) {
+        return std::make_shared<Matrix<float>>(runtime_, MatrixView<float>{&memory, 1, 1, 1});
+    };
+    const auto add = [](MatrixView<float> into, MatrixView<const float> copy) { into(0, 0) += copy(0, 0); };
+    Sequence sequence(runtime_);
+    for (int i = 0; i < 200; ++i) {
+        auto count = matrix(counted), sum = matrix(summed);
+        sequence.insert([count](MatrixView<float> x) { x(0, 0) += 1; }, commute(*count));
+        sequence.insert([sum](MatrixView<float> part) { part(0, 0) += 2; }, redux(*sum, 0.0F, add));
+        count.reset();
+        sum.reset();
+        sequence.wait();
+    }
+    EXPECT_EQ(counted, 201.0F);
+    EXPECT_EQ(summed, 401.0F);
 }
 
 TEST_P(SharingTest, SequencesThatHaveAllBeenWaitedForLeaveNothingInCopies) {

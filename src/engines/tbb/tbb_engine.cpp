@@ -322,8 +322,13 @@ bool TbbEngine::help(Lane& lane, uint64_t wanted) {
 }
 
 void TbbEngine::services_arrived() {
-    if (!host_.polling_services().empty() && !polling_.exchange(true))
+    if (host_.polling_services().empty() || polling_.exchange(true)) return;
+    try {
         arena_.enqueue(group_.defer([this] { poll(); }));
+    } catch (...) {
+        polling_.store(false);
+        throw;
+    }
 }
 
 /// Comes again behind what was called meanwhile, as long as there are services.
