@@ -251,25 +251,6 @@ TEST_P(NestedTasks, ARuntimeWaitsForTasksThatItsTasksDetach) {
     EXPECT_EQ(ran, 10);
 }
 
-/// Where a thread runs what it waits for on top of what waits, it must not run all else first.
-TEST_P(NestedTasks, ManyChildrenWaitEachForItsOwn) {
-    const int many = engine_.name == "tbb" ? 2'000 : 20'000;  // oneTBB pauses no more than some thousands
-    std::atomic<int> ran{0};
-    Sequence sequence(runtime_);
-    sequence.insert([&] {
-        Sequence children(runtime_);
-        for (int i = 0; i < many; ++i)
-            children.insert([&] {
-                Sequence inner(runtime_);
-                inner.insert([&] { ++ran; });
-                inner.wait();
-            });
-        children.wait();
-    });
-    sequence.wait();
-    EXPECT_EQ(ran, many);
-}
-
 TEST_P(NestedTasks, TheEndOfASequenceIsToldBeforeTheNextTaskOfItsWorkerEnds) {
     Runtime runtime(options(2));
     if (runtime.cpus().count() < 2) GTEST_SKIP() << "one CPU";

@@ -1,6 +1,4 @@
 // PriorityQueue: the tasks of an engine that have a priority other than 0, highest first, then oldest first.
-// Where some of priority 0 are among them, as children on engines without a place of their own for those, the
-// newest of these is first: a task that waits runs what it waits for, and not all that was there before.
 //
 // Any thread. One for all threads: an order over all of them is what a priority asks for. Costs a load while
 // it is empty.
@@ -45,8 +43,7 @@ class PriorityQueue {
         Task* task;
     };
     static bool later(const Entry& a, const Entry& b) {
-        if (a.priority != b.priority) return a.priority < b.priority;
-        return a.priority == 0 ? a.number < b.number : a.number > b.number;
+        return a.priority != b.priority ? a.priority < b.priority : a.number > b.number;
     }
     void note() { size_.store(heap_.size(), std::memory_order_relaxed); }
 
