@@ -40,6 +40,9 @@ std::vector<std::byte> Collective::broadcast(std::span<const std::byte> content,
             if (!piece.empty()) std::memcpy(own.data() + sizeof total, piece.data(), piece.size());
         }
         const std::vector<uint8_t> all = server_.meet(std::move(own));
+        if (all.size() < sizeof total)
+            throw Error(ErrorCode::kInvalidArgument,
+                        "the ranks make different calls, where all have to make the same one");
         std::memcpy(&total, all.data(), sizeof total);
         const auto piece = std::as_bytes(std::span(all).subspan(sizeof total));
         result.insert(result.end(), piece.begin(), piece.end());
@@ -58,6 +61,12 @@ uint64_t Collective::on_one(const std::function<uint64_t()>& change) {
             outcome.code = static_cast<int32_t>(error.code());
             if (const auto* of_memory = dynamic_cast<const MemoryError*>(&error))
                 outcome.memory_code = static_cast<int32_t>(of_memory->memory_code());
+        } catch (const std::exception& error) {
+            text = error.what();
+            outcome.code = static_cast<int32_t>(ErrorCode::kSystem);
+        } catch (...) {
+            text = "something was thrown that is no std::exception";
+            outcome.code = static_cast<int32_t>(ErrorCode::kSystem);
         }
     }
     std::vector<std::byte> own(sizeof outcome + text.size());

@@ -355,9 +355,17 @@ void IpcConnection::map_cache(CacheId cache) {
 
 void IpcConnection::delete_cache(CacheId cache) {
     map_cache(cache);
-    (void)ask(ipc::DeleteCache{cache});
-    const Lock lock(mutex_);
-    caches_.erase(cache);
+    const auto forget = [&] {
+        const Lock lock(mutex_);
+        caches_.erase(cache);
+    };
+    try {
+        (void)ask(ipc::DeleteCache{cache});
+    } catch (const MemoryError&) {  // somebody else has deleted it
+        forget();
+        throw;
+    }
+    forget();
 }
 
 CacheStatistics IpcConnection::statistics(CacheId cache) {

@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/signals_blocked.hpp"
+#include "memory/service_thread.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -102,9 +102,24 @@ IpcService::IpcService(ServerState& server, std::string path, Os& os)
         if (const int result = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted); result < 0)
             fail("cannot watch sockets", -result);
     }
-    const SignalsBlocked blocked;
-    clerk_ = std::thread([this] { run_clerk(); });
-    thread_ = std::thread([this] { run(); });
+    try {
+        clerk_ = service_thread([this] { run_clerk(); });
+        thread_ = service_thread([this] { run(); });
+    } catch (...) {
+        end_clerk();
+        remove_socket_file();
+        throw;
+    }
+}
+
+void IpcService::end_clerk() {
+    if (!clerk_.joinable()) return;
+    {
+        const std::scoped_lock lock(clerk_mutex_);
+        stopping_ = true;
+    }
+    for_clerk_.notify_one();
+    clerk_.join();
 }
 
 void IpcService::listen() {
@@ -143,12 +158,7 @@ IpcService::~IpcService() {
     thread_.join();
     remove_socket_file();
     while (!peers_.empty()) close(peers_.begin()->first);
-    {
-        const std::scoped_lock lock(clerk_mutex_);
-        stopping_ = true;
-    }
-    for_clerk_.notify_one();
-    clerk_.join();
+    end_clerk();
 }
 
 void IpcService::run() {
@@ -172,8 +182,14 @@ void IpcService::run() {
                 end(*peer);
                 continue;
             }
-            if ((events[i].events & (EPOLLOUT | EPOLLHUP)) != 0) flush(*peer);
-            if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive(peer);
+            // It reads and sends no more, and what it has sent is there: without an end this is told for
+            // ever.
+            if ((events[i].events & EPOLLHUP) != 0) {
+                end(*peer);
+                continue;
+            }
+            if ((events[i].events & EPOLLOUT) != 0) flush(*peer);
+            if ((events[i].events & (EPOLLIN | EPOLLERR)) != 0) receive(peer);
         }
     }
 }
@@ -233,13 +249,16 @@ void IpcService::watch_listening(uint32_t events) {
     (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, listening_.get(), &wanted);
 }
 
+/// Not later for those that ask again.
 void IpcService::retry_soon() {
+    if (will_retry_.exchange(true)) return;
     (void)os_.timer_set(retry_.get(), SteadyClock().now() + kRetryAfter);
 }
 
 void IpcService::retry() {
     uint64_t passed;
     (void)!::read(retry_.get(), &passed, sizeof passed);
+    will_retry_.store(false);
     if (!reserve_.valid()) reserve_ = Descriptor(os_.epoll_create());
     if (!reserve_.valid()) {
         retry_soon();

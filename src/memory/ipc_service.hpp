@@ -7,6 +7,7 @@
 // a child of it still has the socket.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -74,6 +75,7 @@ class IpcService : private IpcSession::Host {
     void do_later(std::function<void()> work) override;
     [[nodiscard]] std::string status() override;
     void run_clerk();
+    void end_clerk();
 
     ServerState& server_;
     std::string path_;
@@ -82,6 +84,7 @@ class IpcService : private IpcSession::Host {
     Descriptor listening_, epoll_, stop_;
     Descriptor reserve_;  // to be given up for a moment, so that one can be told that there is none left
     Descriptor retry_;    // a timer
+    std::atomic<bool> will_retry_{false};  // it is set
     bool listens_ = true;
 
     std::mutex peers_mutex_;

@@ -103,7 +103,12 @@ void IpcSession::deal_with(uint64_t number, ipc::Request& request) {
         show_cache(number, keep(server_.attach_cache(known->cache)));
     } else if (const auto* old = std::get_if<ipc::DeleteCache>(&request)) {
         (void)attached(old->cache);
-        server_.delete_cache(old->cache);
+        try {
+            server_.delete_cache(old->cache);
+        } catch (const MemoryError&) {  // somebody else has deleted it: what it has of it goes all the same
+            caches_.erase(old->cache);
+            throw;
+        }
         caches_.erase(old->cache);
         reply(number, ipc::Done{});
     } else if (const auto* segment = std::get_if<ipc::AskFreeBytes>(&request)) {

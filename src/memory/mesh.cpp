@@ -16,7 +16,7 @@
 
 #include "base/full_fence.hpp"
 #include "base/packet_socket.hpp"
-#include "base/signals_blocked.hpp"
+#include "memory/service_thread.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -227,8 +227,7 @@ void Mesh::start(Listener& listener) {
         watch(rank == self_ ? bell_ : peers_[rank]->bell, rank);
         if (rank != self_) watch(peers_[rank]->socket, ranks() + rank);
     }
-    const SignalsBlocked blocked;
-    thread_ = std::thread([this] { run(); });
+    thread_ = service_thread([this] { run(); });
 }
 
 void Mesh::wake(Peer& peer) {

@@ -2,6 +2,7 @@
 // go.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "memory/server_state.hpp"
@@ -69,14 +70,19 @@ void ServerState::free(DataId data) {
 
 void ServerState::reserve_versions(DataId data, uint32_t count) {
     {
+        // Not the atlas: this rank may have them before others do, whose readers may be told of one.
         const Lock lock(mutex_);
-        if (node_.atlas().versions(data) >= count) return;
+        const auto known = versions_everywhere_.find(data);
+        if (known != versions_everywhere_.end() && known->second >= count) return;
     }
     Command command;
     command.kind = Command::Kind::kReserveVersions;
     command.id = data.value;
     command.size = count;
     change(std::move(command));
+    const Lock lock(mutex_);
+    uint32_t& everywhere = versions_everywhere_[data];
+    everywhere = std::max(everywhere, count);
 }
 
 uint64_t ServerState::change(Command command) {
@@ -327,6 +333,7 @@ std::string ServerState::change_tables(const Command& command) {
             Actions actions;
             node_.free({command.id}, actions);
             distributions_.erase({command.id});
+            versions_everywhere_.erase({command.id});
             leave_to_mover(actions);
             return {};
         }

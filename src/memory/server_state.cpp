@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/signals_blocked.hpp"
 #include "heddle/in_task.hpp"
+#include "memory/service_thread.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -79,15 +79,21 @@ ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport
         mesh_ = std::make_unique<Mesh>(options.rank, options.ranks, options.folder,
                                        std::chrono::duration_cast<Nanoseconds>(patience));
     }
-    {
-        const SignalsBlocked blocked;
-        mover_ = std::thread([this] { run_mover(); });
+    mover_ = service_thread([this] { run_mover(); });
+    try {
+        if (mesh_) mesh_->start(*this);
+    } catch (...) {
+        end_mover();
+        throw;
     }
-    if (mesh_) mesh_->start(*this);
 }
 
 ServerState::~ServerState() {
     if (mesh_) mesh_->stop();
+    end_mover();
+}
+
+void ServerState::end_mover() {
     {
         const Lock lock(mutex_);
         stopping_ = true;

@@ -202,6 +202,7 @@ class ServerState : private Transport::Listener {
     /// Moves what is to be moved now, and waits for the end of the operation. Opens the lock.
     [[nodiscard]] OperationResult wait_for(Ticket ticket, Lists& lists, Lock& lock);
     void run_mover();
+    void end_mover();
     CacheId add_cache(uint64_t size, Payload payload);
     [[nodiscard]] Inventory inventory(const Lock& lock) const;
     /// Throws kLimit where the machine cannot have so much for a client, beside the caches and what their
@@ -244,6 +245,7 @@ class ServerState : private Transport::Listener {
     /// How segments and allocations were described.
     std::map<SegmentId, SegmentDescription> descriptions_;
     std::map<DataId, std::string> distributions_;
+    std::map<DataId, uint32_t> versions_everywhere_;  // what all ranks have applied of reserve_versions()
     Traffic traffic_;
     std::unique_ptr<OperationTrace> trace_;  // null: it is not traced
     LinkSpeeds links_;

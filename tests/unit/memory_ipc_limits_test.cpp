@@ -185,6 +185,30 @@ TEST_F(MemoryIpcEndsTest, WhatWasSentBeforeTheProcessEndedIsHeard) {
     expect_left_in_order();
 }
 
+/// It neither reads nor sends, and lives on: what it was to be told is no reason to keep it.
+TEST_F(MemoryIpcEndsTest, WhoHasShutItsSocketIsGone) {
+    const Stranger gone(path_);
+    gone.say(ipc::packet_of(1, ipc::Hello{"gone"}));
+    ASSERT_TRUE(gone.hears());
+    for (uint64_t number = 2; number < 12; ++number)
+        gone.say(ipc::packet_of(number, ipc::AttachCache{cache_}));
+    ASSERT_EQ(status()["clients"].size(), 3);
+    ::shutdown(gone.descriptor(), SHUT_RDWR);
+    EXPECT_TRUE(becomes_true([&] { return status()["clients"].size() == 2; }));
+}
+
+TEST_F(MemoryIpcEndsTest, ACacheThatSomebodyElseDeletedIsGivenBackAllTheSame) {
+    Client worker(path_);
+    for (int job = 0; job < 150; ++job) {
+        const CacheId of_job = writer_.create_cache(10, {.shareable = true});
+        (void)worker.statistics(of_job);
+        writer_.delete_cache(of_job);
+        EXPECT_THAT([&] { worker.delete_cache(of_job); },
+                    ThrowsMessage<MemoryError>(HasSubstr("has no cache")))
+            << job;
+    }
+}
+
 /// The system allows a user so many descriptors on their way: one client that does not read has few of them.
 TEST_F(MemoryIpcEndsTest, WhoDoesNotReadHasFewDescriptorsOnTheirWay) {
     const Stranger deaf(path_);

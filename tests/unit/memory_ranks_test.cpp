@@ -148,6 +148,25 @@ TEST_P(MemoryRanksTest, AnErrorIsEverybodys) {
     EXPECT_EQ(told, static_cast<int>(ranks()));
 }
 
+/// What the program's own code throws, of any type, in one rank.
+TEST_P(MemoryRanksTest, AnErrorOfADistributionIsEverybodys) {
+    std::atomic<int> told{0};
+    on_ranks(ranks(), [&](Server&, Client&, Collective& collective) {
+        const SegmentId segment = collective.create_segment(8, kind());
+        const auto fails = [](uint64_t, std::span<const uint64_t>) -> std::vector<Share> {
+            throw std::runtime_error("there are no shares today");
+        };
+        try {
+            (void)collective.allocate(8, segment, {"none", fails});
+        } catch (const std::exception& error) {
+            told += std::string(error.what()).find("no shares today") != std::string::npos ? 1 : 0;
+        }
+        collective.barrier();
+        EXPECT_NO_THROW((void)collective.allocate(8, segment));
+    });
+    EXPECT_EQ(told, static_cast<int>(ranks()));
+}
+
 TEST_P(MemoryRanksTest, BroadcastsAreOfAnySize) {
     std::atomic<int> wrong{0};
     on_ranks(ranks(), [&](Server& server, Client&, Collective& collective) {
