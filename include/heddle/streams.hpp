@@ -20,9 +20,10 @@
 // says is what S-Net says of the same words: text() is the program. Guards and filters are S-Net's own, so
 // that they are checked, drawn and told as those of programs are.
 //
-// A box's function is called for several records at once, by any thread, where BoxOptions say so; else for
-// one at a time. It takes fields by const reference, by std::shared_ptr<const T>, or by value: that is moved
-// where no other record has it, else copied. It returns its one record (a value, a tuple of them, or an
+// A box's function is called for several records at once, by any thread, where BoxOptions say so, or where a
+// network has several of the box: one that a net names twice, or that is inside of a star or a split. Else
+// for one at a time. It takes fields by const reference, by std::shared_ptr<const T>, or by value: that is
+// moved where no other record has it, else copied. It returns its one record (a value, a tuple of them, or an
 // optional one), or sends any number through an Emit.
 #pragma once
 
@@ -40,7 +41,7 @@ namespace heddle::snet {
 
 /// How a box is called.
 struct BoxOptions {
-    /// So many records at once, at most.
+    /// So many records at once, at most, in each place of the network that has the box.
     int calls = 1;
     /// What comes of a record leaves before what comes of the next. Costs nothing with one call at once.
     bool ordered = true;

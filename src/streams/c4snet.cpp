@@ -22,6 +22,15 @@ namespace heddle::streams {
 void C4Handle::emit(int variant, std::span<BoxValue> values) noexcept {
     if (failure_) return;
     try {
+        for (const BoxValue& value : values)
+            if (const auto* field = std::get_if<snet::FieldPointer>(&value); field != nullptr)
+                if (const auto* own = dynamic_cast<const C4Field*>(field->get());
+                    own != nullptr && own->data() == nullptr)
+                    throw Error(
+                        ErrorCode::kBadInput,
+                        fmt::format("the box \"{}\" sends NULL where data of C4SNet are wanted: there "
+                                    "was no memory for them, or they were never made",
+                                    box_.box().name));
         box_.emit_moved(variant < 0 ? 0 : static_cast<size_t>(variant), values);
     } catch (...) {
         failure_ = std::current_exception();
@@ -69,6 +78,7 @@ c4snet_data_t* C4SNetAlloc(c4snet_type_t type, size_t size, void** data) {
 }
 
 c4snet_data_t* C4SNetCreate(c4snet_type_t type, size_t size, const void* data) {
+    if (size > 0 && data == nullptr) return nullptr;
     void* elements = nullptr;
     c4snet_data_t* const made = C4SNetAlloc(type, size, &elements);
     if (made != nullptr && size > 0) std::memcpy(elements, data, size * heddle::streams::c4snet_size(type));
@@ -134,15 +144,17 @@ c4snet_container_t* C4SNetContainerCreate(void* hnd, int variant) {
     return new (std::nothrow) container{static_cast<C4Handle*>(hnd), variant, {}};
 }
 void C4SNetContainerSetField(c4snet_container_t* container, void* field) {
-    container->values.emplace_back(std::make_shared<C4Field>(static_cast<c4snet_data_t*>(field)));
+    auto value = std::make_shared<C4Field>(static_cast<c4snet_data_t*>(field));
+    if (container != nullptr) container->values.emplace_back(std::move(value));
 }
 void C4SNetContainerSetTag(c4snet_container_t* container, int tag) {
-    container->values.emplace_back(tag);
+    if (container != nullptr) container->values.emplace_back(tag);
 }
 void C4SNetContainerSetBTag(c4snet_container_t* container, int tag) {
-    container->values.emplace_back(tag);
+    if (container != nullptr) container->values.emplace_back(tag);
 }
 void C4SNetContainerOut(c4snet_container_t* container) {
+    if (container == nullptr) return;
     container->handle->emit(container->variant, container->values);
     delete container;
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cores/short_lock.hpp"
 #include "heddle/streams_box.hpp"
 #include "streams/pressure.hpp"
 #include "streams/record.hpp"
@@ -102,21 +103,26 @@ class Flow {
         return (outer_ == nullptr ? *this : *outer_).stays_.load(std::memory_order_relaxed);
     }
 
-    /// Before it waits.
-    void count() {
+    /// Before it waits; or, by any thread, to know when it ends. False: it was counted already.
+    bool count() {
         Flow& outermost = outer_ == nullptr ? *this : *outer_;
-        if (outermost.uncounted_ == nullptr || outermost.counted_.exchange(true, std::memory_order_relaxed))
-            return;
+        if (outermost.uncounted_ == nullptr) return false;
+        Counted none = Counted::kNot;
+        if (!outermost.counted_.compare_exchange_strong(none, Counted::kSoon, std::memory_order_relaxed)) {
+            outermost.settle_count();
+            return false;
+        }
         outermost.uncounted_->begin();
-    }
-    /// Whether it was counted, and has to end.
-    [[nodiscard]] bool uncount() {
-        if (!counted_.load(std::memory_order_relaxed)) return false;
-        counted_.store(false, std::memory_order_relaxed);
+        outermost.counted_.store(Counted::kYes, std::memory_order_release);
         return true;
     }
-    /// Whoever finds that nobody is counted any more sees what was true before that. Any thread.
-    [[nodiscard]] bool is_counted() const { return counted_.load(std::memory_order_relaxed); }
+    /// By the flow itself: whether it was counted, and has to end.
+    [[nodiscard]] bool uncount() {
+        if (counted_.load(std::memory_order_relaxed) == Counted::kNot) return false;
+        settle_count();
+        counted_.store(Counted::kNot, std::memory_order_relaxed);
+        return true;
+    }
 
     /// For what a box sends while it is called. What that reaches may be called there, but nothing further
     /// inside: no stack has more than two calls of boxes on it.
@@ -139,6 +145,11 @@ class Flow {
         Record record;
         bool filled = false;
     };
+    /// Whoever counts it has said so, and is about to.
+    enum class Counted : uint8_t { kNot, kSoon, kYes };
+    void settle_count() const {
+        for (Patience patience; counted_.load(std::memory_order_acquire) == Counted::kSoon;) patience.wait();
+    }
     void settle() {
         while (true) {
             // What was passed first is in the one of the two steps, the rest in passed_.
@@ -168,7 +179,7 @@ class Flow {
     std::unique_ptr<Flow> inner_;
     Flow* outer_ = nullptr;  ///< the outermost one, of an inner one
     Pressure* const uncounted_;
-    std::atomic<bool> counted_{false};
+    std::atomic<Counted> counted_{Counted::kNot};
     std::atomic<bool> stays_{false};
     std::vector<snet::BoxValue> values_, latest_;
     std::vector<Record> sent_;

@@ -12,12 +12,10 @@
 
 #include "heddle/pause.hpp"
 #include "streams/flow.hpp"
+#include "streams/own_number.hpp"
 #include "streams/pressure.hpp"
 
 namespace heddle::streams {
-
-/// Of the calling task, or of the thread outside of tasks.
-[[nodiscard]] uintptr_t own_number();
 
 class OutputQueue final : public Inlet {
   public:

@@ -16,6 +16,7 @@
 #include "streams/flow.hpp"
 #include "streams/matching.hpp"
 #include "streams/network.hpp"
+#include "streams/one_at_a_time.hpp"
 #include "streams/pressure.hpp"
 #include "streams/push_seat.hpp"
 #include "streams/typing.hpp"
@@ -162,7 +163,7 @@ class Plant {
     std::atomic<bool> stopped_{false};
     std::atomic<uint64_t> dropped_{0};
     mutable std::mutex counted_;
-    std::mutex letters_;       ///< held while a dead letter is handed over
+    OneAtATime<Record, std::string> letters_;
     Sequence tasks_;           // gone before what its tasks use
     std::deque<Shown> shown_;  // last: nobody asks any more when the rest goes
 };

@@ -23,6 +23,7 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
           RuntimeOptions{"native", {}, options.workers, options.stack_bytes}, CpuSet(),
           /*callers_work=*/false)),
       log(runtime.state().log),
+      letters_(options.dead_letter),
       tasks_(runtime) {
     pressure.most = options.most_waiting;
     pressure.uncounted = [this] { return seat.ask(); };
@@ -280,8 +281,7 @@ void Plant::fail(const Record& record, const Path& path, const std::string& why)
         return give_up(std::make_exception_ptr(
             Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
     try {
-        const std::lock_guard guard(letters_);
-        options.dead_letter(record, message);
+        letters_.call(record, message);
     } catch (...) {
         give_up(std::current_exception());
     }
@@ -298,10 +298,13 @@ void Plant::fail(const Record& record, const Path& path) {
 }
 
 void Plant::give_up(std::exception_ptr why) {
-    const std::lock_guard guard(mutex_);
-    if (stopped_.exchange(true)) return;
-    failure_ = std::move(why);
-    failed_.store(true, std::memory_order_release);
+    {
+        const std::lock_guard guard(mutex_);
+        if (stopped_.exchange(true)) return;
+        failure_ = std::move(why);
+        failed_.store(true, std::memory_order_release);
+    }
+    if (options.on_failure) options.on_failure();
 }
 
 void Plant::rethrow() {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "streams/composition.hpp"
+#include "streams/one_at_a_time.hpp"
 #include "streams/output_queue.hpp"
 #include "streams/parts.hpp"
 
@@ -27,13 +28,11 @@ class Leaving final : public streams::Inlet {
     void take(streams::Record&& record, streams::Flow& /*flow*/) override {
         Record made;
         *static_cast<streams::Record*>(made.parts()) = std::move(record);
-        const std::lock_guard guard(mutex_);
-        output_(std::move(made));
+        output_.call(std::move(made));
     }
 
   private:
-    const std::function<void(Record)> output_;
-    std::mutex mutex_;
+    streams::OneAtATime<Record> output_;
 };
 
 }  // namespace
@@ -74,6 +73,11 @@ struct NetworkState {
                 options.dead_letter(to_public(record), why);
             };
         return made;
+    }
+    /// Who sits is not counted: where it has failed, those that wait for a record are told here.
+    void leave(streams::PushSeat::Seat& seat) {
+        plant.seat.leave(seat);
+        if (plant.stopped()) look_whether_quiet();
     }
     void push_beside(streams::Record&& record);
     /// Tells of quiet that is there already.
@@ -130,10 +134,10 @@ void Network::push(Record record) {
             seat->flow.run(state.inlet, std::move(parts));
         } catch (...) {
             seat->flow.let_go();
-            plant.seat.leave(*seat);
+            state.leave(*seat);
             throw;
         }
-        plant.seat.leave(*seat);
+        state.leave(*seat);
     } else {
         state.push_beside(std::move(parts));
     }

@@ -55,7 +55,8 @@ void PushSeat::answer(Seat& seat) {
     {
         const std::lock_guard guard(mutex_);
         give_up(seat);
-        counted = std::exchange(seat.counted, false);
+        seat.counted = false;
+        counted = seat.flow.uncount();  // since it looked, in leave()
         if (!seat.retired) seat.asked.store(false, std::memory_order_release);
     }
     if (counted) pressure_.end();  // which may ask again
@@ -73,8 +74,9 @@ bool PushSeat::ask(For what) {
         heavy_fence();
     }
     if (seat->busy.load(std::memory_order_acquire)) {
-        if (seat->flow.is_counted()) return false;  // it waits, or has waited: it is counted by itself
-        if (!std::exchange(seat->counted, true)) pressure_.begin();
+        // Its own count, which it begins itself where it has to wait first: one for both.
+        if (!seat->flow.count()) return false;
+        seat->counted = true;
         return true;
     }
     seat->flow.let_go();

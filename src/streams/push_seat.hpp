@@ -51,7 +51,7 @@ class PushSeat {
         uint32_t alone = 0;    ///< the owner's: so many pushes more it keeps nothing when it leaves
         uint32_t penalty = 0;  ///< the owner's: what that was the last time
         bool wanted = false;   ///< a box that it keeps; under the mutex
-        bool counted = false;  ///< by ask(); under the mutex
+        bool counted = false;  ///< its flow, by ask(); under the mutex
         bool retired = false;  ///< nobody enters any more; under the mutex
     };
 

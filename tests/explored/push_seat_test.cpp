@@ -143,6 +143,30 @@ void the_network_is_closed(Explorer& explorer) {
     });
 }
 
+/// Who pushes comes to a queue that is full, as one who has begun did before: one of them has it grow.
+void who_was_asked_waits(Explorer& explorer) {
+    auto world = std::make_shared<World>();
+    auto full = std::make_shared<Pressure::Gauge>();
+    full->bound = 1;
+    const auto is_full = [full] { return full->bound.load(std::memory_order_relaxed) == 1; };
+    world->pressure.begin();
+    explorer.thread([world, full, is_full] {
+        PushSeat::Seat* const own = world->seat.enter(1);
+        if (is_full()) {
+            own->flow.count();
+            world->pressure.wait(*full, is_full);
+        }
+        world->seat.leave(*own);
+    });
+    explorer.thread([world, full, is_full] {
+        if (is_full()) world->pressure.wait(*full, is_full);
+        world->pressure.end();
+    });
+    explorer.finally([world, &explorer] {
+        if (!world->pressure.quiet()) explorer.fail("somebody is counted for ever");
+    });
+}
+
 constexpr Bounds kWide{.preemptions = 3, .stale_reads = 2, .runs = 400'000};
 
 TEST(ExploredPushSeat, ABoxIsUsedByOneAtATime) {
@@ -156,6 +180,15 @@ TEST(ExploredPushSeat, ABoxIsUsedByOneAtATime) {
             expect_found(a_box_is_wanted, fault, kWide);
         expect_found(the_seat_changes, Fault::kNoFences, kWide);
         expect_found(the_network_is_closed, Fault::kNoFences, kWide);
+    }
+    light_fences_are_free = here;
+}
+
+TEST(ExploredPushSeat, WhoIsAskedAndThenWaitsIsCountedOnce) {
+    const bool here = light_fences_are_free;
+    for (const bool free : {false, true}) {
+        light_fences_are_free = free;
+        expect_holds(who_was_asked_waits, {.preemptions = 2, .stale_reads = 1});
     }
     light_fences_are_free = here;
 }

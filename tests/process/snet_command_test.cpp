@@ -251,6 +251,40 @@ TEST(SnetCommandTest, WhatIsDoneIsWrittenWhileNothingMoreComes) {
     EXPECT_EQ(file_text(work.path() + "/out"), "{\"<steps>\": 8}\n{\"terminate\": true}\n");
 }
 
+/// Who writes may wait for the answer to what it wrote.
+TEST(SnetCommandTest, AFailureEndsTheRunWhileNothingMoreComes) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/net.snet")
+        << "box same ((<n>) -> (<n>)) { <<< C | C4SNetOut(hnd, 1, n); >>> }\n"
+        << "net n connect same .. [{<n>} -> {<n = 10 / n>}];\n";
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const Descriptor reads(ends[0]), writes(ends[1]);
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", "/dev/fd/3", "--format", "json"},
+                {}, reads.get(), work.path() + "/said");
+    const std::string record = "{\"<n>\": 0}\n";
+    ASSERT_EQ(::write(writes.get(), record.data(), record.size()), static_cast<ssize_t>(record.size()));
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(child.reap()), 1);
+    EXPECT_NE(file_text(work.path() + "/said").find("zero"), std::string::npos)
+        << file_text(work.path() + "/said");
+}
+
+TEST(SnetCommandTest, NullThatABoxSendsFailsTheRecord) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/net.snet")
+        << "box null ((<n>) -> (x)) { <<< C | C4SNetOut(hnd, 1, C4SNetCreate(CTYPE_int, n, NULL)); >>> }\n"
+        << "net n connect null;\n";
+    std::ofstream(work.path() + "/in.json") << "{\"<n>\": 1}\n";
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", work.path() + "/in.json",
+                 "--format", "json"},
+                {}, -1, work.path() + "/said");
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(child.reap()), 1);
+    EXPECT_NE(file_text(work.path() + "/said").find("the box \"null\" sends NULL"), std::string::npos)
+        << file_text(work.path() + "/said");
+}
+
 TEST(SnetCommandTest, ARecordIsReadWhereItsEndComesInPieces) {
     for (const size_t cut : {1, 2, 7, 8, 9}) {
         const TemporaryFolder work;

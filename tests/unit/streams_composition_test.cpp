@@ -394,5 +394,56 @@ TEST(StreamsCompositionTest, RecordsLeaveToAFunctionWhereThereIsOne) {
     EXPECT_THAT([&] { network.push(record<A>(1)); }, ThrowsMessage<Error>(HasSubstr("was closed")));
 }
 
+TEST(StreamsCompositionTest, TheOutputFunctionMayPushIntoTheNetworkThatItHearsOf) {
+    std::vector<int> out;
+    Network* own = nullptr;
+    NetworkOptions options;
+    options.output = [&](const Record& one) {
+        const int a = one.get<A>();
+        out.push_back(a);
+        if (a < 5) own->push(record<A>(a));
+    };
+    Network network(filter("{<a>} -> {<a = a + 1>}"), options);
+    own = &network;
+    network.push(record<A>(0));
+    network.settle();
+    EXPECT_THAT(out, ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST(StreamsCompositionTest, DeadLettersMayBePushedAgain) {
+    std::vector<int> failed;
+    Network* own = nullptr;
+    NetworkOptions options;
+    options.output = [](const Record&) {};
+    options.dead_letter = [&](const Record& one, const std::string&) {
+        failed.push_back(one.get<A>());
+        if (failed.size() < 4) own->push(record<A>(0));
+    };
+    Network network(filter("{<a>} -> {<a = 10 / a>}"), options);
+    own = &network;
+    network.push(record<A>(0));
+    network.settle();
+    EXPECT_THAT(failed, ElementsAre(0, 0, 0, 0));
+}
+
+/// Who pushes is told by its push, and does not close.
+TEST(StreamsCompositionTest, AFailureWakesWhoPulls) {
+    for (int round = 0; round < 20; ++round) {
+        Network network(filter("{<a>} -> {<a = 10 / a>}"));
+        std::jthread pulls([&] {
+            try {
+                (void)network.pull();
+            } catch (const Error&) {  // it may be the one that is told
+            }
+        });
+        if (round % 2 == 0) std::this_thread::sleep_for(1ms);
+        try {
+            network.push(record<A>(0));
+        } catch (const Error& error) {
+            EXPECT_THAT(error.what(), HasSubstr("zero"));
+        }
+    }
+}
+
 }  // namespace
 }  // namespace heddle::test

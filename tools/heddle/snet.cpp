@@ -66,11 +66,11 @@ void tell_of_first(int signal) {
 
 /// Until the input ends or is stopped. Returns how many.
 uint64_t push_all(streams::Network& network, std::FILE* file, const std::string& name,
-                  const std::function<void()>& before_waiting, const SnetStop& stop) {
+                  const std::function<void()>& before_waiting, const InputEnd& end) {
     uint64_t count = 0;
     try {
         const auto reader = streams::make_record_reader(
-            std::make_unique<streams::InputText>(file, name, before_waiting, stop.descriptor()));
+            std::make_unique<streams::InputText>(file, name, before_waiting, end.descriptor()));
         while (SnetStop::signal() == 0) {
             std::optional<Record> record = reader->next();
             if (!record) break;
@@ -112,6 +112,8 @@ void run(const Options& options) {
     network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
     network_options.calls = [&](const streams::BoxDefinition& box) { return calls.of(box); };
+    const InputEnd end;  // of a failure, too: who writes may wait for an answer
+    network_options.on_failure = [&] { end.tell(); };
     uint64_t left = 0;
     network_options.output = [&](const Record& record) {
         output.write(record);
@@ -127,14 +129,15 @@ void run(const Options& options) {
     int signal = 0;
     try {
         streams::Network network(*program, std::move(network_options));
-        const SnetStop stop([](int by) { tell_of_first(by); },
-                            [&] {
-                                network.cancel();
-                                to_stderr("heddle snet: what is under way is dropped\n");
-                            });
+        const SnetStop stop(
+            end, [](int by) { tell_of_first(by); },
+            [&] {
+                network.cancel();
+                to_stderr("heddle snet: what is under way is dropped\n");
+            });
         const uint64_t taken = push_all(
             network, input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); },
-            stop);
+            end);
         network.settle();
         output.flush();
         observers.flush();

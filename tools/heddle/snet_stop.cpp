@@ -51,8 +51,15 @@ void listen_to(int signal, struct sigaction& before) {
 
 }  // namespace
 
-SnetStop::SnetStop(std::function<void(int)> on_first, std::function<void()> on_second)
-    : on_first_(std::move(on_first)), on_second_(std::move(on_second)), arrived_(event()), stopped_(event()) {
+InputEnd::InputEnd() : event_(event()) {}
+
+void InputEnd::tell() const noexcept {
+    const uint64_t one = 1;
+    (void)!::write(event_.get(), &one, sizeof one);
+}
+
+SnetStop::SnetStop(const InputEnd& input, std::function<void(int)> on_first, std::function<void()> on_second)
+    : on_first_(std::move(on_first)), on_second_(std::move(on_second)), input_(input), arrived_(event()) {
     first_signal = 0;
     arrived = arrived_.get();
     thread_ = std::thread([this] { run(); });
@@ -78,8 +85,7 @@ void SnetStop::run() {
         if (::read(arrived_.get(), &count, sizeof count) < 0 && errno == EINTR) continue;
         for (uint64_t i = 0; i < count % kEnd; ++i) {
             if (++told == 1) {
-                const uint64_t one = 1;
-                (void)!::write(stopped_.get(), &one, sizeof one);
+                input_.tell();
                 on_first_(signal());
             } else if (told == 2) {
                 on_second_();

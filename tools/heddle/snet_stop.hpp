@@ -13,10 +13,25 @@
 
 namespace heddle::tool {
 
+/// The end of the input before its end, told to who reads it. Any thread.
+class InputEnd {
+  public:
+    /// Throws kSystem where there is no descriptor for it.
+    InputEnd();
+    void tell() const noexcept;
+    /// Readable from the first call of tell() on, for ever.
+    [[nodiscard]] int descriptor() const { return event_.get(); }
+
+  private:
+    const Descriptor event_;
+};
+
 class SnetStop {
   public:
-    /// Both are called by its thread. Throws kSystem where there is no descriptor for it.
-    SnetStop(std::function<void(int signal)> on_first, std::function<void()> on_second);
+    /// Both are called by its thread, after `input` was told. Throws kSystem where there is no descriptor for
+    /// it.
+    SnetStop(const InputEnd& input, std::function<void(int signal)> on_first,
+             std::function<void()> on_second);
     /// The signals are as they were before; its thread has ended.
     ~SnetStop();
     SnetStop(const SnetStop&) = delete;
@@ -24,15 +39,14 @@ class SnetStop {
 
     /// The first signal; 0: none came. Any thread.
     [[nodiscard]] static int signal() noexcept;
-    /// Readable from the first signal on, for ever.
-    [[nodiscard]] int descriptor() const { return stopped_.get(); }
 
   private:
     void run();
 
     const std::function<void(int)> on_first_;
     const std::function<void()> on_second_;
-    const Descriptor arrived_, stopped_;
+    const InputEnd& input_;
+    const Descriptor arrived_;
     struct sigaction before_int_ {
     }, before_term_{};
     std::thread thread_;  // last: it uses the others
