@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "libgomp.h"
 #include "object.h"
 
 enum { kMaxCallers = 256, kMaxRuntimes = 8 };
@@ -108,8 +107,13 @@ static void* only_runtime(void** handle) {
     for (unsigned i = 0; i < runtimes.count; ++i) {
         void* const opened = dlopen(runtimes.paths[i], RTLD_LAZY | RTLD_NOLOAD);
         void* const parallel = opened == NULL ? NULL : dlsym(opened, "GOMP_parallel");
-        if (only != NULL && parallel != NULL && parallel != only) return NULL;
-        if (parallel == NULL) continue;
+        if (opened == NULL) continue;
+        if (parallel == NULL || only != NULL) dlclose(opened);
+        if (parallel == NULL || parallel == only) continue;
+        if (only != NULL) {
+            dlclose(*handle);
+            return NULL;
+        }
         only = parallel;
         *handle = opened;
     }
@@ -203,7 +207,7 @@ void callers_forget_unloaded(void) {
     pthread_mutex_unlock(&growing);
 }
 
-bool libgomp_contains(const void* address) {
+bool callers_are_libgomp(const void* address) {
     const unsigned count = atomic_load(&library_count);
     for (unsigned i = 0; i < count; ++i)
         if (address >= libraries[i].base && address < libraries[i].end) return true;

@@ -22,7 +22,7 @@ struct library {
     int (*thread_limit)(void);
     int (*level)(void);
     bool is_libomp;   /* it has libgomp's entries too; libomp.c manages it */
-    const void* base; /* any address inside, for libgomp_contains */
+    const void* base; /* any address inside, for callers_are_libgomp */
     const void* end;
     _Atomic uint32_t parked_for; /* the `parked_word` that a team was last parked for */
 };
@@ -43,6 +43,8 @@ extern _Atomic unsigned library_count;
 
 /* Of a call out of the object at `address`. Its library is NULL where there is none, or too many. */
 struct caller callers_at(const void* address);
+/* The address lies in a libgomp: its threads are counted by their regions, not one by one. */
+bool callers_are_libgomp(const void* address);
 /* Objects were unloaded: others may come to their addresses. */
 void callers_forget_unloaded(void);
 /* In a forked child. */

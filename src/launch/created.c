@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "callers.h"
 #include "embedded.h"
 #include "export.h"
-#include "libgomp.h"
 #include "link.h"
 #include "object.h"
 #include "process.h"
@@ -127,7 +127,7 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
     process_join();
     const void* caller = __builtin_return_address(0);
     const char* by = link_managed() ? object_name_at(caller) : "";
-    if (!link_managed() || libgomp_contains(caller) || begins_with(by, "libomp") ||
+    if (!link_managed() || callers_are_libgomp(caller) || begins_with(by, "libomp") ||
         begins_with(by, "libiomp"))
         return real(thread, attributes, run, argument);
     const bool by_tbb = begins_with(by, "libtbb");

@@ -229,17 +229,10 @@ static void* follow(void* unused) {
     return NULL;
 }
 
-static void count_one(pid_t thread, void* count) {
-    (void)thread;
-    ++*(unsigned*)count;
-}
-
 /* Threads but the calling one. */
 static unsigned others(void) {
     REAL(syscall)
-    unsigned count = 0;
-    threads_visit((pid_t)real(SYS_gettid), count_one, &count);
-    return count;
+    return threads_count((pid_t)real(SYS_gettid));
 }
 
 bool follow_end(void) {

@@ -20,16 +20,9 @@
 
 enum { kLookEveryNs = 10000000 };
 
-static void count_one(pid_t thread, void* count) {
-    (void)thread;
-    ++*(unsigned*)count;
-}
-
-/* The first thread stays in the list, as one that has ended, for as long as there are others. */
+/* Beside the first one. */
 static bool are_ours_alone(void) {
-    unsigned count = 0;
-    threads_visit(0, count_one, &count);
-    return threads_has_ended(getpid()) && count == 1 + waiting_ours();
+    return threads_has_ended(getpid()) && threads_count(getpid()) == waiting_ours();
 }
 
 static void* wait_for_the_others(void* unused) {

@@ -12,9 +12,6 @@
  * of sleeping threads is parked. Called by the helper thread alone. */
 void libgomp_wait_politely(bool politely);
 
-/* The address lies in a libgomp: its threads are counted by their regions, not one by one. */
-bool libgomp_contains(const void* address);
-
 void libgomp_forget_in_child(void);
 
 #endif

@@ -11,7 +11,8 @@
 #include "process.h"
 #include "real.h"
 
-static bool may_try_again(int failure) {
+/* True: the failure may be that of a process with several threads, and this one has a single one now. */
+static bool leaves_after(int failure) {
     if (failure == 0 || errno != EINVAL) return false;
     const bool left = link_managed() && process_leave();
     errno = EINVAL;
@@ -21,11 +22,11 @@ static bool may_try_again(int failure) {
 HEDDLE_EXPORT int unshare(int flags) {
     REAL(unshare)
     const int failure = real(flags);
-    return may_try_again(failure) ? real(flags) : failure;
+    return leaves_after(failure) ? real(flags) : failure;
 }
 
 HEDDLE_EXPORT int setns(int space, int kind) {
     REAL(setns)
     const int failure = real(space, kind);
-    return may_try_again(failure) ? real(space, kind) : failure;
+    return leaves_after(failure) ? real(space, kind) : failure;
 }

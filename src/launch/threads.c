@@ -47,6 +47,17 @@ void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* 
     syscall(SYS_close, folder);
 }
 
+static void count_one(pid_t thread, void* count) {
+    (void)thread;
+    ++*(unsigned*)count;
+}
+
+unsigned threads_count(pid_t except) {
+    unsigned count = 0;
+    threads_visit(except, count_one, &count);
+    return count;
+}
+
 struct binding {
     const cpu_set_t* cpus;
     unsigned count;

@@ -14,6 +14,9 @@
 /* Calls `visit` for each thread but the one with id `except`. */
 void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data);
 
+/* How many there are but `except`; 0: in all. */
+unsigned threads_count(pid_t except);
+
 /* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound or
  * is found by a second look. False: the system allows none of these CPUs. */
 bool threads_bind(pid_t except, const cpu_set_t* cpus);
@@ -21,7 +24,7 @@ bool threads_bind(pid_t except, const cpu_set_t* cpus);
 /* The kernel calls the thread runnable: it runs, or would if it had a CPU. */
 bool threads_is_runnable(pid_t thread);
 
-/* The process's first thread has ended, while others run. */
+/* As the process's first thread, which stays listed while others run. */
 bool threads_has_ended(pid_t thread);
 
 /* For the helper thread alone. How many threads but `except` could run now: those that used at least half of

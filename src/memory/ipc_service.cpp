@@ -96,13 +96,13 @@ IpcService::IpcService(ServerState& server, std::string path, Os& os)
     if (!epoll_.valid() || !stop_.valid() || !retry_.valid()) fail("cannot watch sockets", errno);
     listen();
     last_peer_ = kListening;
-    for (const auto& [fd, event] :
-         {std::pair{listening_.get(), kListening}, {stop_.get(), kStop}, {retry_.get(), kRetry}}) {
-        epoll_event wanted{EPOLLIN, {.u64 = event}};
-        if (const int result = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted); result < 0)
-            fail("cannot watch sockets", -result);
-    }
     try {
+        for (const auto& [fd, event] :
+             {std::pair{listening_.get(), kListening}, {stop_.get(), kStop}, {retry_.get(), kRetry}}) {
+            epoll_event wanted{EPOLLIN, {.u64 = event}};
+            if (const int result = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted); result < 0)
+                fail("cannot watch sockets", -result);
+        }
         clerk_ = service_thread([this] { run_clerk(); });
         thread_ = service_thread([this] { run(); });
     } catch (...) {
@@ -252,7 +252,7 @@ void IpcService::watch_listening(uint32_t events) {
 /// Not later for those that ask again.
 void IpcService::retry_soon() {
     if (will_retry_.exchange(true)) return;
-    (void)os_.timer_set(retry_.get(), SteadyClock().now() + kRetryAfter);
+    if (os_.timer_set(retry_.get(), SteadyClock().now() + kRetryAfter) < 0) will_retry_.store(false);
 }
 
 void IpcService::retry() {

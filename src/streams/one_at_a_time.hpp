@@ -36,7 +36,6 @@ class OneAtATime {
             std::apply(function_, std::move(next));
         }
     }
-    [[nodiscard]] explicit operator bool() const { return static_cast<bool>(function_); }
 
   private:
     class Calling {

@@ -1,16 +1,8 @@
 #include "streams/output_queue.hpp"
 
 #include "streams/withdraw.hpp"
-#include "tasks/frame.hpp"
 
 namespace heddle::streams {
-
-/// The task that runs, or the thread.
-uintptr_t own_number() {
-    if (const TaskFrame* const frame = current_frame()) return reinterpret_cast<uintptr_t>(frame->task);
-    static thread_local char own;
-    return reinterpret_cast<uintptr_t>(&own);
-}
 
 void OutputQueue::attach(Pressure& pressure) {
     pressure_ = &pressure;

@@ -150,5 +150,5 @@ bool libgomp_here_calls_from(unsigned object) {
     return caller.from == objects[object] && caller.to == objects[object] + sizeof objects[0] &&
            caller.library != NULL && caller.library->entries[kEntry_GOMP_parallel] == libgomp &&
            caller.library->entries[kEntryCount - 1] == libgomp && caller.library->base == libgomp &&
-           libgomp_contains(libgomp);
+           callers_are_libgomp(libgomp);
 }

@@ -139,11 +139,11 @@ class Stage {
                 }
             result.programs.push_back(program.name);
         }
-        // The first managed program starts the arbiter; then it can be watched.
         const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
-        (void)bench::run_together({&wake, 1}, kLimit);
         for (int time = 1; time <= times; ++time) {
             result.alone.add(times_of(run(programs, {})));
+            // A managed program starts the arbiter, where it has ended meanwhile; then it can be watched.
+            (void)bench::run_together({&wake, 1}, kLimit);
             Recorder recorder(Observer::default_path(), trace_of(number, time));
             result.managed.add(times_of(run(programs, {heddle_.string(), "run", "--require", "--"})));
             recorder.finish();
