@@ -132,35 +132,19 @@ void Crew::leave() noexcept {
     remove(self);
     if (options_.bind) (void)sched_setaffinity(self.thread, sizeof(self.before), &self.before);
     if (!options_.runner.widens()) return;
-    const CpuSet lend = blocked_ > 0 ? spare(at_work() + at_door_) : CpuSet{};
-    const bool all = lent_all_;
+    const bool others_sleep = blocked_ > 0;
     lock.unlock();
     changed_.notify_all();
-    hand_out(lend, all);
+    if (others_sleep) changed();
 }
 
 int Crew::at_work() const noexcept {
     return static_cast<int>(members_.size()) - blocked_;
 }
 
-/// Those beyond as many as are needed, which are to be lent.
-CpuSet Crew::spare(int needed) {
-    CpuSet lend;
-    for (int cpu = held_.last(); cpu >= 0 && held_.count() > needed; cpu = held_.last()) {
-        lend.insert(cpu);
-        held_.erase(cpu);
-    }
-    lent_all_ = needed <= 0;
-    bind_all();
-    return lend;
-}
-
-void Crew::hand_out(const CpuSet& lend, bool all) noexcept {
-    if (lend.empty()) return;
-    quietly([&] {
-        if (all) (void)component_->acquire_cpus(0);
-        (void)component_->lend_cpu_mask(lend);
-    });
+int Crew::useful() const noexcept {
+    if (blocked_ == 0) return most_;
+    return std::min(most_, options_.runner.widens() ? at_work() + at_door_ : busy_);
 }
 
 CpuSet Crew::cpus() const {
@@ -189,7 +173,8 @@ void Crew::bind_all() const noexcept {
 
 CpuSet Crew::part_of(const CpuSet& usable) const {
     CpuSet part = usable & wanted_;
-    while (part.count() > most_) {
+    const int most = std::max(0, useful());
+    while (part.count() > most) {
         const CpuSet others = part - held_;
         part.erase(others.empty() ? part.last() : others.last());
     }
@@ -201,7 +186,7 @@ bool Crew::request() noexcept {
     Lock lock(crews_mutex());
     const CpuSet wanted = wanted_;
     // Who sleeps asks when it wakes up.
-    const int most = blocked_ > 0 ? std::min(most_, std::max(1, at_work())) : most_;
+    const int most = std::max(1, useful());
     lock.unlock();
     Outcome outcome = Outcome::kSuccess;
     quietly([&] {
@@ -220,35 +205,44 @@ bool Crew::request() noexcept {
 /// The same, and uses what has come.
 bool Crew::ask() noexcept {
     const bool waits = request();
-    quietly([this] { changed(); });
+    changed();
     return waits;
 }
 
-/// What may be used has changed, or what is wanted. In any thread, without a lock.
-void Crew::changed() {
+/// What may be used has changed, or what is wanted, or how many threads sleep. In any thread, without a lock.
+void Crew::changed() noexcept {
+    while (adjust()) (void)request();
+}
+
+/// True: the kernel has come to need what was given away meanwhile.
+bool Crew::adjust() noexcept {
     Lock lock(crews_mutex());
     const CpuSet usable = component_->usable();
     const CpuSet now = part_of(usable);
-    // A kernel cannot be stopped: it keeps its last CPUs until it has others.
-    const bool stays = now.empty() && !lent_all_;
-    const bool lost = !held_.empty() && (stays || !now.contains(held_));
+    // A kernel cannot be stopped: it keeps its last CPUs until it has others. One whose threads all sleep
+    // needs none.
+    const bool sleeps = useful() <= 0, stays = now.empty() && !sleeps;
+    const bool lost = !sleeps && !held_.empty() && (stays || !now.contains(held_));
     if (!stays && held_ != now) {
         held_ = now;
         bind_all();
     }
     const CpuSet held = held_;
-    const CpuSet unwanted = usable - now;
+    const CpuSet lend = usable - now - held;
     lock.unlock();
     changed_.notify_all();
-    for (const int cpu : component_->to_return() - held) (void)component_->return_cpu(cpu);
-    if (const CpuSet lend = unwanted - held; !lend.empty()) (void)component_->lend_cpu_mask(lend);
+    if (sleeps) quietly([this] { (void)component_->acquire_cpus(0); });
+    for (const int cpu : component_->to_return() - held) quietly([&] { (void)component_->return_cpu(cpu); });
+    if (!lend.empty()) quietly([&] { (void)component_->lend_cpu_mask(lend); });
     // Whoever took them may be done before this kernel is, and it may have others.
     if (lost) (void)request();
+    if (!sleeps && lend.empty()) return false;
+    lock.lock();
+    return (sleeps && useful() > 0) || held_.intersects(lend);
 }
 
 void Crew::wait_for_some(Lock& lock) {
     while (held_.empty() && !closed_) {
-        lent_all_ = false;
         lock.unlock();
         const bool waits = ask();
         lock.lock();
@@ -278,10 +272,8 @@ int Crew::settle() {
     const int width = most_ = std::max(1, held_.count());
     lock.unlock();
     // Those that it waits for, and those that came just now.
-    quietly([this] {
-        (void)component_->acquire_cpus(0);
-        changed();
-    });
+    quietly([this] { (void)component_->acquire_cpus(0); });
+    changed();
     return width;
 }
 
@@ -298,13 +290,13 @@ void Crew::confine(const CpuSet& wanted) {
     Lock lock(crews_mutex());
     if (wanted == wanted_) return;
     wanted_ = wanted;
-    const bool has_component = component_.has_value(), asks = !lent_all_;
+    const bool has_component = component_.has_value(), asks = useful() > 0;
     lock.unlock();
     if (!has_component) return;
     if (asks)
         ask();
     else
-        quietly([this] { changed(); });
+        changed();
 }
 
 void Crew::without_cpus(const std::function<void()>& sleep) {
@@ -312,12 +304,9 @@ void Crew::without_cpus(const std::function<void()>& sleep) {
     options_.watcher.kernel_blocks(true);
     Lock lock(crews_mutex());
     ++blocked_;
-    const int busy = options_.runner.others(static_cast<int>(members_.size())) + 1 - blocked_;
-    const CpuSet lend = spare(busy + at_door_);
-    const bool all = lent_all_;
+    busy_ = options_.runner.others(static_cast<int>(members_.size())) + 1 - blocked_;
     lock.unlock();
-    changed_.notify_all();
-    hand_out(lend, all);
+    changed();
     std::exception_ptr failure;
     try {
         sleep();
@@ -327,7 +316,7 @@ void Crew::without_cpus(const std::function<void()>& sleep) {
     options_.watcher.kernel_blocks(false);
     lock.lock();
     --blocked_;
-    lent_all_ = false;
+    ++busy_;
     lock.unlock();
     ask();
     lock.lock();

@@ -97,7 +97,8 @@ class Crew final : public KernelCrew {
     };
     [[nodiscard]] static Membership& membership() noexcept;
 
-    void changed();
+    void changed() noexcept;
+    [[nodiscard]] bool adjust() noexcept;
     [[nodiscard]] bool request() noexcept;
     bool ask() noexcept;
     void wait_for_some(Lock& lock);
@@ -108,8 +109,7 @@ class Crew final : public KernelCrew {
     static void arrive(Membership& self) noexcept;
     void add(Membership& self) noexcept;
     [[nodiscard]] int at_work() const noexcept;
-    [[nodiscard]] CpuSet spare(int needed);
-    void hand_out(const CpuSet& lend, bool all) noexcept;
+    [[nodiscard]] int useful() const noexcept;
     void remove(Membership& member) noexcept;
 
     const CrewOptions options_;
@@ -120,9 +120,9 @@ class Crew final : public KernelCrew {
     int most_ = CpuSet::kMaxCpus;  ///< CPUs that it can use
     bool closed_ = false;
     std::vector<Membership*> members_;
-    int blocked_ = 0;        ///< threads in without_cpus()
-    int at_door_ = 0;        ///< threads in join_when_there_is_room()
-    bool lent_all_ = false;  ///< by them
+    int blocked_ = 0;  ///< threads in without_cpus()
+    int busy_ = 0;     ///< those that do not, where the runtime does not widen and some sleep
+    int at_door_ = 0;  ///< threads in join_when_there_is_room()
     std::condition_variable changed_;
     /// Made before the first call that needs it, and gone before the rest.
     std::optional<Component> component_;

@@ -292,6 +292,27 @@ TEST_P(OffloadTest, AKernelThatWasWideWaitsForOneOnEachOfItsCpus) {
             .wait();
 }
 
+/// A CPU that comes while it goes to sleep is lent on at once.
+TEST_P(OffloadTest, AKernelThatSleepsKeepsNoCpuThatComesMeanwhile) {
+    const int first = all_cpus().first();
+    Component third("third", {});
+    Offload offload(engine());
+    std::atomic<bool> stop{false};
+    std::thread comes_and_goes([&] {
+        std::minstd_rand random(7);
+        while (!stop) {
+            (void)third.acquire_cpu(first);
+            test::spend(microseconds(random() % 20));
+            (void)third.lend_cpu(first);
+            test::spend(microseconds(1));
+        }
+    });
+    for (int round = 0; round < 500; ++round)
+        offload.spawn([&] { offload.spawn([] {}, CpuSet{first}).wait(); }).wait();
+    stop = true;
+    comes_and_goes.join();
+}
+
 /// A component's callback may run in the thread that ends a kernel.
 TEST_P(OffloadTest, ACallbackMaySpawnAndMoveKernels) {
     const CpuSet mine{all_cpus().first()};
