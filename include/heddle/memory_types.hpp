@@ -52,6 +52,11 @@ struct Range {
     [[nodiscard]] constexpr bool overlaps(const Range& other) const noexcept {
         return size > 0 && other.size > 0 && offset < other.end() && other.offset < end();
     }
+    /// What is in both, where they overlap.
+    [[nodiscard]] constexpr Range operator&(const Range& other) const noexcept {
+        const uint64_t begin = offset > other.offset ? offset : other.offset;
+        return {begin, (end() < other.end() ? end() : other.end()) - begin};
+    }
     friend constexpr auto operator<=>(const Range&, const Range&) = default;
 };
 

@@ -29,6 +29,9 @@ class HEDDLE_API BlockCondition {
     /// Returns when signal() has been called, before or meanwhile. Throws kInvalidArgument where another task
     /// is blocked here, kLimit where there is no memory for another stack: the condition is as before.
     void block();
+    /// The same for who cannot leave before it was signalled: where there is no memory for another stack,
+    /// other tasks run on top of the calling one meanwhile. Throws kInvalidArgument alone.
+    void block_until_signalled();
     /// Returns at once; what is blocked will go on. Throws kInvalidArgument where it was signalled already
     /// and nobody has blocked since. The condition may be gone when it returns.
     void signal();

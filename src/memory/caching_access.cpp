@@ -269,7 +269,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
         if (entry.state == CacheEntry::State::kFetching) state.cache.withdraw(entry);
         state.cache.unpin(entry);
         let_go(access, actions);
-        if (access.is_write()) end_writing(access, false, false, actions);
+        if (access.is_write()) end_writing(access, {}, false, actions);
         const GlobalRange global = access.global;
         fail(access,
              {MemoryErrorCode::kTransfer,
@@ -300,7 +300,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     access.entry = nullptr;
     let_go(access, actions);
     if (access.held) return;  // until it is put or released
-    if (exclusive) end_writing(access, false, false, actions);
+    if (exclusive) end_writing(access, {}, false, actions);
     const GlobalRange global = access.global;
     end(access.id, actions);
     if (!stays) unshare(global, actions);
@@ -324,7 +324,7 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
     writing.tag = access.tag;
     writing.readers = access.tag ? access.readers : 0;
     const bool begun = access.granted == access.pieces.size();
-    end_writing(writing, begun, keeps_copy, actions);
+    end_writing(writing, begun ? access.global.range : Range{}, keeps_copy, actions);
     if (access.entry != nullptr) cache(access.cache).cache.unpin(*access.entry);
     if (error.empty()) {
         for (const Get& waiter : access.waiters)
@@ -342,13 +342,20 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
     end(id, actions);
 }
 
-void CachingAgent::end_writing(Access& access, bool written, bool keeps_copy, Actions& actions) const {
+void CachingAgent::end_writing(Access& access, const Range& written, bool keeps_copy,
+                               Actions& actions) const {
     for (size_t i = 0; i < access.granted; ++i) {
-        if (written && access.readers > 0) tell_known_dead(access, access.pieces[i], actions);
-        send(written ? MessageKind::kWriteDone : MessageKind::kWriteGivenUp, access, access.pieces[i],
-             actions);
-        actions.messages.back().keeps_copy = keeps_copy;
-        actions.messages.back().readers = access.readers;
+        const Piece& piece = access.pieces[i];
+        if (!written.overlaps(piece.global.range)) {
+            send(MessageKind::kWriteGivenUp, access, piece, actions);
+            continue;
+        }
+        if (access.readers > 0) tell_known_dead(access, piece, actions);
+        send(MessageKind::kWriteDone, access, piece, actions);
+        Message& done = actions.messages.back();
+        done.range.range = piece.global.range & written;
+        done.keeps_copy = keeps_copy;
+        done.readers = access.readers;
     }
     access.granted = 0;
     access.slices.clear();

@@ -161,7 +161,7 @@ void CachingAgent::release_held(const LocalRange& local, const HeldRange& held, 
     if (entry != nullptr) cache(held.cache).cache.unpin(*entry);
     held_.remove(local);
     if (exclusive == nullptr) return;
-    end_writing(*exclusive, false, false, actions);
+    end_writing(*exclusive, {}, false, actions);
     end(exclusive->id, actions);
 }
 

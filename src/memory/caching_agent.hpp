@@ -222,8 +222,8 @@ class CachingAgent {
     void end_put(Access& access, const std::string& error, Actions& actions);
     /// Where all of a private range was put and nobody holds it any more it stays as a copy.
     [[nodiscard]] bool keep_as_copy(Access& access);
-    /// Tells the homes that have granted it that it is over.
-    void end_writing(Access& access, bool written, bool keeps_copy, Actions& actions) const;
+    /// Tells the homes that have granted it that it is over, and which bytes were written, if any.
+    void end_writing(Access& access, const Range& written, bool keeps_copy, Actions& actions) const;
     void invalidate(const Message& message, Actions& actions);
     /// The copy is not looked for any more: answers that waited for that go out.
     void let_go(Access& access, Actions& actions) const;

@@ -172,8 +172,11 @@ void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
 }
 
 void HomeAgent::end_write(Data& data, const Message& message, std::vector<Message>& out) {
+    // What was got exclusively may have been written in part.
     const auto written = std::ranges::find_if(data.queue, [&](const Access& access) {
-        return access.started && same_access(access.request, message);
+        return access.started && access.request.from == message.from &&
+               access.request.access == message.access &&
+               access.request.range.range.contains(message.range.range);
     });
     if (written == data.queue.end()) return;
     const Access ended = std::move(*written);

@@ -181,20 +181,25 @@ void IpcConnection::flush(Lock&) {
 }
 
 void IpcConnection::run() {
-    while (true) {
-        bool waits_for_room = false;
-        {
-            Lock lock(mutex_);
-            flush(lock);
-            waits_for_room = !outgoing_.empty();
-        }
-        pollfd ready[2] = {{socket_.get(), static_cast<short>(POLLIN | (waits_for_room ? POLLOUT : 0)), 0},
-                           {wake_.get(), POLLIN, 0}};
-        if (::poll(ready, 2, -1) < 0) continue;
-        uint64_t count;
-        if (ready[1].revents != 0) (void)!::read(wake_.get(), &count, sizeof count);
-        if ((ready[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !receive()) return end_all();
+    while (take_turn())
+        ;
+}
+
+bool IpcConnection::take_turn() {
+    bool waits_for_room = false;
+    {
+        Lock lock(mutex_);
+        flush(lock);
+        waits_for_room = !outgoing_.empty();
     }
+    pollfd ready[2] = {{socket_.get(), static_cast<short>(POLLIN | (waits_for_room ? POLLOUT : 0)), 0},
+                       {wake_.get(), POLLIN, 0}};
+    if (::poll(ready, 2, -1) < 0) return true;
+    uint64_t count;
+    if (ready[1].revents != 0) (void)!::read(wake_.get(), &count, sizeof count);
+    if ((ready[0].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || receive()) return true;
+    end_all();
+    return false;
 }
 
 bool IpcConnection::receive() {
@@ -254,7 +259,11 @@ IpcConnection::Answer IpcConnection::ask(ipc::Request request) {
         send(std::move(packet));
     }
     HEDDLE_FAILPOINT(memory_has_asked);
-    question->answered.block();
+    // The function of a bunch asks, in the thread that receives the answer.
+    if (std::this_thread::get_id() == thread_.get_id())
+        while (!question->answer && take_turn())
+            ;
+    question->answered.block_until_signalled();
     if (!question->answer) {
         const Lock lock(mutex_);
         check_there();

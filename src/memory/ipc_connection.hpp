@@ -98,6 +98,8 @@ class IpcConnection final : public Connection {
     /// What is begun is put, and the server hears that this client has left.
     void send_rest() noexcept;
     void run();
+    /// Waits for the next thing to do, and does it. False: as receive().
+    [[nodiscard]] bool take_turn();
     /// False: the server is gone, or speaks something else.
     [[nodiscard]] bool receive();
     void take(uint64_t number, Answer answer);

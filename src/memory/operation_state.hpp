@@ -55,7 +55,8 @@ class OperationState {
         done_.store(false, std::memory_order_relaxed);
         waited_for_ = false;
     }
-    /// From now on it is told; block() has to follow. `moves`: whoever waits would move its bytes itself.
+    /// From now on it is told; block() has to follow, which returns when it was. `moves`: whoever waits would
+    /// move its bytes itself.
     void announce_wait(bool moves = false) noexcept {
         waited_for_ = true;
         moves_ = moves;
@@ -73,7 +74,7 @@ class OperationState {
         offers_.store(false, std::memory_order_relaxed);
         return std::exchange(given_, {});
     }
-    void block() { condition_.block(); }
+    void block() { condition_.block_until_signalled(); }
     /// Throws what it ended with.
     [[nodiscard]] OperationResult take() {
         if (auto* error = std::get_if<MemoryError>(&*outcome_)) throw MemoryError(*error);

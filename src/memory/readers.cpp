@@ -20,7 +20,7 @@ boost::icl::right_open_interval<uint64_t> bytes_of(const GlobalRange& global) {
 }  // namespace
 
 void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
-    end_writing(access, false, false, actions);
+    end_writing(access, {}, false, actions);
     if (access.purpose == Access::Purpose::kExclusive && access.entry != nullptr) {
         // Who waits holds no room, either.
         cache(access.cache).cache.unpin(*access.entry);

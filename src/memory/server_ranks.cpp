@@ -100,7 +100,7 @@ uint64_t ServerState::change(Command command) {
             throw;
         }
     }
-    question->answered.block();
+    question->answered.block_until_signalled();
     throw_if_failed(question->ending);
     return question->id;
 }
@@ -113,7 +113,7 @@ std::vector<uint8_t> ServerState::meet(std::vector<uint8_t> content) {
         meetings_.emplace(++last_meeting_, question);
         send(0, Arrival{last_meeting_, std::move(content)});
     }
-    question->answered.block();
+    question->answered.block_until_signalled();
     throw_if_failed(question->ending);
     return std::move(question->content);
 }

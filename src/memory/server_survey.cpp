@@ -48,7 +48,7 @@ std::map<Rank, SurveyReply> ServerState::ask_ranks(std::vector<PlannedTransfer> 
         if (waits) surveys_.emplace(number, survey);
         for (const Rank other : survey->awaited) send(other, SurveyRequest{number, transfers});
     }
-    if (waits) survey->answered.block();
+    if (waits) survey->answered.block_until_signalled();
     return std::move(survey->replies);
 }
 

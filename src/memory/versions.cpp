@@ -119,7 +119,8 @@ void Versions::written(const Range& range, const std::vector<Slice>& slots, std:
         }
     };
     if (slots.empty()) return write({range, 0});
-    for (const Slice& slice : slots) write(slice);
+    for (const Slice& slice : slots)
+        if (slice.range.overlaps(range)) write({slice.range & range, slice.slot});
 }
 
 void Versions::spoiled(const Range& range, const std::vector<Slice>& slots) {

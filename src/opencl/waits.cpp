@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 
-#include "heddle/error.hpp"
 #include "heddle/in_task.hpp"
 #include "heddle/pause.hpp"
 #include "opencl/event_ends.hpp"
@@ -18,18 +16,6 @@ cl_int status_of(cl_event event) {
     return held != nullptr ? held->status() : drivers_status(event);
 }
 
-/// Again where there was no memory to pause the task.
-void block(BlockCondition& over) {
-    while (true) {
-        try {
-            over.block();
-            return;
-        } catch (const Error&) {
-            std::this_thread::yield();
-        }
-    }
-}
-
 /// The task is paused.
 void pause_until_over(cl_event event) {
     if (drivers_status(event) <= CL_COMPLETE) return;
@@ -37,7 +23,7 @@ void pause_until_over(cl_event event) {
     next().clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, static_cast<void*>(&queue), nullptr);
     if (queue != nullptr) next().clFlush(queue);
     const auto over = std::make_shared<BlockCondition>();
-    if (when_over(event, [over](cl_int) { over->signal(); })) block(*over);
+    if (when_over(event, [over](cl_int) { over->signal(); })) over->block_until_signalled();
 }
 
 }  // namespace

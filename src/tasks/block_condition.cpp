@@ -3,6 +3,7 @@
 #include "heddle/pause.hpp"
 #include "tasks/crew.hpp"
 #include "tasks/frame.hpp"
+#include "tasks/runtime_state.hpp"
 #include "tasks/waiter.hpp"
 
 namespace heddle {
@@ -39,6 +40,19 @@ void BlockCondition::block() {
         throw Error(ErrorCode::kInvalidArgument,
                     "a task is blocked on this condition already: each needs a condition of its own");
     state_.store(nullptr, std::memory_order_relaxed);
+}
+
+void BlockCondition::block_until_signalled() {
+    while (true) {
+        try {
+            return block();
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::kLimit) throw;
+        } catch (const std::bad_alloc&) {
+            // As well.
+        }
+        detail::RuntimeState::let_others_run();
+    }
 }
 
 void BlockCondition::signal() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "heddle/task.hpp"
 #include "memory/server_state.hpp"
 #include "support/memory_text.hpp"
+#include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
@@ -157,6 +159,28 @@ TEST_P(MemoryClientTest, ABunchSucceedsAsOne) {
     EXPECT_EQ(text, "rp");
 }
 
+/// In a cache of another client's, of which its connection has still to ask, and from a copy that it has
+/// pinned by itself.
+TEST_P(MemoryClientTest, TheFunctionOfABunchBeginsMore) {
+    const DataId data = client_.allocate_filled(bytes_of("warp"), segment_);
+    Client other = new_client();
+    const CacheId others = new_cache(other, 16);
+    std::string text = get({data, {0, 4}});
+    const auto pinned = std::get<ConstLocalRange>(client_.execute_sync(op::GetConst{{data, {0, 2}}, cache_}));
+    std::promise<std::pair<OperationFuture, OperationFuture>> more;
+    client_.execute_bunch(
+        {op::GetConst{{data, {2, 2}}, cache_}, op::Allocate{7, cache_}},
+        [&](const std::vector<OperationResult>&) {
+            more.set_value({client_.execute(op::GetConst{{data, {0, 3}}, others}),
+                            client_.execute(op::Put{pinned, {data, {2, 2}}, {}, false})});
+        },
+        [](const BunchError&) { FAIL(); });
+    auto [got, put] = more.get_future().get();
+    (void)put.get();
+    EXPECT_THAT(text_of(std::get<ConstLocalRange>(got.get())), testing::StartsWith("wa"));
+    EXPECT_EQ(get({data, {0, 4}}), "wawa");
+}
+
 TEST_P(MemoryClientTest, ABunchThatFailsLeavesNothing) {
     const DataId data = client_.allocate(10, segment_);
     const uint64_t free_bytes = client_.statistics(cache_).free_bytes;
@@ -242,6 +266,34 @@ TEST_P(MemoryClientTest, AWaitInATaskPausesTheTask) {
     });
     sequence.wait();
     EXPECT_EQ(got, 20);
+}
+
+/// oneTBB can suspend 4,000 tasks: what more of them have begun ends, and is theirs, all the same.
+TEST_P(MemoryClientTest, AWaitInATaskThatCannotBePausedEndsToo) {
+    for (const EngineInfo& engine : Runtime::engines())
+        if (engine.name == "tbb" && !engine.available) GTEST_SKIP() << "skipped: " << engine.reason;
+    if (kSanitized) GTEST_SKIP() << "skipped: so many stacks are too much for a sanitizer";
+    constexpr int kTasks = 4'200, kSuspended = 4'000;
+    const DataId data = client_.allocate(4, segment_);
+    Runtime runtime({.engine = "tbb", .cpus = {}, .workers = 1});
+    Sequence sequence(runtime);
+    std::atomic<int> begun{0}, got{0};
+    for (int i = 0; i < kTasks; ++i)
+        sequence.insert([&] {
+            ++begun;
+            const auto range =
+                std::get<ConstLocalRange>(client_.execute_sync(op::GetConst{{data, {0, 4}}, cache_, Tag{5}}));
+            client_.release(range);
+            ++got;
+        });
+    EXPECT_TRUE(becomes_true([&] { return begun > kSuspended; }, std::chrono::seconds(60)));
+    EXPECT_EQ(got, 0);
+    Client other = new_client();
+    const CacheId others = new_cache(other, 4);
+    other.put_and_release_and_set_tag(other.allocate_local(4, others), {data, {0, 4}}, 5);
+    sequence.wait();
+    EXPECT_EQ(got, kTasks);
+    EXPECT_NO_THROW(client_.delete_cache(cache_));
 }
 
 TEST_P(MemoryClientTest, WhatAClientHeldIsReleasedWithIt) {

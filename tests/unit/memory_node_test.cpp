@@ -113,6 +113,28 @@ TEST_F(MemoryNodeTest, OneExclusiveAtATime) {
     EXPECT_EQ(first(std::get<ConstLocalRange>(std::get<OperationResult>(world_.outcome(read)))), 'e');
 }
 
+/// Of an exclusive range only what is put has the tag; the rest is as it was, with the tag that it had.
+TEST_F(MemoryNodeTest, OfAnExclusiveRangeAPartMayBePut) {
+    put(0, at(40, 20), here_, 'a', 5);
+    const auto mine = world_.get<MutableLocalRange>(0, op::GetExclusive{at(40, 20), here_});
+    std::memset(mine.pointer(), 'b', 20);
+    MutableLocalRange part = mine;
+    part.range = {mine.range.offset + 4, 2};
+    world_.finish(0, op::Put{part, at(44, 2), Tag{7}, false});
+    const auto seen = [&](const GlobalRange& global, Tag tag) {
+        return first(world_.get<ConstLocalRange>(1, op::GetConst{global, there_, tag}));
+    };
+    EXPECT_EQ(seen(at(44, 2), 7), 'b');
+    EXPECT_EQ(seen(at(46, 14), 5), 'a');
+    EXPECT_EQ(seen(at(40, 4), 5), 'a');
+    const Ticket rest = world_.start(1, op::GetConst{at(40, 20), there_, Tag{7}});
+    world_.run();
+    EXPECT_FALSE(world_.ended(rest));
+    put(0, at(40, 4), here_, 'c', 7);
+    put(0, at(46, 14), here_, 'c', 7);
+    EXPECT_TRUE(world_.ended(rest));
+}
+
 TEST_F(MemoryNodeTest, DirectRangesAreTheSegmentWhereItIsInOnePieceHere) {
     const auto direct = world_.get<MutableLocalRange>(0, op::GetMutable{at(10, 20), here_, {}, true});
     EXPECT_EQ(direct.pointer(), world_[0].parts[segment_].data() + 10);
