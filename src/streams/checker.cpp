@@ -7,6 +7,9 @@
 namespace heddle::streams {
 namespace {
 
+/// That come to a part: filters and synchrocells that each add a label or not make twice as many each time.
+constexpr size_t kMostTypes = 4096;
+
 int best_fit(const TypeMaps& maps, const LabelSet& type) {
     int best = -1;
     for (const TypeMap& map : maps) best = std::max(best, map.input.fit(type));
@@ -82,6 +85,7 @@ std::vector<LabelSet> heads(const Topology& part, const Typing& typing, bool& tr
 
 std::vector<Finding> Checker::check() {
     const NetDefinition& main = program_.main();
+    sent_to_ = main.place;
     if (main.has_signature || !main.body) {
         given_ = inputs_of(typing_.of(main));
     } else {
@@ -101,28 +105,37 @@ std::vector<Finding> Checker::check() {
     return all;
 }
 
-void Checker::add(Types& types, Traced type) {
+void Checker::put(Types& types, Traced type) const {
+    if (types.size() >= kMostTypes)
+        sent_to_.source->fail(
+            sent_to_, fmt::format("more than {} types of records come to here: say with the signature of "
+                                  "a net around it which of them are meant",
+                                  kMostTypes));
+    types.push_back(std::move(type));
+}
+
+void Checker::add(Types& types, Traced type) const {
     const auto known = std::find_if(types.begin(), types.end(),
                                     [&](const Traced& other) { return other.labels == type.labels; });
     if (known == types.end())
-        types.push_back(std::move(type));
+        put(types, std::move(type));
     else  // what only one of the two has lost, the other may still have
         std::erase_if(known->lost, [&](const auto& loss) { return !type.lost.contains(loss.first); });
 }
 
-Checker::Types Checker::first_seen(const Types& types, Types& seen) {
+Checker::Types Checker::first_seen(const Types& types, Types& seen) const {
     Types fresh;
     for (const Traced& type : types) {
         const bool known = std::any_of(seen.begin(), seen.end(),
                                        [&](const Traced& other) { return other.labels == type.labels; });
         if (known) continue;
-        seen.push_back(type);
+        put(seen, type);
         fresh.push_back(type);
     }
     return fresh;
 }
 
-void Checker::apply(const TypeMap& map, const Traced& type, const Loss& loss, Types& outputs) {
+void Checker::apply(const TypeMap& map, const Traced& type, const Loss& loss, Types& outputs) const {
     std::vector<LabelSet> made;
     streams::apply(map, type.labels, made);
     for (LabelSet& labels : made) {
@@ -292,7 +305,7 @@ Checker::Types Checker::through_feedback(const Topology& part, const Types& type
     return leaving;
 }
 
-Checker::Types Checker::through_sync(const Topology& part, const Types& types) {
+Checker::Types Checker::through_sync(const Topology& part, const Types& types) const {
     // Once it has fired, all goes through.
     Types outputs = types;
     LabelSet all;
@@ -348,6 +361,7 @@ Checker::Types Checker::initial(const Topology& part) {
 }
 
 Checker::Types Checker::send(const Topology& part, const Types& types) {
+    sent_to_ = part.place;
     if (types.empty()) return initial(part);
     switch (part.kind) {
         case TopologyKind::kBox:

@@ -66,14 +66,16 @@ class Checker {
     Types through_star(const Topology& part, const Types& types);
     Types through_feedback(const Topology& part, const Types& types);
     Types through_choice(const Topology& part, const Types& types);
-    static Types through_sync(const Topology& part, const Types& types);
+    [[nodiscard]] Types through_sync(const Topology& part, const Types& types) const;
     Types with_tag(const Topology& part, const Types& types);
     /// `loss`: of what goes in and does not come out.
     Types through_maps(const TypeMaps& maps, const Types& types, Place place, const std::string& what,
                        const Loss& loss);
-    static void apply(const TypeMap& map, const Traced& type, const Loss& loss, Types& outputs);
-    static void add(Types& types, Traced type);
-    static Types first_seen(const Types& types, Types& seen);
+    void apply(const TypeMap& map, const Traced& type, const Loss& loss, Types& outputs) const;
+    /// Throws where there are too many.
+    void put(Types& types, Traced type) const;
+    void add(Types& types, Traced type) const;
+    [[nodiscard]] Types first_seen(const Types& types, Types& seen) const;
 
     void find(Finding finding);
     void find_missing(Place place, const std::string& what, const std::vector<LabelSet>& wanted,
@@ -97,6 +99,7 @@ class Checker {
     std::set<const NetDefinition*> nets_;     ///< with a signature and a body, those seen
     std::set<const NetDefinition*> working_;  ///< of them: something can come out
     std::vector<LabelSet> given_;             ///< to the program
+    Place sent_to_;                           ///< the part that records are just being sent through
     int closed_ = 0;                          ///< nets with a signature around
     bool quiet_ = false;  ///< only what comes out is asked for, and of nets only those in `working_` give it
     const Finding* never_works_ = nullptr;

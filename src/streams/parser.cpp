@@ -32,10 +32,13 @@ struct Scope {
 };
 
 constexpr int kMostNested = 200;
+/// Through nets and files.
+constexpr int kMostNestedInAll = 1'000;
 
 /// What the files of one program have in common.
 struct Files {
     std::vector<std::filesystem::path> open;  ///< one named in the other
+    int depth = 0;                            ///< of what is being read, in all of them
     std::map<std::filesystem::path, const NetDefinition*> nets;
     std::map<std::string, const BoxDefinition*, std::less<>> boxes;
 };
@@ -155,18 +158,39 @@ class Parser : PatternParser {
         }
         Scope inner;
         inner.outer = &outer;
-        if (++depth_ > kMostNested) fail(net.place, "nets are nested too deeply");
         if (skip("{")) {
+            const Level level(*this, net.place);
             while (!at("}")) {
                 if (now().kind == TokenKind::kEnd) fail(net.place, "the body of this net has no end: \"}\"");
                 definition(inner, net.boxes, net.nets);
             }
             lexer().take();
         }
-        --depth_;
         expect("connect", "and what the net is made of");
         net.body = std::make_unique<Topology>(choice(inner));
+        net.height = net.body->height_through_nets;
         expect(";", "to end the net");
+    }
+
+    /// Of what is inside of something else.
+    class Level {
+      public:
+        Level(Parser& parser, const Place& place) : parser_(parser) {
+            if (++parser.depth_ > kMostNested || ++parser.files_.depth > kMostNestedInAll)
+                parser.fail_as_nested(place);
+        }
+        ~Level() {
+            --parser_.depth_;
+            --parser_.files_.depth;
+        }
+        Level(const Level&) = delete;
+        Level& operator=(const Level&) = delete;
+
+      private:
+        Parser& parser_;
+    };
+    [[noreturn]] void fail_as_nested(const Place& place) const {
+        fail(place, "this is nested too deeply: its parts, and theirs, and so on");
     }
 
     Signature signature(const Scope& scope) {
@@ -209,10 +233,8 @@ class Parser : PatternParser {
     }
 
     Topology choice(const Scope& scope) {
-        if (++depth_ > kMostNested) fail(now().place, "this is nested too deeply");
-        Topology made = joined(scope, "|", [&] { return ordered_choice(scope); });
-        --depth_;
-        return made;
+        const Level level(*this, now().place);
+        return joined(scope, "|", [&] { return ordered_choice(scope); });
     }
     Topology ordered_choice(const Scope& scope) {
         return joined(scope, "||", [&] { return joined(scope, "..", [&] { return replicated(scope); }); });
@@ -229,8 +251,12 @@ class Parser : PatternParser {
     }
     /// With its height, which is that of the recursions through it.
     Topology measured(Topology made) const {
-        for (const Topology& part : made.parts) made.height = std::max(made.height, part.height + 1);
-        if (made.height > kMostNested) fail(made.place, "this is nested too deeply");
+        for (const Topology& part : made.parts) {
+            made.height = std::max(made.height, part.height + 1);
+            made.height_through_nets = std::max(made.height_through_nets, part.height_through_nets + 1);
+        }
+        if (made.height > kMostNested || made.height_through_nets > kMostNestedInAll)
+            fail_as_nested(made.place);
         return made;
     }
 
@@ -288,14 +314,16 @@ class Parser : PatternParser {
                 made.box = box->second;
                 return made;
             }
-            if (const auto net = at->nets.find(called.text); net != at->nets.end()) {
-                Topology made(TopologyKind::kNet, place);
-                made.net = net->second;
-                return made;
-            }
+            if (const auto net = at->nets.find(called.text); net != at->nets.end())
+                return of_net(*net->second, place);
         }
+        return of_net(external(called), place);
+    }
+    Topology of_net(const NetDefinition& net, const Place& place) const {
         Topology made(TopologyKind::kNet, place);
-        made.net = &external(called);
+        made.net = &net;
+        made.height_through_nets = net.height + 1;
+        if (made.height_through_nets > kMostNestedInAll) fail_as_nested(place);
         return made;
     }
 
@@ -315,8 +343,7 @@ class Parser : PatternParser {
                  fmt::format("the file {} is used by what it uses itself: a net of another file is whole "
                              "before it is used",
                              file.string()));
-        if (depth_ > kMostNested || std::ssize(files_.open) > kMostNested)
-            fail(called.place, "nets are nested too deeply");
+        const Level level(*this, called.place);
         program_->externals.push_back(parse(Source::of_file(file.string()), files_));
         return *(files_.nets[path] = &program_->externals.back()->main());
     }

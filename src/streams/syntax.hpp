@@ -62,6 +62,7 @@ struct NetDefinition {
     std::vector<std::unique_ptr<BoxDefinition>> boxes;
     std::vector<std::unique_ptr<NetDefinition>> nets;
     std::unique_ptr<Topology> body;
+    int height = 0;  ///< of the body, through nets; 0 inside of itself
     Metadata metadata;
 };
 
@@ -110,6 +111,7 @@ struct Topology {
     Label tag;                           ///< kSplit
     int node = 0;                        ///< kPlaced
     int height = 1;                      ///< with its parts, which the parser bounds; not through nets
+    int height_through_nets = 1;         ///< which it bounds, too
 };
 
 struct Program {

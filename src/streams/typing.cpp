@@ -7,8 +7,17 @@
 namespace heddle::streams {
 namespace {
 
-/// Of a part: choices one after the other, that each need labels of their own, have their product.
-constexpr size_t kMostMaps = 4096;
+/// Of a part: choices one after the other, that each need labels of their own, have their product, and so
+/// have filters that each add a label or not.
+constexpr size_t kMostTypes = 4096;
+
+void check_number(size_t types, std::string_view what, const Place& place) {
+    if (types > kMostTypes)
+        place.source->fail(place,
+                           fmt::format("what {} more than {} types of records: say with the signature of "
+                                       "a net around it which of them are meant",
+                                       what, kMostTypes));
+}
 
 std::vector<LabelSet> sets_of(const Type& type) {
     std::vector<LabelSet> sets;
@@ -130,14 +139,26 @@ const TypeMaps& Typing::infer(const Topology& part) {
     return parts_[&part] = std::move(maps);
 }
 
-TypeMaps Typing::serial(const TypeMaps& first, const TypeMaps& then) {
+TypeMaps Typing::serial(const TypeMaps& first, const Topology& part) const {
+    const TypeMaps& then = of(part);
     TypeMaps maps;
+    size_t made_so_far = 0;
+    const auto apply_one = [&](const TypeMap& next, const LabelSet& type, std::vector<LabelSet>& outputs) {
+        apply(next, type, outputs);
+        check_number(outputs.size(), "comes out of here may be of", part.place);
+    };
+    const auto add = [&](TypeMap made) {
+        made_so_far += made.outputs.size();
+        maps.push_back(std::move(made));
+        check_number(maps.size(), "comes up to here takes", part.place);
+        check_number(made_so_far, "comes out of here may be of", part.place);
+    };
     for (const TypeMap& map : first) {
         TypeMap made{map.input, {}};
         const TypeMap* undecided = nullptr;
         for (const LabelSet& output : map.outputs) {
             if (const TypeMap* next = best(then, output)) {
-                apply(*next, output, made.outputs);
+                apply_one(*next, output, made.outputs);
                 continue;
             }
             // What is missing comes in with the record, where that is the only output; else to the next part
@@ -154,17 +175,17 @@ TypeMaps Typing::serial(const TypeMaps& first, const TypeMaps& then) {
                 then.begin(), then.end(), [&](const auto& a, const auto& b) { return known(a) < known(b); });
             if (nearest == then.end()) continue;
             made.input.add(nearest->input.without(output));
-            apply(*nearest, joined(output, nearest->input), made.outputs);
+            apply_one(*nearest, joined(output, nearest->input), made.outputs);
         }
         if (undecided == nullptr) {
-            maps.push_back(std::move(made));
+            add(std::move(made));
             continue;
         }
         for (const TypeMap& next : then) {
             const LabelSet& output = map.outputs[0];
             TypeMap other{joined(map.input, next.input.without(output)), {}};
-            apply(next, joined(output, next.input), other.outputs);
-            maps.push_back(std::move(other));
+            apply_one(next, joined(output, next.input), other.outputs);
+            add(std::move(other));
         }
     }
     return maps;
@@ -183,15 +204,7 @@ TypeMaps Typing::maps_of(const Topology& part) {
             return sync_maps(part);
         case TopologyKind::kSerial: {
             TypeMaps maps = of(part.parts[0]);
-            for (size_t i = 1; i < part.parts.size(); ++i) {
-                maps = serial(maps, of(part.parts[i]));
-                if (maps.size() > kMostMaps)
-                    part.parts[i].place.source->fail(
-                        part.parts[i].place,
-                        fmt::format("what comes up to here takes more than {} types of records: say with the "
-                                    "signature of a net around it which of them are meant",
-                                    kMostMaps));
-            }
+            for (size_t i = 1; i < part.parts.size(); ++i) maps = serial(maps, part.parts[i]);
             return maps;
         }
         case TopologyKind::kChoice: {

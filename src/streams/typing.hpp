@@ -42,7 +42,7 @@ class Typing {
     const TypeMaps& infer(const NetDefinition& net);
     const TypeMaps& infer(const Topology& part);
     TypeMaps maps_of(const Topology& part);
-    static TypeMaps serial(const TypeMaps& first, const TypeMaps& then);
+    [[nodiscard]] TypeMaps serial(const TypeMaps& first, const Topology& part) const;
 
     std::unordered_map<const Topology*, TypeMaps> parts_;
     std::unordered_map<const NetDefinition*, TypeMaps> nets_;

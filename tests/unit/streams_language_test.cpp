@@ -15,6 +15,7 @@ namespace {
 
 using namespace streams;  // NOLINT: each name here is of it
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
@@ -150,6 +151,37 @@ std::vector<std::string> findings_of(const std::string& text) {
     for (const Finding& finding : checker.check())
         all.push_back(program->source.where(finding.place).substr(1) + " " + finding.message);
     return all;
+}
+
+/// Nets that use each other, one line each: they need stack, too.
+TEST(StreamsParserTest, NetsThatUseEachOtherTooDeeplyAreTold) {
+    const auto chain = [](int nets) {
+        std::string text = "net n0 connect [{a} -> {a}];\n";
+        for (int i = 1; i < nets; ++i)
+            text += fmt::format("net n{} connect n{} .. [{{a}} -> {{a}}];\n", i, i - 1);
+        return text;
+    };
+    EXPECT_EQ(type_of(chain(450)), "{a}->{a} ");
+    EXPECT_THAT(findings_of(chain(450)), IsEmpty());
+    for (const int nets : {2'000, 20'000})
+        EXPECT_THAT([&] { (void)type_of(chain(nets)); },
+                    ThrowsMessage<Error>(HasSubstr("this is nested too deeply")));
+}
+
+/// Each filter doubles the types that come to the next one.
+TEST(StreamsCheckerTest, TooManyTypesAreTold) {
+    std::string net = "[]", nets = "[{a} -> {a}]";
+    for (int i = 0; i < 40; ++i) {
+        net += fmt::format(" .. [{{a}} -> {{a}}; {{a, <t{}>}}]", i);
+        nets +=
+            fmt::format(" .. ([{{a}} -> {{b = a}}; {{b = a, <t{}>}}] ** {{b}}) .. [{{b}} -> {{a = b}}]", i);
+    }
+    EXPECT_THAT([&] { (void)type_of("net n connect " + net + ";"); },
+                ThrowsMessage<Error>(HasSubstr("comes out of here may be of more than 4096 types")));
+    // Of a star the typing knows what it leaves by; what its inside does to records is followed by the
+    // checker.
+    EXPECT_THAT([&] { (void)findings_of("net n connect " + nets + ";"); },
+                ThrowsMessage<Error>(HasSubstr("more than 4096 types of records come to here")));
 }
 
 TEST(StreamsCheckerTest, FindsWhatCannotWork) {
