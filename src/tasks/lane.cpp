@@ -1,7 +1,10 @@
 #include "tasks/lane.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
+#include <cstring>
+#include <new>
 #include <vector>
 
 #include "heddle/error.hpp"
@@ -21,10 +24,10 @@ class LanesOfThread {
             if (entry.key == table && !entry.table.expired()) return entry.lane;
         return nullptr;
     }
-    Lane& add(const std::shared_ptr<LaneTable>& table) {
+    Lane& add(const std::shared_ptr<LaneTable>& table, bool to_insert) {
         std::erase_if(entries_, [](const Entry& entry) { return entry.table.expired(); });
         entries_.reserve(entries_.size() + 1);
-        entries_.push_back({table.get(), table, &table->acquire()});
+        entries_.push_back({table.get(), table, &table->acquire(to_insert)});
         return *entries_.back().lane;
     }
 
@@ -43,39 +46,64 @@ thread_local struct {
     const LaneTable* table = nullptr;
     Lane* lane = nullptr;
 } latest [[gnu::tls_model("initial-exec")]];
-thread_local LanesOfThread of_thread;
+/// Null: none yet, or again none. Not an object with a destructor: sequences that are the thread's are
+/// destroyed with it, perhaps after that, and need their lanes. Those of main are never given back.
+thread_local LanesOfThread* of_thread [[gnu::tls_model("initial-exec")]] = nullptr;
+
+/// Called when the thread's objects have been destroyed.
+pthread_key_t end_of_thread() {
+    static const pthread_key_t key = [] {
+        pthread_key_t made{};
+        if (const int error = ::pthread_key_create(&made, [](void* lanes) {
+                latest = {};
+                of_thread = nullptr;
+                delete static_cast<LanesOfThread*>(lanes);
+            }))
+            throw Error(ErrorCode::kLimit,
+                        fmt::format("cannot hear of the end of threads: {}", std::strerror(error)));
+        return made;
+    }();
+    return key;
+}
 
 /// Not inlined, so that who is found at once saves no registers for it.
-[[gnu::noinline]] Lane& look_up(const std::shared_ptr<LaneTable>& table) {
-    Lane* lane = of_thread.find(table.get());
-    if (lane == nullptr) lane = &of_thread.add(table);
+[[gnu::noinline]] Lane& look_up(const std::shared_ptr<LaneTable>& table, bool to_insert) {
+    if (of_thread == nullptr) {
+        auto lanes = std::make_unique<LanesOfThread>();
+        if (::pthread_setspecific(end_of_thread(), lanes.get()) != 0) throw std::bad_alloc();
+        of_thread = lanes.release();
+    }
+    Lane* lane = of_thread->find(table.get());
+    if (lane == nullptr) lane = &of_thread->add(table, to_insert);
     latest = {table.get(), lane};
     return *lane;
 }
 
 }  // namespace
 
-Lane& LaneTable::acquire() {
+Lane& LaneTable::acquire(bool to_insert) {
     const std::lock_guard guard(mutex_);
-    for (uint32_t i = 0; i < size(); ++i)
-        if (!taken_[i]) {
-            taken_[i] = true;
-            return *lanes_[i];
-        }
-    const uint32_t index = size();
-    if (index == kMost)
-        throw Error(ErrorCode::kLimit,
-                    fmt::format("{} threads use this runtime already, and no more can", kMost));
-    lanes_[index] = std::make_unique<Lane>();
-    lanes_[index]->index = index;
+    uint32_t index = 0;
+    while (index < size() && taken_[index]) ++index;
+    if (index == kMost || (to_insert && inserters_ == kMostInserters))
+        throw Error(ErrorCode::kLimit, fmt::format("{} threads use this runtime already, and no more can",
+                                                   to_insert ? inserters_ : kMost));
+    if (index == size()) {
+        lanes_[index] = std::make_unique<Lane>();
+        lanes_[index]->index = index;
+        size_.store(index + 1, std::memory_order_release);
+    }
+    Lane& lane = *lanes_[index];
     taken_[index] = true;
-    size_.store(index + 1, std::memory_order_release);
-    return *lanes_[index];
+    lane.inserters = to_insert;
+    inserters_ += to_insert ? 1 : 0;
+    return lane;
 }
 
 void LaneTable::release(Lane& lane) noexcept {
     const std::lock_guard guard(mutex_);
     if (runtime_ != nullptr) leave_(*runtime_, lane);
+    inserters_ -= lane.inserters ? 1 : 0;
     taken_[lane.index] = false;
 }
 
@@ -86,11 +114,15 @@ void LaneTable::close() noexcept {
 
 Lane* lane_if_any(const LaneTable& table) noexcept {
     if (latest.table == &table) return latest.lane;
-    return of_thread.find(&table);
+    return of_thread == nullptr ? nullptr : of_thread->find(&table);
 }
 
 Lane& lane_of(const std::shared_ptr<LaneTable>& table) {
-    return latest.table == table.get() ? *latest.lane : look_up(table);
+    return latest.table == table.get() ? *latest.lane : look_up(table, false);
+}
+
+Lane& lane_to_insert(const std::shared_ptr<LaneTable>& table) {
+    return latest.table == table.get() ? *latest.lane : look_up(table, true);
 }
 
 }  // namespace heddle

@@ -23,6 +23,7 @@ struct alignas(64) Lane {
     SequenceState* finishing = nullptr;
     std::atomic<uint32_t> finished{0};  ///< written by the thread alone, as the counts below
     uint32_t index = 0;
+    bool inserters = false;
     /// Where the engine has bound the thread, or -1; a hint for who has a task that shall run there.
     std::atomic<int> cpu{-1};
     /// So far; written by the thread alone, read by others that look how it gets on.
@@ -41,14 +42,15 @@ void count_one(std::atomic<Number>& counter) noexcept {
 /// All lanes of a runtime. Outlives it where a thread still has one.
 class LaneTable {
   public:
-    static constexpr uint32_t kMost = 1024;
+    /// Of threads that insert; as many more are left for those of engines.
+    static constexpr uint32_t kMostInserters = 1024, kMost = 2048;
 
     /// Calls with a lane whose thread is going.
     using Leave = void (*)(detail::RuntimeState&, Lane&);
     LaneTable(detail::RuntimeState& runtime, Leave leave) : runtime_(&runtime), leave_(leave) {}
 
-    /// Throws kLimit where kMost threads have one, std::bad_alloc.
-    [[nodiscard]] Lane& acquire();
+    /// Throws kLimit where too many threads have one, std::bad_alloc.
+    [[nodiscard]] Lane& acquire(bool to_insert);
     void release(Lane& lane) noexcept;
     /// The runtime is going.
     void close() noexcept;
@@ -63,11 +65,13 @@ class LaneTable {
     Leave leave_;
     std::array<std::unique_ptr<Lane>, kMost> lanes_;  // written under the mutex, before size_
     std::array<bool, kMost> taken_{};
+    uint32_t inserters_ = 0;
     std::atomic<uint32_t> size_{0};
 };
 
 /// The calling thread's lane in the runtime that has this table. Throws as acquire() the first time.
 [[nodiscard]] Lane& lane_of(const std::shared_ptr<LaneTable>& table);
+[[nodiscard]] Lane& lane_to_insert(const std::shared_ptr<LaneTable>& table);
 /// The same where there is one, else null.
 [[nodiscard]] Lane* lane_if_any(const LaneTable& table) noexcept;
 

@@ -40,10 +40,12 @@ RecordingState::RecordingState(Runtime& its_runtime)
     : runtime(its_runtime.state()),
       tasks(std::make_shared<SequenceState>(
           runtime, std::make_shared<Domain>(std::make_shared<SequenceState>(runtime, runtime.root), true))),
+      gates_(std::make_shared<SequenceState>(runtime, runtime.root)),
       outside_(tasks->domain->parent()->shared_from_this()),
       self_(its_runtime, {nullptr, 1, 1, 1, 1}) {}
 
 RecordingState::~RecordingState() {
+    runtime.wait_out(*gates_);
     while (!waited()) detail::RuntimeState::let_others_run();
     for (const Recorded& one : recorded_) {
         if (!one.trivial) one.task->body(one.task->closure(), BodyAction::kDestroy);
@@ -231,17 +233,24 @@ void RecordingState::replay(SequenceState& into) {
         for (DataState* one : data_) modes.push_back(uses_.find(one)->second.gate);
         data.push_back(self_.view());
         modes.push_back(AccessMode::kOut);
-        Insertion insertion(
-            into, {&RecordingState::gate, sizeof(RecordingState*), static_cast<uint32_t>(data.size()), true});
+        Insertion insertion(into, {&RecordingState::gate, sizeof(RecordingState*),
+                                   static_cast<uint32_t>(data.size()), false});
         *static_cast<RecordingState**>(insertion.closure()) = this;
+        gates_->others.fetch_add(1, std::memory_order_relaxed);
         insertion.commit(data.data(), modes.data(), nullptr);
     } catch (const std::bad_alloc&) {
         throw Error(ErrorCode::kLimit, "there is no memory for the replay of a recording");
     }
 }
 
-void RecordingState::gate(void* closure, BodyAction) {
-    (*static_cast<RecordingState**>(closure))->start();
+void RecordingState::gate(void* closure, BodyAction action) {
+    RecordingState& its = **static_cast<RecordingState**>(closure);
+    if (action == BodyAction::kRun) return its.start();
+    if (action != BodyAction::kDestroy) return;
+    // The recording may be gone once the last one has been counted.
+    RuntimeState& runtime = its.runtime;
+    const std::shared_ptr<SequenceState> gates = its.gates_;
+    runtime.one_ended(gates);
 }
 
 /// While one lives, no other replay begins.

@@ -87,6 +87,8 @@ struct RecordingState {
     void start();
     static void gate(void* closure, BodyAction action);
 
+    /// Counts gates, whichever sequences they are in.
+    const std::shared_ptr<SequenceState> gates_;
     const std::shared_ptr<SequenceState> outside_;  // the parent of the tasks' domain between replays
     DataHandle self_;
     std::unordered_map<DataState*, Use> uses_;

@@ -124,6 +124,8 @@ struct RuntimeState final : EngineHost {
     /// For who cannot do without: memory may be short, and then other tasks run on top of the one that waits.
     /// Errors stay.
     void wait_out(SequenceState& sequence) noexcept;
+    /// What was counted into it, and is no task of it, has ended.
+    void one_ended(const std::shared_ptr<SequenceState>& sequence) noexcept;
     /// The Sequence goes: waits, and drops its errors. Where it goes in a task of its own nothing waits.
     void end(const std::shared_ptr<SequenceState>& sequence) noexcept;
     /// Until it is done: nobody else has it any more.

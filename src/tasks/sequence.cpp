@@ -69,7 +69,7 @@ void refuse_data_named_twice(Task& task) {
 Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence_(sequence) {
     RuntimeState& runtime = sequence.runtime;
     const size_t bytes = sizeof(Task) + Task::closure_at(shape.accesses) + shape.closure_bytes;
-    Task& task = runtime.memory.allocate(runtime.lane().records, bytes);
+    Task& task = runtime.memory.allocate(lane_to_insert(runtime.lanes).records, bytes);
     task.body = shape.body;
     task.accesses = shape.accesses;
     task.trivial = shape.trivial;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -150,6 +152,35 @@ TEST_P(RecordingTest, ManyThreadsReplayTheSame) {
         });
     threads.clear();
     EXPECT_EQ(x.get(), 2'000);
+}
+
+TEST_P(RecordingTest, WaitsForReplaysThatTasksHaveInserted) {
+    Scalar<int> x(runtime_, 0);
+    std::atomic<int> ran{0};
+    std::optional<Sequence> inner, outer(std::in_place, runtime_);
+    std::optional<Recording> recording(std::in_place, runtime_);
+    for (int i = 0; i < 5; ++i)
+        recording->insert(
+            [&ran](int&) {
+                sleep_for(std::chrono::milliseconds(2));
+                ++ran;
+            },
+            inout(x));
+    outer->insert([&] {
+        inner.emplace(runtime_);
+        for (int i = 0; i < 3; ++i) recording->replay(*inner);
+    });
+    outer->wait();
+    recording.reset();
+    EXPECT_EQ(ran, 15);
+    // One that is cancelled has ended, too.
+    recording.emplace(runtime_);
+    recording->insert([&ran](int&) { ++ran; }, inout(x));
+    outer->insert([](int&) { throw std::runtime_error("bad"); }, inout(x));
+    recording->replay(*outer);
+    recording.reset();
+    EXPECT_EQ(ran, 15);
+    EXPECT_THROW(outer->wait(), std::runtime_error);
 }
 
 TEST_P(RecordingTest, BadUseIsRefused) {
