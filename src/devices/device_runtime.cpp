@@ -69,7 +69,7 @@ void build_on(DeviceDriver& driver, const ProgramSource& source, std::shared_ptr
 
 Program::Program(DeviceRuntime& runtime, const ProgramSource& source)
     : state_(std::make_shared<ProgramState>()) {
-    state_->runtime = runtime.state_.get();
+    state_->runtime = runtime.state_->number();
     state_->source = source;
     state_->hash = std::hash<std::string>()(source.opencl + '\0' + source.cuda + '\0' + source.options);
     for (const auto& [name, function] : source.host) mix(state_->hash, std::hash<std::string>()(name));

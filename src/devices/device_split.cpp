@@ -32,6 +32,14 @@ void note_writes(Share& share) {
     });
 }
 
+/// `why`: a format of the device's name.
+Error lost_items(const Share& share, std::string_view why) {
+    return Error(
+        ErrorCode::kUnavailable,
+        fmt::format("items {} to {} are lost: {}", share.items.first, share.items.first + share.items.count,
+                    fmt::format(fmt::runtime(why), share.device->info().name)));
+}
+
 /// Devices that died after they had done a part may have taken its results along. It is done again, unless it
 /// would change once more what it has changed.
 void take_lost(std::vector<Share>& done, std::deque<Items>& again) {
@@ -42,11 +50,7 @@ void take_lost(std::vector<Share>& done, std::deque<Items>& again) {
         const auto changes = [](const Access& one) { return one.mode == AccessMode::kInOut; };
         if (share.device->alive() || std::ranges::none_of(share.writes, is_lost)) return false;
         if (std::ranges::any_of(share.writes, changes))
-            throw Error(
-                ErrorCode::kUnavailable,
-                fmt::format("items {} to {} are lost: only {}, which failed, had what was made of them",
-                            share.items.first, share.items.first + share.items.count,
-                            share.device->info().name));
+            throw lost_items(share, "only {}, which failed, had what was made of them");
         again.push_back(share.items);
         return true;
     });
@@ -108,6 +112,9 @@ void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, b
         } catch (...) {
             if (share.device->alive())
                 failure = std::current_exception();
+            else if (TaskState::of(*share.task).changed_in_place)
+                failure = std::make_exception_ptr(
+                    lost_items(share, "{} has failed and had changed a part of them"));
             else
                 again.push_back(share.items);
             continue;

@@ -97,6 +97,8 @@ class DeviceDriver {
     virtual void wait(Mark mark) = 0;
     /// The worker alone: until this mark, and with it all before, have passed, which are waited for then.
     virtual void sleep_until_passed(Mark) {}
+    /// The worker alone: until all commands so far have ended, of a device that has failed.
+    virtual void drain() noexcept {}
     /// Of the device's clock.
     [[nodiscard]] virtual double now_us() const = 0;
 

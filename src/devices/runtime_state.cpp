@@ -14,8 +14,13 @@
 
 namespace heddle::devices {
 
+namespace {
+std::atomic<uint64_t> last_number{0};
+}
+
 RuntimeState::RuntimeState(const DeviceOptions& options)
-    : scheduler_(options.scheduler != nullptr ? options.scheduler : make_scheduler("fcfs")) {
+    : number_(++last_number),
+      scheduler_(options.scheduler != nullptr ? options.scheduler : make_scheduler("fcfs")) {
     std::vector<std::shared_ptr<DeviceDriver>> drivers;
     for (const std::string& kind : options.kinds) {
         try {
@@ -70,7 +75,7 @@ RuntimeState::~RuntimeState() {
     {
         std::unique_lock lock(graph_mutex());
         ++waiting_;
-        ended_.wait(lock, [this] { return unfinished_ == 0; });
+        ended_.wait(lock, [this] { return unfinished_ == 0 && coming_ == 0; });
         --waiting_;
     }
     stop_workers();
@@ -95,7 +100,7 @@ void RuntimeState::check(const TaskPointer& pointer) const {
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("task \"{}\" {}", task.name,
                                 task.runtime == nullptr ? "is twice in one batch" : "was submitted before"));
-    if (TaskState::of(*task.program).runtime != this)
+    if (TaskState::of(*task.program).runtime != number_)
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("the program of task \"{}\" is another runtime's", task.name));
     if (task.kernels.empty())
@@ -158,6 +163,8 @@ std::vector<TaskPointer> RuntimeState::let_go(std::span<const std::shared_ptr<Ta
     Tasks ready;
     for (const auto& task : held) task->let_go(ready, left);
     stranded = settle_stranded(ready);
+    for (const auto& task : ready)
+        if (task->runtime != this) ++task->runtime->coming_;
     return handles_of(ready);
 }
 
@@ -183,15 +190,22 @@ std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
 }
 
 void RuntimeState::hand_over(const std::vector<TaskPointer>& ready) {
-    std::vector<TaskPointer> of_others;
+    std::map<RuntimeState*, std::vector<TaskPointer>> by_runtime;
+    for (const TaskPointer& task : ready) by_runtime[TaskState::of(*task).runtime].push_back(task);
+    for (const auto& [runtime, tasks] : by_runtime) {
+        runtime->schedule(tasks);
+        if (runtime == this) continue;
+        const std::lock_guard guard(graph_mutex());
+        runtime->coming_ -= tasks.size();
+        runtime->ended_.notify_all();
+    }
+}
+
+void RuntimeState::schedule(const std::vector<TaskPointer>& ready) {
     std::vector<std::pair<TaskPointer, std::exception_ptr>> refused;
     {
         const std::lock_guard guard(handing_over_);
         for (const TaskPointer& task : ready) {
-            if (TaskState::of(*task).runtime != this) {
-                of_others.push_back(task);
-                continue;
-            }
             try {
                 scheduler_->push(task);
             } catch (...) {
@@ -204,7 +218,6 @@ void RuntimeState::hand_over(const std::vector<TaskPointer>& ready) {
     }
     for (const auto& [task, why] : refused)
         abandon(TaskState::of(*task).shared_from_this(), TaskStatus::kFailed, why);
-    if (!of_others.empty()) TaskState::of(*of_others.front()).runtime->hand_over(of_others);
 }
 
 TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {

@@ -21,6 +21,8 @@ namespace heddle::devices {
 class RuntimeState {
   public:
     explicit RuntimeState(const DeviceOptions& options);
+    /// No other runtime of the process has had it.
+    [[nodiscard]] uint64_t number() const noexcept { return number_; }
     ~RuntimeState();
 
     [[nodiscard]] std::vector<std::unique_ptr<DeviceState>>& devices() noexcept { return devices_; }
@@ -32,6 +34,7 @@ class RuntimeState {
     [[nodiscard]] bool cancel(TaskState& task);
 
   private:
+    const uint64_t number_;
     void work(std::span<DeviceState* const> own);
     /// A worker asks the scheduler for all of its devices as of one event, so that none sees what those
     /// before it did not, and what happens on a virtual clock repeats.
@@ -70,8 +73,8 @@ class RuntimeState {
     // These four with graph_mutex.
     /// One thing less that each waits for. Those to hand over now; what left the graph; and those to
     /// withdraw.
-    [[nodiscard]] static std::vector<TaskPointer> let_go(std::span<const std::shared_ptr<TaskState>> held,
-                                                         Tasks& left, Tasks& stranded);
+    [[nodiscard]] std::vector<TaskPointer> let_go(std::span<const std::shared_ptr<TaskState>> held,
+                                                  Tasks& left, Tasks& stranded);
     /// Takes those out that the devices which could run them have left behind, and settles them as failed
     /// with those that need their results.
     [[nodiscard]] static Tasks settle_stranded(Tasks& ready);
@@ -80,6 +83,8 @@ class RuntimeState {
     [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
     /// To their schedulers, all of one at once for those that pop.
     void hand_over(const std::vector<TaskPointer>& ready);
+    /// All of this runtime.
+    void schedule(const std::vector<TaskPointer>& ready);
     void check(const TaskPointer& task) const;
     void wake_workers();
     void stop_workers();
@@ -102,6 +107,7 @@ class RuntimeState {
     // With graph_mutex.
     bool lost_device_ = false;
     size_t unfinished_ = 0;
+    size_t coming_ = 0;     // with graph_mutex: tasks that another runtime has let go, and still brings
     unsigned waiting_ = 0;  // for all
     std::exception_ptr first_error_;
     std::condition_variable ended_;

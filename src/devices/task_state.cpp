@@ -324,13 +324,33 @@ void TaskState::publish(DeviceState& on) {
 }
 
 bool TaskState::may_run_again(const DeviceState& on) const {
-    if (launched_ == 0) return true;
-    bool changes = false;
-    visit_accesses([&](const Access& access) {
-        changes |= access.mode == AccessMode::kInOut &&
-                   BufferState::of(*access.buffer).is_in_place_on(on.driver->info());
+    size_t left = launched_;
+    std::vector<Access> written, changed;
+    std::vector<std::pair<const Buffer*, ByteRange>> needed;
+    for (const Kernel& kernel : kernels) {
+        const size_t before = written.size();
+        for (const KernelArgument& argument : kernel.arguments_) {
+            const auto* const access = std::get_if<Access>(&argument);
+            if (access == nullptr) continue;
+            if (access->mode != AccessMode::kOut)
+                for (const ByteRange& part :
+                     unwritten({written.begin(), written.begin() + static_cast<ptrdiff_t>(before)}, *access,
+                               access->range))
+                    needed.emplace_back(access->buffer.get(), part);
+            if (access->mode == AccessMode::kIn) continue;
+            written.push_back(*access);
+            if (left > 0 && BufferState::of(*access->buffer).is_in_place_on(on.driver->info()))
+                changed.push_back(*access);
+        }
+        left -= left > 0 ? 1 : 0;
+    }
+    return std::ranges::none_of(changed, [&](const Access& change) {
+        return std::ranges::any_of(needed, [&](const auto& need) {
+            const auto& [buffer, part] = need;
+            return buffer == change.buffer.get() && part.offset < change.range.offset + change.range.size &&
+                   change.range.offset < part.offset + part.size;
+        });
     });
-    return !changes;
 }
 
 void TaskState::forget() {

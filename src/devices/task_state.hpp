@@ -22,7 +22,7 @@
 namespace heddle::devices {
 
 struct ProgramState {
-    RuntimeState* runtime = nullptr;
+    uint64_t runtime = 0;  ///< its RuntimeState::number: its address may be another one's later
     /// By device; null where it was not built.
     std::vector<std::shared_ptr<DriverProgram>> built;
     std::vector<std::string> logs;  // by device
@@ -122,6 +122,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     /// Once, however it has ended, by who ends it, with graph_mutex.
     std::function<void()> told;
     int only_device = -1;
+    /// It failed with its device, and had changed what it reads.
+    bool changed_in_place = false;
     bool only_wait_tells = false;  // of its failure, and finish() does not
     std::atomic<int> priority{0};  // its builder writes, schedulers read
 

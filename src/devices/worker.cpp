@@ -274,6 +274,7 @@ void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<Tas
     const bool lost = lost_by(why);
     if (lost) lose(device, why);
     if (!lost || !task->may_run_again(device)) {
+        task->changed_in_place = lost;  // published by what is locked there
         abandon(task, TaskStatus::kFailed, why);
         return;
     }
@@ -303,6 +304,8 @@ void RuntimeState::lose(DeviceState& device, const std::exception_ptr& why) {
         device.driver->dead = true;
         lost_device_ = true;
     }
+    // What was launched may be at work in the program's memory still.
+    if (device.driver->info().shares_host_memory) device.driver->drain();
     const std::deque<InFlight> flights = std::exchange(device.in_flight, {});
     device.busy = false;
     for (const InFlight& flight : flights) repeat_or_fail(device, flight.task, why);

@@ -1,6 +1,9 @@
 #include "opencl/held_command.hpp"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <mutex>
 #include <unordered_map>
 
 #include "opencl/barriers.hpp"
@@ -108,7 +111,15 @@ cl_int HeldCommand::enter_marker(const std::vector<cl_event>& after) {
     return wait_for_end(marker.get()) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
 }
 
+/// Of a queue, or of several.
+std::mutex& entering(cl_command_queue queue) {
+    static std::array<std::mutex, 64> mutexes;
+    return mutexes[std::hash<void*>()(queue) / 64 % mutexes.size()];
+}
+
 cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
+    // Nobody's marker comes between this one's and its barrier: both would begin at once.
+    const std::lock_guard entered(entering(queue_));
     const bool ordered = !has(queue_, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     cl_int code = CL_SUCCESS;
     if (ordered) {

@@ -65,7 +65,12 @@ void SubDevice::follow(std::unique_lock<std::mutex>& lock) {
     changer_ = std::this_thread::get_id();
     while (const Change change = next_change()) {
         lock.unlock();
-        (this->*change)();
+        try {
+            (this->*change)();
+        } catch (...) {
+            // Of a callback of another component, or there is no memory: OpenCL's caller can be told neither,
+            // and the device is used with the CPUs that it has.
+        }
         lock.lock();
     }
     changing_ = false;

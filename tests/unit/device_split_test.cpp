@@ -133,6 +133,26 @@ TEST(DeviceSplit, WhatADeviceHadChangedBeforeItDiedIsLost) {
     EXPECT_THAT(failure([&] { (void)filling.split.run(1000, add); }), HasSubstr("are lost: only mortal"));
 }
 
+/// In the program's memory, where another device would change it once more.
+TEST(DeviceSplit, WhatADeviceHadChangedInPartIsLost) {
+    SimulatedDevice mortal = device("mortal", 1);
+    mortal.shares_host_memory = true;
+    mortal.fails_at_launch = 2;
+    Filling filling({mortal, device("steady", 1)}, 1000);
+    const auto add_twice = [&](size_t first, size_t count) {
+        auto task = std::make_shared<DeviceTask>(filling.program);
+        for (int i = 0; i < 2; ++i)
+            task->add_kernel("add")
+                .arg(0, inout(filling.buffer, {first * sizeof(int), count * sizeof(int)}))
+                .arg(1, 1)
+                .work(count)
+                .offset(first);
+        return task;
+    };
+    EXPECT_THAT(failure([&] { (void)filling.split.run(1000, add_twice); }),
+                HasSubstr("are lost: mortal has failed and had changed a part of them"));
+}
+
 TEST(DeviceSplit, WhereNoDeviceIsLeftItSaysSo) {
     SimulatedDevice mortal = device("mortal", 1);
     mortal.fails_at_launch = 2;

@@ -231,6 +231,57 @@ TEST(Devices, ADeviceThatDiesLosesNoTask) {
     EXPECT_EQ(lost, 9u);  // what it alone had written
 }
 
+/// Where a device is at work in the program's memory, what a task has overwritten there is gone.
+TEST(Devices, ATaskThatHasOverwrittenWhatItReadsIsNotRunAgain) {
+    for (const bool overwrites : {false, true}) {
+        DeviceRuntime runtime(
+            {.kinds = {},
+             .simulated = {{.name = "mortal", .shares_host_memory = true, .fails_at_launch = 3},
+                           {.name = "steady"}}});
+        const auto program = std::make_shared<Program>(runtime, integer_program());
+        const auto x = std::make_shared<Buffer>(400), y = std::make_shared<Buffer>(400),
+                   z = std::make_shared<Buffer>(400);
+        const TaskPointer seven = addition(program, inout(x), 7);
+        seven->only_on(runtime.devices()[1]);
+        runtime.submit(seven);
+        seven->wait();
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("copy").arg(0, in(x)).arg(1, out(y)).work(100);
+        task->add_kernel("fill").arg(0, out(overwrites ? x : z)).arg(1, 3).work(100);
+        task->add_kernel("fill").arg(0, out(z)).arg(1, 4).work(100);
+        // The other device has something to do until it has begun.
+        std::atomic<bool> begun{false};
+        const auto w = std::make_shared<Buffer>(400);
+        const TaskPointer busy = addition(program, inout(w), 1);
+        busy->only_on(runtime.devices()[1]);
+        busy->on_configure([&](Device&, DeviceTask&) { begun.wait(false); });
+        task->on_configure([&](Device&, DeviceTask&) {
+            begun = true;
+            begun.notify_all();
+        });
+        runtime.submit(busy);
+        runtime.submit(task);
+        const std::string why = failure([&] { task->wait(); });
+        EXPECT_FALSE(runtime.devices()[0].alive());
+        if (overwrites)
+            EXPECT_THAT(why, HasSubstr("mortal failed at launch 3"));
+        else
+            EXPECT_THAT(content(*y), ::testing::Each(7)) << why;
+    }
+}
+
+TEST(Devices, AProgramOfARuntimeThatHasGoneIsRefused) {
+    std::shared_ptr<Program> program;
+    {
+        DeviceRuntime one({.kinds = {}, .simulated = {{.name = "alone"}}});
+        program = std::make_shared<Program>(one, integer_program());
+    }
+    DeviceRuntime two({.kinds = {}, .simulated = two_simulated()});
+    const auto buffer = std::make_shared<Buffer>(400);
+    EXPECT_THAT(failure([&] { two.submit(addition(program, inout(buffer), 1)); }),
+                HasSubstr("is another runtime's"));
+}
+
 TEST(Devices, WhoNeedsWhatAnotherDeviceLostFailsAloneAndItsDeviceGoesOn) {
     DeviceRuntime runtime(
         {.kinds = {}, .simulated = {{.name = "mortal", .fails_at_launch = 2}, {.name = "steady"}}});

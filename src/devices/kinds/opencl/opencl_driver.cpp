@@ -250,6 +250,11 @@ class OpenClDriver final : public DeviceDriver {
         unflushed_ = 0;
     }
 
+    void drain() noexcept override {
+        const auto turn = take(turns_);
+        if (copies_ != nullptr) clFinish(copies_.get());
+        clFinish(queue_.get());
+    }
     void wait(Mark) override {
         const auto turn = take(turns_);
         unflushed_ = 0;  // OpenCL's waits flush
