@@ -36,6 +36,13 @@ Arbiter::~Arbiter() = default;
 Arbiter::Arbiter(Arbiter&&) noexcept = default;
 
 Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) {
+    const Refusal refusal = admit(registration, now, id);
+    // Also where it is refused: CPUs that others had lent were taken for it.
+    rebalance(now);
+    return refusal;
+}
+
+Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id) {
     Client* before = find(registration.returns);
     if (before != nullptr && !before->away) before = nullptr;
     const auto others = std::ranges::count_if(clients_, [&](const auto& c) { return c.get() != before; });
@@ -65,7 +72,6 @@ Refusal Arbiter::join(const Registration& registration, Time now, ClientId& id) 
         grant(joined, registration.held & allowed & free_, now);
         note_claims(joined, registration.held & allowed);
     }
-    rebalance(now);
     return Refusal::kNone;
 }
 

@@ -270,6 +270,7 @@ class Arbiter {
     [[nodiscard]] int wanted(const Client& client) const;
     [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
 
+    Refusal admit(const Registration& registration, Time now, ClientId& client);
     Client& enter(const Registration& registration, Time now);
     void remove(Client& client, bool died, Time now);
     void note_demand(Client& client, int demand, Time now);
@@ -280,6 +281,7 @@ class Arbiter {
     void enforce_maxima(Time now);
     [[nodiscard]] int lack() const;
     void grant_to_the_needy(Time now);
+    [[nodiscard]] std::vector<int> room_of_the_rich(const CpuSet& wished) const;
     void revoke_from_the_rich(Time now);
     void grant_own(Time now);
     void take_back_owned(Time now);

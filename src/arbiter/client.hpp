@@ -30,7 +30,9 @@ struct Arbiter::Client {
     /// them over. The first that such a one is back without, or dies with, is its own.
     CpuSet claims;
     bool hands_over = false;
-    int room = 0;  ///< CPUs that it may still be named the successor for; of name_successors() alone
+    // Of name_successors() alone: for so many CPUs it may still be named the successor, and for so many of
+    // them where the arbiter has asked the holder for the CPU.
+    int room = 0, room_for_leaving = 0;
     Gangs gangs;
     bool sits_out = false;  ///< somebody else's turn: it gets no CPU, and none of its threads runs
     bool parked = false;    ///< as last published

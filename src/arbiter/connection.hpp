@@ -26,6 +26,7 @@ struct Server::Connection {
     Descriptor grant_fd;   ///< until it was sent
     Descriptor client_fd;  ///< for ever where the client hands CPUs over: its peers map it too
     bool can_hand_over = false;
+    bool binds_threads = false;   ///< itself, one by one
     std::vector<ClientId> peers;  ///< whose pages the client was given
     void* grant_mapping = nullptr;
     void* client_mapping = nullptr;

@@ -14,6 +14,11 @@ constexpr Nanoseconds kFirstLook = std::chrono::milliseconds(10);
 constexpr Nanoseconds kLongestRest = std::chrono::seconds(1);
 constexpr int kForGood = 2;  // after so many offences the cpuset group stays
 
+CpuSet set_of(const std::vector<unsigned long>& mask) {
+    return CpuSet::from_native(reinterpret_cast<const cpu_set_t*>(mask.data()),
+                               mask.size() * sizeof(mask[0]));
+}
+
 }  // namespace
 
 void Server::tell_what_fences() {
@@ -30,21 +35,25 @@ void Server::apply(const Fence& fence) {
         read_releases(*connection, arbiter_.leaving_of(fence.client), true);
     HEDDLE_FAILPOINT(fence_begins);
     // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
-    const bool may_bind = !fence.cpus.empty() && !arbiter_.machine().synthetic();
-    const bool bound = !may_bind || os_.bind_process(process, fence.cpus.to_native()) == 0;
+    const CpuSet stays = cpus_of_process(process, true);
+    const bool may_bind = !stays.empty() && !arbiter_.machine().synthetic();
+    if (may_bind) fence_off(fence.client, process);
+    const bool bound = !may_bind || os_.bind_process(process, stays.to_native()) == 0;
     log(fmt::format("client {} did not leave in time and was {}", fence.client.value,
                     bound ? "bound" : "not to be bound"));
     HEDDLE_FAILPOINT(fence_is_done);
-    if (may_bind) fence_off(fence.client, arbiter_.leaving_of(fence.client));
+    if (may_bind) fenced_[fence.client].bound = stays;
     arbiter_.fenced(fence.client, bound, clock_.now());
 }
 
-void Server::fence_off(ClientId client, const CpuSet& off) {
+void Server::fence_off(ClientId client, pid_t process) {
     Fenced& fenced = fenced_[client];
-    fenced.off |= off;
+    fenced.off |= arbiter_.leaving_of(client);
     fenced.obeyed = false;
     fenced.rest = kFirstLook;
     fenced.look_at = clock_.now() + fenced.rest;
+    if (!fenced.bound.empty()) return;
+    for (const auto& [thread, mask] : os_.thread_masks(process)) fenced.before.emplace(thread, set_of(mask));
 }
 
 void Server::look_at_fenced() {
@@ -53,7 +62,35 @@ void Server::look_at_fenced() {
         const pid_t process = process_of(client);
         if (clock_.now() >= fenced.look_at && !fence_.holds(process)) look_at(client, fenced);
         const bool over = fenced.off.empty() || (fenced.obeyed && fenced.rest >= kLongestRest);
-        place = over && !fence_.holds(process) ? fenced_.erase(place) : std::next(place);
+        if (!over || fence_.holds(process)) {
+            ++place;
+            continue;
+        }
+        undo_binding(client, fenced);
+        place = fenced_.erase(place);
+    }
+}
+
+/// Threads that are as the fence has bound them follow the grant: the client does not yet.
+void Server::move_bound(pid_t process, Fenced& fenced, const CpuSet& to) {
+    if (fenced.bound.empty() || to.empty() || to == fenced.bound) return;
+    for (const auto& [thread, mask] : os_.thread_masks(process))
+        if (set_of(mask) == fenced.bound) (void)os_.bind_thread(thread, to.to_native());
+    fenced.bound = to;
+}
+
+/// Who binds threads one by one may not think of the others: each is as before where it still has a CPU
+/// there.
+void Server::undo_binding(ClientId client, Fenced& fenced) {
+    const Connection* connection = connection_of(client);
+    if (connection == nullptr || fenced.bound.empty()) return;
+    const pid_t process = connection->peer.pid;
+    const CpuSet stays = cpus_of_process(process, true);
+    if (!connection->binds_threads) return move_bound(process, fenced, stays);
+    for (const auto& [thread, mask] : os_.thread_masks(process)) {
+        const auto before = fenced.before.find(thread);
+        if (set_of(mask) == fenced.bound && before != fenced.before.end() && before->second.intersects(stays))
+            (void)os_.bind_thread(thread, before->second.to_native());
     }
 }
 
@@ -68,7 +105,10 @@ void Server::look_at(ClientId client, Fenced& fenced) {
     if (stays.empty() || off.empty() || os_.process_may_use(process, off.to_native()) != 1) return;
     ++fenced.offences;
     const std::string problem = fence_.hold(process, stays);
-    if (!problem.empty()) (void)os_.bind_process(process, stays.to_native());
+    if (!problem.empty()) {
+        (void)os_.bind_process(process, stays.to_native());
+        fenced.bound = stays;
+    }
     log(fmt::format("client {} undid its binding and is {}{}", client.value,
                     problem.empty() ? "held by a cpuset group" : "bound again: ", problem));
 }
@@ -96,13 +136,18 @@ void Server::forget_fenced(ClientId client, pid_t process) {
     if (!held) fence_.let_go(process);
 }
 
-/// Who is held stays within its grant, whatever becomes of that; without one it stays where it was last.
+/// Who is held or bound stays within its grant, whatever becomes of that; without one it stays where it was
+/// last.
 void Server::fit_fence(ClientId client) {
     if (fenced_.empty()) return;
     const pid_t process = process_of(client);
-    if (!fence_.holds(process)) return;
     const CpuSet stays = cpus_of_process(process, true);
     if (stays.empty()) return;
+    if (!fence_.holds(process)) {
+        const auto place = fenced_.find(client);
+        if (place != fenced_.end() && !place->second.obeyed) move_bound(process, place->second, stays);
+        return;
+    }
     if (const std::string problem = fence_.hold(process, stays); !problem.empty()) log(problem);
 }
 

@@ -59,14 +59,17 @@ void Arbiter::name_successor(int cpu, Client* successor) {
 }
 
 /// Whoever wants more CPUs than it holds is named for CPUs of others of its user, those with the largest
-/// quotient of demand to CPUs held first, in turn. Who is named already stays.
+/// quotient of demand to CPUs held first, in turn. Who is named already stays. CPUs that were asked back go
+/// to those that are below their targets alone: else two could pass them to each other, and not to whom they
+/// were asked back for.
 void Arbiter::name_successors() {
     HEDDLE_STEPS(2 * clients_.size());
     std::vector<Client*> candidates;
     for (const auto& c : clients_) {
-        c->room = 0;
+        c->room = c->room_for_leaving = 0;
         if (!c->hands_over || c->sits_out || c->held() >= wanted(*c)) continue;
         c->room = most(*c) - c->held();
+        c->room_for_leaving = std::clamp(c->target - c->held(), 0, c->room);
         candidates.push_back(c.get());
     }
     if (candidates.empty() && !successors_named_) return;
@@ -75,6 +78,13 @@ void Arbiter::name_successors() {
         HEDDLE_STEPS(1);
         return long{wanted(*a)} * b->held() > long{wanted(*b)} * a->held();
     });
+    const auto may_have = [](const Client& client, bool leaves) {
+        return client.room > 0 && (!leaves || client.room_for_leaving > 0);
+    };
+    const auto take = [](Client& client, bool leaves) {
+        --client.room;
+        if (leaves) --client.room_for_leaving;
+    };
     std::unordered_map<UserId, std::deque<Client*>> waiting;
 
     std::vector<std::pair<Client*, int>> open;  // CPUs without a successor, and their holders
@@ -82,8 +92,9 @@ void Arbiter::name_successors() {
         if (!holder->hands_over) continue;
         for (const int cpu : holder->granted | holder->leaving_cpus()) {
             Client* named = find(grant_of(cpu).successor);
-            if (named != nullptr && named->room > 0)
-                --named->room;
+            const bool leaves = !holder->granted.contains(cpu);
+            if (named != nullptr && may_have(*named, leaves))
+                take(*named, leaves);
             else
                 open.emplace_back(holder.get(), cpu);
         }
@@ -94,6 +105,7 @@ void Arbiter::name_successors() {
         HEDDLE_STEPS(1);
         std::deque<Client*>& queue = waiting[holder->user];
         const CpuGrant& grant_now = grant_of(cpu);
+        const bool leaves = !holder->granted.contains(cpu);
         Client* successor = nullptr;
         for (size_t k = 0, tries = std::min(kTries, queue.size()); k < tries && successor == nullptr; ++k) {
             HEDDLE_STEPS(1);
@@ -101,10 +113,11 @@ void Arbiter::name_successors() {
             queue.pop_front();
             const bool honoured =
                 std::ranges::find(grant_now.successors, candidate->id) != grant_now.successors.end();
-            if (candidate != holder && candidate->allowed.contains(cpu) && cpus_.contains(cpu) &&
-                (honoured || grant_now.successors.size() < CpuGrant::kMostSuccessors))
+            if (candidate != holder && may_have(*candidate, leaves) && candidate->allowed.contains(cpu) &&
+                cpus_.contains(cpu) && (honoured || grant_now.successors.size() < CpuGrant::kMostSuccessors))
                 successor = candidate;
-            if (successor == nullptr || --successor->room > 0) queue.push_back(candidate);
+            if (successor != nullptr) take(*successor, leaves);
+            if (candidate->room > 0) queue.push_back(candidate);
         }
         name_successor(cpu, successor);
     }

@@ -195,6 +195,14 @@ void Arbiter::take_back_owned(Time now) {
     }
 }
 
+/// How many of these CPUs each may be asked for that has more than its target.
+std::vector<int> Arbiter::room_of_the_rich(const CpuSet& wished) const {
+    std::vector<int> room;
+    for (const auto& c : clients_)
+        room.push_back(std::clamp(c->held() - c->target, 0, (spare(*c) & wished).count()));
+    return room;
+}
+
 void Arbiter::revoke_from_the_rich(Time now) {
     HEDDLE_STEPS(2 * clients_.size());
     int leaving = 0;
@@ -203,11 +211,19 @@ void Arbiter::revoke_from_the_rich(Time now) {
         leaving += (c->leaving_cpus() & cpus_).count();
         if (c->target > c->held()) wished |= c->allowed;
     }
-    const int missing = lack() - leaving - (free_ & wished).count();
+    int missing = lack() - leaving - (free_ & wished).count();
     if (missing <= 0) return;
-    std::vector<int> room;
-    for (const auto& c : clients_)
-        room.push_back(std::clamp(c->held() - c->target, 0, (spare(*c) & wished).count()));
+    std::vector<int> room = room_of_the_rich(wished);
+    if (std::accumulate(room.begin(), room.end(), 0) < missing) {
+        // Others give CPUs that holders of what is wished may use instead: swap_for_affinity() does the rest.
+        CpuSet instead;
+        for (const auto& c : clients_)
+            if (!c->away && (c->granted - c->owned).intersects(wished)) instead |= c->allowed;
+        missing -= ((free_ & instead) - wished).count();
+        if (missing <= 0) return;
+        wished |= instead;
+        room = room_of_the_rich(wished);
+    }
     const std::vector<int> gives =
         hand_out(clients_.size(), missing, room, [&](size_t a, int gave_a, size_t b, int gave_b) {
             return larger_quotient(clients_[a]->held() - gave_a, clients_[a]->target,

@@ -16,26 +16,31 @@ void Server::save(ClientId client, const CpuSet& cpus) {
 
 void Server::restore_clients() {
     if (!saved_.problem().empty()) log(saved_.problem());
-    for (const SavedClient& saved : saved_.take()) {
-        // The pidfd first: if the start time is right after that, it is that very process's.
-        Descriptor pidfd(os_.process_pidfd(saved.pid));
-        if (!pidfd.valid() || saved.started == 0 || os_.process_started(saved.pid) != saved.started) continue;
-        HEDDLE_FAILPOINT(restore_finds_a_process);
-        epoll_event event{EPOLLIN, {.fd = pidfd.get()}};
-        if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) < 0) continue;
-        Registration registration;
-        registration.name = saved.name;
-        registration.pid = static_cast<uint32_t>(saved.pid);
-        registration.user = saved.user;
-        registration.held = saved.cpus;
-        const auto client = arbiter_.restore(registration, clock_.now());
-        if (!client) continue;
-        places_[*client] = saved_.add(saved);
-        away_by_pidfd_[pidfd.get()] = *client;
-        away_[*client] = {std::move(pidfd), {saved.pid, saved.user}, saved.name};
-        HEDDLE_FAILPOINT(restore_keeps_a_client);
-    }
+    // What is kept stays in the file throughout: this arbiter may die here, too.
+    for (const auto& [place, saved] : saved_.left_behind())
+        if (!restore_client(place, saved)) saved_.remove(place);
     apply_actions();
+}
+
+bool Server::restore_client(int place, const SavedClient& saved) {
+    // The pidfd first: if the start time is right after that, it is that very process's.
+    Descriptor pidfd(os_.process_pidfd(saved.pid));
+    if (!pidfd.valid() || saved.started == 0 || os_.process_started(saved.pid) != saved.started) return false;
+    HEDDLE_FAILPOINT(restore_finds_a_process);
+    epoll_event event{EPOLLIN, {.fd = pidfd.get()}};
+    if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) < 0) return false;
+    Registration registration;
+    registration.name = saved.name;
+    registration.pid = static_cast<uint32_t>(saved.pid);
+    registration.user = saved.user;
+    registration.held = saved.cpus;
+    const auto client = arbiter_.restore(registration, clock_.now());
+    if (!client) return false;
+    places_[*client] = place;
+    away_by_pidfd_[pidfd.get()] = *client;
+    away_[*client] = {std::move(pidfd), {saved.pid, saved.user}, saved.name};
+    HEDDLE_FAILPOINT(restore_keeps_a_client);
+    return true;
 }
 
 /// A process may be several clients: of those of this name the one whose CPUs it claims most of. It may claim

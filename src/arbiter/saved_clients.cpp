@@ -59,20 +59,22 @@ SavedClients::~SavedClients() {
     if (file_ != nullptr) os_.unmap(file_, sizeof(File));
 }
 
-std::vector<SavedClient> SavedClients::take() {
-    std::vector<SavedClient> clients;
+std::map<int, SavedClient> SavedClients::left_behind() {
+    std::map<int, SavedClient> clients;
     if (file_ == nullptr) return clients;
     for (size_t i = 0; i < kPlaces; ++i) {
-        Place& place = file_->places[i];
-        if (place.sequence.load(std::memory_order_acquire) % 2 == 0 && place.pid != 0) {
-            heddle_mask mask;
-            for (size_t word = 0; word < HEDDLE_MASK_WORDS; ++word)
-                mask.words[word] = place.cpus[word].load(std::memory_order_relaxed);
-            clients.push_back({static_cast<pid_t>(place.pid), place.user, place.started,
-                               std::string(place.name, ::strnlen(place.name, sizeof place.name)),
-                               cpus_of(mask)});
+        const Place& place = file_->places[i];
+        if (place.sequence.load(std::memory_order_acquire) % 2 != 0 || place.pid == 0) {
+            remove(static_cast<int>(i));
+            continue;
         }
-        remove(static_cast<int>(i));
+        heddle_mask mask;
+        for (size_t word = 0; word < HEDDLE_MASK_WORDS; ++word)
+            mask.words[word] = place.cpus[word].load(std::memory_order_relaxed);
+        clients[static_cast<int>(i)] = {static_cast<pid_t>(place.pid), place.user, place.started,
+                                        std::string(place.name, ::strnlen(place.name, sizeof place.name)),
+                                        cpus_of(mask)};
+        used_[i] = true;
     }
     return clients;
 }

@@ -8,6 +8,7 @@
 // time. What is in it was written by this user, as the folder is his; it is bounded all the same.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ class SavedClients {
 
     /// "" or why nothing is saved.
     [[nodiscard]] const std::string& problem() const { return problem_; }
-    /// What the arbiter before this one left. Empties all places.
-    [[nodiscard]] std::vector<SavedClient> take();
+    /// What the arbiter before this one left, by place. These are used from now on: remove those of clients
+    /// that are not kept. Once, before any is added.
+    [[nodiscard]] std::map<int, SavedClient> left_behind();
     /// As much of a name as is saved.
     [[nodiscard]] static std::string saved_name(const std::string& name);
     /// A place for the client, or -1 where there is none.

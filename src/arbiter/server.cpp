@@ -235,8 +235,13 @@ void Server::receive_from(Connection& connection) {
             return refuse(connection, HEDDLE_REFUSED_MALFORMED,
                           fmt::format("a message of {} bytes is too long", length));
         HEDDLE_FAILPOINT(server_received);
-        handle(connection, decode_request(std::span(bytes).first(length)));
+        Request request = decode_request(std::span(bytes).first(length));
+        const bool asks_much =
+            std::holds_alternative<StatusRequest>(request) || std::holds_alternative<WatchRequest>(request);
+        handle(connection, std::move(request));
         if (!connections_.contains(fd)) return;
+        // It takes as long as hundreds of others.
+        if (asks_much) return;
     }
 }
 
@@ -318,13 +323,15 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (refusal != Refusal::kNone) return refuse_registration(connection, refusal, request);
     HEDDLE_FAILPOINT(server_has_joined);
     const uint64_t process_started = os_.process_started(connection.peer.pid);
-    places_[client] =
-        saved_.add({connection.peer.pid, connection.peer.uid, process_started, request.name, {}});
+    // With what it holds, before the place is removed that it had under an earlier arbiter.
+    places_[client] = saved_.add(
+        {connection.peer.pid, connection.peer.uid, process_started, request.name, arbiter_.cpus_of(client)});
     if (const auto returned = away_.find(registration.returns); returned != away_.end())
         forget_away(returned, false);
     connection.registered = true;
     connection.client = client;
     connection.can_hand_over = request.hands_over;
+    connection.binds_threads = request.mode == HEDDLE_MODE_THREADS;
     sockets_by_client_[client] = connection.socket.get();
     apply_actions();  // the grant page is filled before the client sees it
     auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);

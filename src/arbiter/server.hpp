@@ -83,8 +83,10 @@ class Server {
     struct Fenced {
         CpuSet off;  ///< the CPUs, without those that it got again
         Time look_at;
-        Nanoseconds rest;  ///< after that look
-        int offences = 0;  ///< how often it undid the fence
+        Nanoseconds rest;                ///< after that look
+        int offences = 0;                ///< how often it undid the fence
+        CpuSet bound;                    ///< where its threads were bound last
+        std::map<pid_t, CpuSet> before;  ///< and where each was, before the first time
         bool obeyed = false;
     };
 
@@ -99,6 +101,7 @@ class Server {
     void handle(Connection& connection, Request request);
     void hello(Connection& connection, const HelloRequest& request);
     void restore_clients();
+    [[nodiscard]] bool restore_client(int place, const SavedClient& saved);
     void forget_away(std::map<ClientId, Away>::iterator away, bool died);
     void forget_those_away_too_long();
     [[nodiscard]] ClientId who_returns(const Connection& connection, const std::string& name,
@@ -125,7 +128,9 @@ class Server {
     void apply_actions();
     void apply(const Publish& publish);
     void apply(const Fence& fence);
-    void fence_off(ClientId client, const CpuSet& off);
+    void fence_off(ClientId client, pid_t process);
+    void move_bound(pid_t process, Fenced& fenced, const CpuSet& to);
+    void undo_binding(ClientId client, Fenced& fenced);
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
     /// In the log once, where no cpuset group can be had.

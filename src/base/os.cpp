@@ -239,15 +239,31 @@ int Os::prefer_short_turns() {
     return result(heddle_prefer_short_turns());
 }
 
+int Os::bind_thread(pid_t thread, const std::vector<unsigned long>& mask) {
+    const int bound = ::sched_setaffinity(thread, mask.size() * sizeof(mask[0]),
+                                          reinterpret_cast<const cpu_set_t*>(mask.data()));
+    return bound != 0 && errno != ESRCH ? -errno : 0;
+}
+
 int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {
     int failure = 0;
     const int found = for_each_thread(pid, [&](pid_t thread) {
-        if (::sched_setaffinity(thread, mask.size() * sizeof(long),
-                                reinterpret_cast<const cpu_set_t*>(mask.data())) != 0 &&
-            errno != ESRCH)
-            failure = -errno;
+        if (const int bound = Os::bind_thread(thread, mask); bound != 0) failure = bound;
     });
     return found < 0 ? found : failure;
+}
+
+std::map<pid_t, std::vector<unsigned long>> Os::thread_masks(pid_t pid) {
+    std::map<pid_t, std::vector<unsigned long>> masks;
+    (void)for_each_thread(pid, [&](pid_t thread) {
+        std::vector<unsigned long> mask(kAffinityWords);
+        const long bytes =
+            ::syscall(SYS_sched_getaffinity, thread, mask.size() * sizeof(mask[0]), mask.data());
+        if (bytes < 0) return;
+        mask.resize(static_cast<size_t>(bytes) / sizeof(mask[0]));
+        masks.emplace(thread, std::move(mask));
+    });
+    return masks;
 }
 
 int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask) {

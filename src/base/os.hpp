@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,6 +93,10 @@ class Os : public FileSystem {
     virtual int prefer_short_turns();
     /// Binds each thread of a process; 0 when every thread that still lives was bound.
     virtual int bind_process(pid_t pid, const std::vector<unsigned long>& mask);
+    /// One thread; 0 also where it has ended.
+    virtual int bind_thread(pid_t thread, const std::vector<unsigned long>& mask);
+    /// Where each thread of a process may run; none where the system does not say.
+    [[nodiscard]] virtual std::map<pid_t, std::vector<unsigned long>> thread_masks(pid_t pid);
     /// 1 where some thread of the process may run on a CPU of the mask, 0 where none may.
     virtual int process_may_use(pid_t pid, const std::vector<unsigned long>& mask);
 };

@@ -1,10 +1,14 @@
 #include "base/packet_socket.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -21,12 +25,29 @@ Descriptor connect_to_packet_socket(const std::string& path) {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!socket.valid()) return socket;
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-        return socket;
+    // connect() waits as send() does, for room in the line of those who are not yet accepted.
+    const timeval patience{5, 0}, none{};
+    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    int connected;
+    do connected = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    while (connected != 0 && errno == EINTR);
     const int why = errno;
+    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
+    if (connected == 0) return socket;
     socket = Descriptor();
     errno = why;
     return socket;
+}
+
+bool wait_for_packet(int fd, int milliseconds) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    while (true) {
+        const auto left =
+            std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+        pollfd ready{fd, POLLIN, 0};
+        const int found = ::poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
+        if (found >= 0 || errno != EINTR) return found > 0;
+    }
 }
 
 ssize_t receive_packet(int fd, std::span<std::byte> bytes, std::span<Descriptor> descriptors) {

@@ -13,10 +13,12 @@
 
 namespace heddle {
 
-/// Not valid, with errno, where nobody listens there. Throws kLimit where the path does not fit into an
-/// address.
+/// Not valid, with errno, where nobody listens there, or who does is too busy for five seconds (EAGAIN).
+/// Throws kLimit where the path does not fit into an address.
 [[nodiscard]] Descriptor connect_to_packet_socket(const std::string& path);
 
+/// True: there is something to read, or the peer is gone. Signals are no end of it.
+[[nodiscard]] bool wait_for_packet(int fd, int milliseconds);
 /// Waits for a packet. Its length; 0 or less: the peer is gone. Of the descriptors that came with it, which
 /// are closed on exec, the first are put into `descriptors`, four at most, and the others closed.
 [[nodiscard]] ssize_t receive_packet(int fd, std::span<std::byte> bytes, std::span<Descriptor> descriptors);

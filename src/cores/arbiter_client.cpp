@@ -5,7 +5,11 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <cstring>
+#include <exception>
+#include <string>
 
 #include "base/failpoint.h"
 #include "base/spin_pause.hpp"
@@ -91,24 +95,30 @@ ArbiterClient::~ArbiterClient() {
 }
 
 void ArbiterClient::start() {
-    if (path_.empty()) {
-        for (const int cpu : options_.allowed)
-            if (valid(cpu)) set_state(cpu, kHeld);
-        return;
-    }
+    if (path_.empty()) return be_alone();
     try {
+        stop_event_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+        if (!stop_event_.valid())
+            throw Error(ErrorCode::kLimit, std::string("cannot watch the arbiter: ") + std::strerror(errno));
         Link* opened = connect().release();
         link_.store(opened);
         show_page(opened);
         obey(*opened);
-        stop_event_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
         started_ = true;
         thread_ = std::make_unique<std::thread>([this] { run(); });
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
+        // Also where there can be no thread: a client that nobody speaks for would only be in others' way.
         problem_ = error.what();
-        for (const int cpu : options_.allowed)
-            if (valid(cpu)) set_state(cpu, kHeld);
+        started_ = false;
+        show_page(nullptr);
+        delete link_.exchange(nullptr);
+        be_alone();
     }
+}
+
+void ArbiterClient::be_alone() {
+    for (const int cpu : options_.allowed)
+        if (valid(cpu)) set_state(cpu, kHeld);
 }
 
 std::unique_ptr<ArbiterClient::Link> ArbiterClient::connect() {

@@ -104,6 +104,7 @@ class ArbiterClient final : public ArbiterLink {
     class Waiter;
 
     void start();
+    void be_alone();
     void run();
     void reregister();
     std::unique_ptr<Link> connect();

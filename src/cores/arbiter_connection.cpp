@@ -1,7 +1,6 @@
 #include "cores/arbiter_connection.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -103,9 +102,8 @@ ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescri
     HEDDLE_FAILPOINT(client_connected);
     const heddle_hello hello = hello_of(description);
     Packet answer;
-    pollfd ready{socket_.get(), POLLIN, 0};
     if (::send(socket_.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello ||
-        ::poll(&ready, 1, kAnswerWithinMs) != 1 || !read_packet(socket_.get(), answer))
+        !wait_for_packet(socket_.get(), kAnswerWithinMs) || !read_packet(socket_.get(), answer))
         throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} does not answer", path));
     if (answer.is<heddle_refused>(HEDDLE_REFUSED))
         throw Error(code_of(answer.refused.code),

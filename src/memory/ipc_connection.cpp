@@ -102,9 +102,8 @@ void IpcConnection::say_hello() {
     last_number_ = 1;
     // A server that refuses has said so and closed: what it said is still there to be read.
     (void)!::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
-    pollfd ready{socket_.get(), POLLIN, 0};
     Incoming incoming;
-    if (::poll(&ready, 1, kWelcomedWithinMs) <= 0 || !read_packet(socket_.get(), incoming))
+    if (!wait_for_packet(socket_.get(), kWelcomedWithinMs) || !read_packet(socket_.get(), incoming))
         throw Error(ErrorCode::kUnavailable,
                     fmt::format("what listens at {} does not answer as a memory server", path_));
     const std::span<const std::byte> packet(incoming.bytes, incoming.size);

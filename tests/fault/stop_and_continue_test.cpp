@@ -116,5 +116,44 @@ TEST(StoppedProgram, LeavesTheCpusItLost) {
     EXPECT_EQ(stopped.reap(), 0);
 }
 
+CpuSet mask_of_process(pid_t process) {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    EXPECT_EQ(::sched_getaffinity(process, sizeof mask, &mask), 0);
+    return CpuSet::from_native(&mask, sizeof mask);
+}
+
+/// What a fence has bound follows the grant; and who binds its threads itself has back what it had.
+TEST(StoppedProgram, HasBackWhereItMayRun) {
+    Daemon daemon({});
+    const auto all = Observer(daemon.path()).status().cpus.size();
+    if (all < 2) GTEST_SKIP() << "one CPU cannot be divided";
+    const std::string file = daemon.folder() + "/progress";
+    Progress* progress = map_progress(file.c_str());
+    Child stopped({HEDDLE_BUILD_DIR "/bin/fault_client", daemon.path(), "1", file, "greedy"});
+    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
+    const CpuSet before = mask_of_process(stopped.pid());
+    const auto fence = [&](WireClient& taker) {
+        stopped.signal(SIGSTOP);
+        auto hello = hello_of("taker", 1);
+        hello.max_cpus = 1;
+        ASSERT_TRUE(taker.join(hello));
+        EXPECT_TRUE(becomes_true([&] { return taker.grant().count == 1; }, 1s));
+        EXPECT_EQ(mask_of_process(stopped.pid()), before - cpus_of(taker.grant().mask));
+    };
+    {
+        WireClient taker(daemon.path());
+        fence(taker);
+    }
+    EXPECT_TRUE(becomes_true([&] { return mask_of_process(stopped.pid()) == before; }, 5s))
+        << "still stopped";
+    stopped.signal(SIGCONT);
+    WireClient taker(daemon.path());
+    fence(taker);
+    stopped.signal(SIGCONT);
+    EXPECT_TRUE(becomes_true([&] { return mask_of_process(stopped.pid()) == before; }, 20s))
+        << "its first thread is none that it binds";
+}
+
 }  // namespace
 }  // namespace heddle::test

@@ -88,6 +88,7 @@ class NothingOs final : public Os {
     int forbid_writing(int) override { return 0; }
     int prefer_short_turns() override { return 0; }
     int bind_process(pid_t, const std::vector<unsigned long>&) override { return 0; }
+    int bind_thread(pid_t, const std::vector<unsigned long>&) override { return 0; }
 
     bool full = false;
     std::vector<void*> made;

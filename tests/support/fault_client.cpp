@@ -1,7 +1,8 @@
-// fault_client SOCKET SEED PROGRESS: a program without a runtime that takes part in sharing until it is
-// killed.
+// fault_client SOCKET SEED PROGRESS [greedy]: a program without a runtime that takes part in sharing until it
+// is killed.
 //
-// It changes its demand at random moments, obeys every grant, and registers again with what it held when its
+// It changes its demand at random moments, or, greedy, always wants all and says that it binds its threads
+// itself. It obeys every grant, and registers again with what it held when its
 // arbiter dies. PROGRESS is a file that it maps: the test reads there how far it came.
 #include <sys/prctl.h>
 
@@ -20,8 +21,8 @@ using heddle::test::WireMessage;
 
 class Program {
   public:
-    Program(const char* path, uint32_t seed, Progress& progress)
-        : path_(path), random_(seed), progress_(progress) {}
+    Program(const char* path, uint32_t seed, Progress& progress, bool greedy)
+        : path_(path), random_(seed), progress_(progress), greedy_(greedy) {}
 
     [[noreturn]] void run() {
         while (true) {
@@ -35,7 +36,8 @@ class Program {
     uint32_t below(uint32_t limit) { return static_cast<uint32_t>(random_() % limit); }
 
     void join() {
-        auto hello = heddle::test::hello_of("fault-client", below(6));
+        auto hello = heddle::test::hello_of("fault-client", greedy_ ? uint32_t{HEDDLE_MAX_CPUS} : below(6));
+        if (greedy_) hello.mode = HEDDLE_MODE_THREADS;
         hello.held = held_;
         WireClient client(path_);
         if (client.join(hello)) {
@@ -47,7 +49,7 @@ class Program {
         }
     }
     void work() {
-        const uint32_t what = below(8);
+        const uint32_t what = greedy_ ? 8 : below(8);
         if (what < 4) client_.show_demand(below(9));
         if (what == 4) {
             auto limits = heddle::message_of<heddle_limits>(HEDDLE_LIMITS);
@@ -78,6 +80,7 @@ class Program {
     const char* path_;
     std::mt19937 random_;
     Progress& progress_;
+    const bool greedy_;
     WireClient client_;
     heddle_mask held_{};
 };
@@ -85,9 +88,9 @@ class Program {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) return 2;
+    if (argc != 4 && argc != 5) return 2;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     Progress* progress = heddle::test::map_progress(argv[3]);
     if (progress == nullptr) return 1;
-    Program(argv[1], static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)), *progress).run();
+    Program(argv[1], static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)), *progress, argc == 5).run();
 }

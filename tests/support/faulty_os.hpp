@@ -90,6 +90,9 @@ class FaultyOs final : public Os {
     int bind_process(pid_t, const std::vector<unsigned long>&) override {
         return fails(Call::kBind) ? -error_ : 0;
     }
+    int bind_thread(pid_t, const std::vector<unsigned long>&) override {
+        return fails(Call::kBind) ? -error_ : 0;
+    }
 
   private:
     static size_t index(Call call) { return static_cast<size_t>(call); }

@@ -209,6 +209,25 @@ TEST_F(ArbiterTest, WhoMayRunAnywhereMakesRoomForWhoMayNot) {
     EXPECT_EQ(held(b), 2);
 }
 
+/// Where the one that holds the CPU has no more than its share, and no CPU is free: another gives it one.
+TEST_F(ArbiterTest, SomebodyElseGivesWhatMakesRoom) {
+    for (const char* topology : {"core:4 pu:1", "core:8 pu:1"}) {
+        start(topology);
+        const int cpus = arbiter_->cpus().count();
+        const ClientId first = join(cpus), second = join(cpus);
+        const ClientId confined = join(1, CpuSet::parse("0"));
+        EXPECT_EQ(published_[confined].cpus, CpuSet::parse("0")) << topology;
+        EXPECT_EQ(held(first) + held(second), cpus - 1);
+        const int before = moves_;
+        for (int i = 0; i < 20; ++i) {
+            now_ += 2ms;
+            arbiter_->tick(now_);
+            settle();
+        }
+        EXPECT_EQ(moves_, before) << topology;
+    }
+}
+
 TEST_F(ArbiterTest, MoreProgramsThanCpusServesTheFirstAndNeverMovesInCircles) {
     start("core:2 pu:1");
     const ClientId a = join(2);

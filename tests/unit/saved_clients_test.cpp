@@ -17,7 +17,7 @@ class SavedClientsTest : public testing::Test {
   protected:
     SavedClientsTest() { path_ = folder_.path() + "/state"; }
 
-    std::vector<SavedClient> left_behind() { return SavedClients(path_, os_).take(); }
+    std::map<int, SavedClient> left_behind() { return SavedClients(path_, os_).left_behind(); }
     /// Overwrites bytes of the file.
     void scribble(long offset, const std::string& bytes) {
         std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -43,13 +43,21 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
     }
     const auto found = left_behind();
     ASSERT_EQ(found.size(), 2U);
-    EXPECT_EQ(found[0].pid, 17);
-    EXPECT_EQ(found[0].user, 1000U);
-    EXPECT_EQ(found[0].started, 4711U);
-    EXPECT_EQ(found[0].name, "first");
-    EXPECT_EQ(found[0].cpus, CpuSet::parse("0-3,1023"));
-    EXPECT_EQ(found[1].cpus, CpuSet{7});
-    EXPECT_TRUE(left_behind().empty()) << "what was taken is gone";
+    EXPECT_EQ(found.at(0).pid, 17);
+    EXPECT_EQ(found.at(0).user, 1000U);
+    EXPECT_EQ(found.at(0).started, 4711U);
+    EXPECT_EQ(found.at(0).name, "first");
+    EXPECT_EQ(found.at(0).cpus, CpuSet::parse("0-3,1023"));
+    EXPECT_EQ(found.at(1).cpus, CpuSet{7});
+    EXPECT_EQ(left_behind().size(), 2U) << "an arbiter may die before it has made anything of them";
+    {
+        SavedClients next(path_, os_);
+        ASSERT_EQ(next.left_behind().size(), 2U);
+        EXPECT_EQ(next.add({20, 1000, 4714, "third", CpuSet{4}}), 2) << "their places are theirs";
+        next.remove(0);
+        next.remove(1);
+    }
+    EXPECT_EQ(left_behind().at(2).name, "third");
 }
 
 TEST_F(SavedClientsTest, APlaceThatWasHalfWrittenIsNobodys) {
@@ -81,7 +89,7 @@ TEST_F(SavedClientsTest, AnyBytesAreSurvived) {
         }
         for (int i = 0; i < 2000; ++i)
             scribble(48 + static_cast<long>(random() % 80'000), std::string(1, static_cast<char>(random())));
-        for (const SavedClient& client : left_behind())
+        for (const auto& [place, client] : left_behind())
             EXPECT_LE(client.name.size(), size_t{HEDDLE_NAME_BYTES});
     }
     EXPECT_TRUE(left_behind().empty());
@@ -93,7 +101,7 @@ TEST_F(SavedClientsTest, WhatIsNoFileOfOursIsNotTouched) {
     EXPECT_NE(linked.problem(), "");
     EXPECT_EQ(linked.add({17, 1000, 4711, "first", {}}), -1);
     linked.update(-1, CpuSet{1});
-    EXPECT_TRUE(linked.take().empty());
+    EXPECT_TRUE(linked.left_behind().empty());
     SavedClients nowhere(folder_.path() + "/none/state", os_);
     EXPECT_NE(nowhere.problem(), "");
     SavedClients unwanted("", os_);
