@@ -79,6 +79,7 @@ const BufferState::Copy* BufferState::find(const DeviceDriver& driver) const {
 
 BufferState::Copy& BufferState::copy_on(const std::shared_ptr<DeviceDriver>& driver) {
     if (const Copy* const found = find(*driver)) return const_cast<Copy&>(*found);
+    drop_retired();
     Copy copy{driver, image_ ? driver->allocate_image(*image_) : driver->allocate(size_, host_), kHost};
     if (!is_in_place_on(driver->info())) {
         Places taken = kHost;
@@ -90,6 +91,28 @@ BufferState::Copy& BufferState::copy_on(const std::shared_ptr<DeviceDriver>& dri
     }
     copies_.push_back(std::move(copy));
     return copies_.back();
+}
+
+void BufferState::drop_retired() {
+    Places retired = 0;
+    for (const Copy& copy : copies_)
+        if (copy.driver->retired) retired |= copy.place;
+    if (retired == 0) return;
+    settle_uploads({0, size_}, true);
+    Places stay = kHost;
+    valid_.visit(0, size_, [&](size_t offset, size_t size, Validity& validity) {
+        if ((validity.valid & ~retired) != 0) return;
+        try {
+            fetch_to_host(offset, size, validity);
+        } catch (const Error&) {
+            stay |= validity.valid;
+        }
+    });
+    valid_.visit(0, size_, [&](size_t, size_t, Validity& validity) { validity.valid &= ~(retired & ~stay); });
+    valid_.join(0, size_);
+    std::erase_if(copies_, [&](const Copy& copy) {
+        return copy.driver->retired && (copy.place == kHost || (copy.place & stay) == 0);
+    });
 }
 
 void BufferState::fetch_to_host(size_t offset, size_t size, Validity& validity) {

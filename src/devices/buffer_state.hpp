@@ -93,6 +93,9 @@ class BufferState {
         std::unique_ptr<DriverCopy> copy;
     };
     Copy& copy_on(const std::shared_ptr<DeviceDriver>& driver);
+    /// Copies on devices of runtimes that have gone; what only they have is fetched first, and where that
+    /// fails they stay.
+    void drop_retired();
     void send(const Copy& to, ByteRange range);
     /// Of this range, those that have ended, or with `wait` all.
     void settle_uploads(ByteRange range, bool wait);

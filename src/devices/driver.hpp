@@ -116,6 +116,8 @@ class DeviceDriver {
     std::shared_ptr<DeviceTrace> trace;
     /// Written once, by the worker; read by any thread that looks for a valid copy.
     std::atomic<bool> dead{false};
+    /// Its runtime has gone: buffers keep what they have there until another device needs them.
+    std::atomic<bool> retired{false};
 };
 
 /// Goes up with each change of what stands above.

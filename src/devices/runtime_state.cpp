@@ -79,6 +79,7 @@ RuntimeState::~RuntimeState() {
         --waiting_;
     }
     stop_workers();
+    for (const auto& device : devices_) device->driver->retired = true;
     if (costs_ != nullptr) costs_->save();
 }
 

@@ -270,6 +270,18 @@ TEST(Devices, ATaskThatHasOverwrittenWhatItReadsIsNotRunAgain) {
     }
 }
 
+TEST(Devices, ABufferIsUsedByRuntimesOneAfterTheOther) {
+    const auto buffer = std::make_shared<Buffer>(400);
+    for (const bool shares : {false, true})
+        for (int i = 0; i < 80; ++i) {
+            DeviceRuntime runtime(
+                {.kinds = {}, .simulated = {{.name = "one", .shares_host_memory = shares}}});
+            runtime.submit(addition(std::make_shared<Program>(runtime, integer_program()), inout(buffer), 1));
+            runtime.finish();
+        }
+    EXPECT_THAT(content(*buffer), ::testing::Each(160));
+}
+
 TEST(Devices, AProgramOfARuntimeThatHasGoneIsRefused) {
     std::shared_ptr<Program> program;
     {
