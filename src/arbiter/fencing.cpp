@@ -52,8 +52,8 @@ void Server::fence_off(ClientId client, pid_t process) {
     fenced.obeyed = false;
     fenced.rest = kFirstLook;
     fenced.look_at = clock_.now() + fenced.rest;
-    if (!fenced.bound.empty()) return;
-    for (const auto& [thread, mask] : os_.thread_masks(process)) fenced.before.emplace(thread, set_of(mask));
+    for (const auto& [thread, mask] : os_.thread_masks(process))
+        if (CpuSet was = set_of(mask); was != fenced.bound) fenced.before[thread] = std::move(was);
 }
 
 void Server::look_at_fenced() {
@@ -141,13 +141,13 @@ void Server::forget_fenced(ClientId client, pid_t process) {
 void Server::fit_fence(ClientId client) {
     if (fenced_.empty()) return;
     const pid_t process = process_of(client);
+    const auto place = fenced_.find(client);
+    const bool is_bound = place != fenced_.end() && !place->second.obeyed;
+    const bool is_held = fence_.holds(process);
+    if (!is_held && !is_bound) return;
     const CpuSet stays = cpus_of_process(process, true);
     if (stays.empty()) return;
-    if (!fence_.holds(process)) {
-        const auto place = fenced_.find(client);
-        if (place != fenced_.end() && !place->second.obeyed) move_bound(process, place->second, stays);
-        return;
-    }
+    if (!is_held) return move_bound(process, place->second, stays);
     if (const std::string problem = fence_.hold(process, stays); !problem.empty()) log(problem);
 }
 

@@ -86,7 +86,7 @@ class Server {
         Nanoseconds rest;                ///< after that look
         int offences = 0;                ///< how often it undid the fence
         CpuSet bound;                    ///< where its threads were bound last
-        std::map<pid_t, CpuSet> before;  ///< and where each was, before the first time
+        std::map<pid_t, CpuSet> before;  ///< and where each was that was elsewhere
         bool obeyed = false;
     };
 

@@ -32,12 +32,9 @@ void note_writes(Share& share) {
     });
 }
 
-/// `why`: a format of the device's name.
-Error lost_items(const Share& share, std::string_view why) {
-    return Error(
-        ErrorCode::kUnavailable,
-        fmt::format("items {} to {} are lost: {}", share.items.first, share.items.first + share.items.count,
-                    fmt::format(fmt::runtime(why), share.device->info().name)));
+Error lost_items(const Share& share, const std::string& why) {
+    return Error(ErrorCode::kUnavailable, fmt::format("items {} to {} are lost: {}", share.items.first,
+                                                      share.items.first + share.items.count, why));
 }
 
 /// Devices that died after they had done a part may have taken its results along. It is done again, unless it
@@ -50,7 +47,8 @@ void take_lost(std::vector<Share>& done, std::deque<Items>& again) {
         const auto changes = [](const Access& one) { return one.mode == AccessMode::kInOut; };
         if (share.device->alive() || std::ranges::none_of(share.writes, is_lost)) return false;
         if (std::ranges::any_of(share.writes, changes))
-            throw lost_items(share, "only {}, which failed, had what was made of them");
+            throw lost_items(share, fmt::format("only {}, which failed, had what was made of them",
+                                                share.device->info().name));
         again.push_back(share.items);
         return true;
     });
@@ -113,8 +111,9 @@ void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, b
             if (share.device->alive())
                 failure = std::current_exception();
             else if (TaskState::of(*share.task).changed_in_place)
-                failure = std::make_exception_ptr(
-                    lost_items(share, "{} has failed and had changed a part of them"));
+                failure = std::make_exception_ptr(lost_items(
+                    share,
+                    fmt::format("{} has failed and had changed a part of them", share.device->info().name)));
             else
                 again.push_back(share.items);
             continue;

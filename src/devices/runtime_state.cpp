@@ -13,10 +13,11 @@
 #include "devices/kinds/simulated/simulated_driver.hpp"
 
 namespace heddle::devices {
-
 namespace {
+
 std::atomic<uint64_t> last_number{0};
-}
+
+}  // namespace
 
 RuntimeState::RuntimeState(const DeviceOptions& options)
     : number_(++last_number),

@@ -21,8 +21,6 @@ namespace heddle::devices {
 class RuntimeState {
   public:
     explicit RuntimeState(const DeviceOptions& options);
-    /// No other runtime of the process has had it.
-    [[nodiscard]] uint64_t number() const noexcept { return number_; }
     ~RuntimeState();
 
     [[nodiscard]] std::vector<std::unique_ptr<DeviceState>>& devices() noexcept { return devices_; }
@@ -32,9 +30,10 @@ class RuntimeState {
     void finish();
     void wait(TaskState& task);
     [[nodiscard]] bool cancel(TaskState& task);
+    /// No other runtime of the process has had it.
+    [[nodiscard]] uint64_t number() const noexcept { return number_; }
 
   private:
-    const uint64_t number_;
     void work(std::span<DeviceState* const> own);
     /// A worker asks the scheduler for all of its devices as of one event, so that none sees what those
     /// before it did not, and what happens on a virtual clock repeats.
@@ -89,6 +88,7 @@ class RuntimeState {
     void wake_workers();
     void stop_workers();
 
+    const uint64_t number_;
     std::shared_ptr<Scheduler> scheduler_;
     std::unique_ptr<CostModel> costs_;  // null: nothing is learned
     CostModel own_costs_{""};           // of simulated devices, which are others in each runtime
@@ -107,7 +107,7 @@ class RuntimeState {
     // With graph_mutex.
     bool lost_device_ = false;
     size_t unfinished_ = 0;
-    size_t coming_ = 0;     // with graph_mutex: tasks that another runtime has let go, and still brings
+    size_t coming_ = 0;     // tasks that another runtime has let go, and still brings
     unsigned waiting_ = 0;  // for all
     std::exception_ptr first_error_;
     std::condition_variable ended_;

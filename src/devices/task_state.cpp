@@ -328,21 +328,21 @@ bool TaskState::may_run_again(const DeviceState& on) const {
     std::vector<Access> written, changed;
     std::vector<std::pair<const Buffer*, ByteRange>> needed;
     for (const Kernel& kernel : kernels) {
-        const size_t before = written.size();
+        std::vector<Access> writes;
         for (const KernelArgument& argument : kernel.arguments_) {
             const auto* const access = std::get_if<Access>(&argument);
             if (access == nullptr) continue;
             if (access->mode != AccessMode::kOut)
-                for (const ByteRange& part :
-                     unwritten({written.begin(), written.begin() + static_cast<ptrdiff_t>(before)}, *access,
-                               access->range))
+                for (const ByteRange& part : unwritten(written, *access, access->range))
                     needed.emplace_back(access->buffer.get(), part);
-            if (access->mode == AccessMode::kIn) continue;
-            written.push_back(*access);
-            if (left > 0 && BufferState::of(*access->buffer).is_in_place_on(on.driver->info()))
-                changed.push_back(*access);
+            if (access->mode != AccessMode::kIn) writes.push_back(*access);
         }
-        left -= left > 0 ? 1 : 0;
+        written.insert(written.end(), writes.begin(), writes.end());
+        if (left == 0) continue;
+        --left;
+        std::ranges::copy_if(writes, std::back_inserter(changed), [&](const Access& write) {
+            return BufferState::of(*write.buffer).is_in_place_on(on.driver->info());
+        });
     }
     return std::ranges::none_of(changed, [&](const Access& change) {
         return std::ranges::any_of(needed, [&](const auto& need) {

@@ -181,9 +181,7 @@ void CachingAgent::add_parts(Access& access, const Piece& piece) const {
     for (const Slice& slice : access.slices) {
         if (!slice.range.overlaps(piece.global.range)) continue;
         told = true;
-        const uint64_t from = std::max(slice.range.offset, piece.global.range.offset);
-        const uint64_t to = std::min(slice.range.end(), piece.global.range.end());
-        atlas_.for_each_piece({piece.global.data, {from, to - from}}, slice.slot, add);
+        atlas_.for_each_piece({piece.global.data, slice.range & piece.global.range}, slice.slot, add);
     }
     if (!told) add(piece);
 }

@@ -7,9 +7,6 @@
 namespace heddle::streams {
 namespace {
 
-/// That come to a part: filters and synchrocells that each add a label or not make twice as many each time.
-constexpr size_t kMostTypes = 4096;
-
 int best_fit(const TypeMaps& maps, const LabelSet& type) {
     int best = -1;
     for (const TypeMap& map : maps) best = std::max(best, map.input.fit(type));
@@ -106,12 +103,8 @@ std::vector<Finding> Checker::check() {
 }
 
 void Checker::put(Types& types, Traced type) const {
-    if (types.size() >= kMostTypes)
-        sent_to_.source->fail(
-            sent_to_, fmt::format("more than {} types of records come to here: say with the signature of "
-                                  "a net around it which of them are meant",
-                                  kMostTypes));
     types.push_back(std::move(type));
+    check_number(types.size(), "comes to here is of", sent_to_);
 }
 
 void Checker::add(Types& types, Traced type) const {

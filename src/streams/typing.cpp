@@ -7,18 +7,6 @@
 namespace heddle::streams {
 namespace {
 
-/// Of a part: choices one after the other, that each need labels of their own, have their product, and so
-/// have filters that each add a label or not.
-constexpr size_t kMostTypes = 4096;
-
-void check_number(size_t types, std::string_view what, const Place& place) {
-    if (types > kMostTypes)
-        place.source->fail(place,
-                           fmt::format("what {} more than {} types of records: say with the signature of "
-                                       "a net around it which of them are meant",
-                                       what, kMostTypes));
-}
-
 std::vector<LabelSet> sets_of(const Type& type) {
     std::vector<LabelSet> sets;
     for (const Variant& variant : type) sets.emplace_back(variant);
@@ -72,6 +60,15 @@ TypeMaps sync_maps(const Topology& part) {
 }
 
 }  // namespace
+
+void check_number(size_t types, std::string_view what, const Place& place) {
+    constexpr size_t kMostTypes = 4096;
+    if (types > kMostTypes)
+        place.source->fail(place,
+                           fmt::format("what {} more than {} types of records: say with the signature of "
+                                       "a net around it which of them are meant",
+                                       what, kMostTypes));
+}
 
 std::vector<LabelSet> inputs_of(const TypeMaps& maps) {
     std::vector<LabelSet> inputs;

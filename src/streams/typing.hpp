@@ -20,6 +20,9 @@ struct TypeMap {
 };
 using TypeMaps = std::vector<TypeMap>;
 
+/// Throws kBadInput where there are too many: choices one after the other, that each need labels of their
+/// own, have their product, and so have filters that each add a label or not. `what`: "comes to here is of".
+void check_number(size_t types, std::string_view what, const Place& place);
 [[nodiscard]] std::vector<LabelSet> inputs_of(const TypeMaps& maps);
 /// Once.
 void add_type(std::vector<LabelSet>& types, LabelSet type);

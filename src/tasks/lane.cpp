@@ -95,7 +95,7 @@ Lane& LaneTable::acquire(bool to_insert) {
     }
     Lane& lane = *lanes_[index];
     taken_[index] = true;
-    lane.inserters = to_insert;
+    lane.of_inserter = to_insert;
     inserters_ += to_insert ? 1 : 0;
     return lane;
 }
@@ -103,7 +103,7 @@ Lane& LaneTable::acquire(bool to_insert) {
 void LaneTable::release(Lane& lane) noexcept {
     const std::lock_guard guard(mutex_);
     if (runtime_ != nullptr) leave_(*runtime_, lane);
-    inserters_ -= lane.inserters ? 1 : 0;
+    inserters_ -= lane.of_inserter ? 1 : 0;
     taken_[lane.index] = false;
 }
 

@@ -23,7 +23,7 @@ struct alignas(64) Lane {
     SequenceState* finishing = nullptr;
     std::atomic<uint32_t> finished{0};  ///< written by the thread alone, as the counts below
     uint32_t index = 0;
-    bool inserters = false;
+    bool of_inserter = false;  ///< for LaneTable, which counts those
     /// Where the engine has bound the thread, or -1; a hint for who has a task that shall run there.
     std::atomic<int> cpu{-1};
     /// So far; written by the thread alone, read by others that look how it gets on.
@@ -71,6 +71,7 @@ class LaneTable {
 
 /// The calling thread's lane in the runtime that has this table. Throws as acquire() the first time.
 [[nodiscard]] Lane& lane_of(const std::shared_ptr<LaneTable>& table);
+/// The same for who inserts: of such threads there may be fewer.
 [[nodiscard]] Lane& lane_to_insert(const std::shared_ptr<LaneTable>& table);
 /// The same where there is one, else null.
 [[nodiscard]] Lane* lane_if_any(const LaneTable& table) noexcept;

@@ -247,10 +247,8 @@ void RecordingState::gate(void* closure, BodyAction action) {
     RecordingState& its = **static_cast<RecordingState**>(closure);
     if (action == BodyAction::kRun) return its.start();
     if (action != BodyAction::kDestroy) return;
-    // The recording may be gone once the last one has been counted.
-    RuntimeState& runtime = its.runtime;
-    const std::shared_ptr<SequenceState> gates = its.gates_;
-    runtime.one_ended(gates);
+    // A share of it: the recording may be gone once the last one has been counted.
+    its.runtime.one_ended(std::shared_ptr(its.gates_));
 }
 
 /// While one lives, no other replay begins.

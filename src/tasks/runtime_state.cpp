@@ -416,11 +416,6 @@ void RuntimeState::flush(Lane& lane) noexcept {
     if (before + count >= inserted) may_be_done(sequence);
 }
 
-void RuntimeState::one_ended(const std::shared_ptr<SequenceState>& sequence) noexcept {
-    sequence->finished.fetch_add(1, std::memory_order_seq_cst);
-    may_be_done(sequence.get());
-}
-
 void RuntimeState::may_be_done(const SequenceState* sequence) noexcept {
     if (waiter_count_.load(std::memory_order_seq_cst) > 0) wake_waiters(sequence);
     engine->notify();

@@ -114,6 +114,11 @@ void RuntimeState::let_others_run() noexcept {
     std::this_thread::yield();
 }
 
+void RuntimeState::one_ended(const std::shared_ptr<SequenceState>& sequence) noexcept {
+    sequence->finished.fetch_add(1, std::memory_order_seq_cst);
+    may_be_done(sequence.get());
+}
+
 void RuntimeState::keep(const std::shared_ptr<SequenceState>& sequence) noexcept {
     const std::lock_guard guard(sequences_mutex_);
     sequence->kept = sequence;

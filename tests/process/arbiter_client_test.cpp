@@ -4,18 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
 
 #include "arbiter/server.hpp"
 #include "cores/observer.hpp"
 #include "support/daemon.hpp"
-#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 
 namespace heddle {
@@ -342,65 +338,6 @@ TEST_F(ArbiterClientTest, AForkedChildIsAClientOfItsOwn) {
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(a.client().managed());
     EXPECT_TRUE(test::becomes_true([&] { return a.mine().count() == kCpus; }, 2s));
-}
-
-/// Without a thread of its own nobody would answer the arbiter for it.
-TEST_F(ArbiterClientTest, IsAloneWhereItCanHaveNoThread) {
-    if (test::kSanitized) GTEST_SKIP() << "skipped: a sanitizer needs all address space";
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        rlim_t pages = 0;
-        std::ifstream("/proc/self/statm") >> pages;
-        // For the arbiter's pages, and not for a thread's stack, of which there may be small ones that are
-        // kept.
-        constexpr rlim_t kRoom = 16 << 20;
-        pthread_attr_t large;
-        ::pthread_attr_init(&large);
-        ::pthread_attr_setstacksize(&large, 4 * kRoom);
-        ::pthread_setattr_default_np(&large);
-        const rlimit little{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + kRoom, RLIM_INFINITY};
-        ArbiterClientOptions options;
-        options.path = daemon_.path();
-        options.name = "poor";
-        options.allowed = CpuSet::parse("0-7");
-        options.demand = 4;
-        (void)::setrlimit(RLIMIT_AS, &little);
-        ArbiterClient client(options, {});
-        const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
-        (void)::setrlimit(RLIMIT_AS, &all);
-        const bool is_alone = !client.managed() && !client.problem().empty() && client.held().count() == 8;
-        const bool has_left =
-            test::becomes_true([&] { return Observer(daemon_.path()).status().clients.empty(); }, 5s);
-        ::_exit((is_alone ? 0 : 1) + (has_left ? 0 : 2));
-    }
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-}
-
-/// A program's signals do not end its registration.
-TEST_F(ArbiterClientTest, RegistersThoughSignalsCome) {
-    daemon_.process().signal(SIGSTOP);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        struct sigaction ignored {};
-        ignored.sa_handler = [](int) {};
-        (void)::sigaction(SIGALRM, &ignored, nullptr);
-        const itimerval often{{0, 5'000}, {0, 5'000}};
-        (void)::setitimer(ITIMER_REAL, &often, nullptr);
-        ArbiterClientOptions options;
-        options.path = daemon_.path();
-        options.allowed = CpuSet::parse("0-7");
-        ArbiterClient client(options, {});
-        ::_exit(client.managed() ? 0 : 1);
-    }
-    std::this_thread::sleep_for(200ms);
-    daemon_.process().signal(SIGCONT);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
 }
 
 TEST(ArbiterClient, IsAloneWithoutAnArbiter) {

@@ -33,7 +33,7 @@ class ArbiterTest : public testing::Test {
         return id;
     }
     /// Every client obeys at once.
-    void settle() {
+    virtual void settle() {
         for (auto actions = arbiter_->take_actions(); !actions.empty(); actions = arbiter_->take_actions())
             for (const auto& action : actions) {
                 if (const auto* fence = std::get_if<Fence>(&action)) fences_.push_back(*fence);

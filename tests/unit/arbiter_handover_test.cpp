@@ -8,24 +8,15 @@ using namespace std::chrono_literals;
 
 class ArbiterHandoverTest : public test::ArbiterTest {
   protected:
-    ClientId join(int demand, const CpuSet& owned = {}) {
-        Registration registration;
-        registration.demand = demand;
-        registration.owned = owned;
-        ClientId client;
-        EXPECT_EQ(arbiter_->join(registration, now_, client), Refusal::kNone);
-        settle_all();
-        return client;
-    }
     ClientId join_and_hand_over(int demand) {
         const ClientId client = join(demand);
         arbiter_->hands_over(client, now_);
         handing_over_.push_back(client);
-        settle_all();
+        settle();
         return client;
     }
     /// As settle(); those that hand over release what they leave to whom the arbiter has named.
-    void settle_all() {
+    void settle() override {
         bool moved = true;
         for (int round = 0; moved && round < 50; ++round) {
             moved = false;
@@ -46,7 +37,7 @@ class ArbiterHandoverTest : public test::ArbiterTest {
         for (int i = 0; i < 20; ++i) {
             now_ += 2ms;
             arbiter_->tick(now_);
-            settle_all();
+            settle();
         }
     }
 
@@ -84,7 +75,7 @@ TEST_F(ArbiterHandoverTest, AnOwnerThatDoesNotHandOverWinsItsCpusBack) {
     start("core:4 pu:1", "owned");
     join_and_hand_over(4);
     join_and_hand_over(4);
-    const ClientId owner = join(2, CpuSet::parse("0-1"));
+    const ClientId owner = join(2, {}, 1, CpuSet::parse("0-1"));
     tick_often();
     EXPECT_EQ(published_[owner].cpus, CpuSet::parse("0-1"));
 }
@@ -101,7 +92,7 @@ TEST_F(ArbiterHandoverTest, ARegistrationThatIsRefusedLeavesNoCpuIdle) {
     registration.owned = CpuSet::parse("7-9");
     ClientId refused;
     EXPECT_EQ(arbiter_->join(registration, now_, refused), Refusal::kNotThere);
-    settle_all();
+    settle();
     EXPECT_EQ(arbiter_->cpus_of(client).count(), 4);
 }
 

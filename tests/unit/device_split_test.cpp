@@ -47,6 +47,19 @@ class Filling {
             return task;
         });
     }
+    /// By so many kernels one after the other.
+    std::vector<TaskPointer> add_one(int kernels) {
+        return split.run(items_, [&](size_t first, size_t count) {
+            auto task = std::make_shared<DeviceTask>(program);
+            for (int i = 0; i < kernels; ++i)
+                task->add_kernel("add")
+                    .arg(0, inout(buffer, {first * sizeof(int), count * sizeof(int)}))
+                    .arg(1, 1)
+                    .work(count)
+                    .offset(first);
+            return task;
+        });
+    }
     std::vector<int> content() {
         std::vector<int> values(items_);
         buffer->read(values.data(), buffer->size());
@@ -121,16 +134,7 @@ TEST(DeviceSplit, WhatADeviceHadChangedBeforeItDiedIsLost) {
     SimulatedDevice mortal = device("mortal", 1);
     mortal.fails_at_launch = 3;
     Filling filling({mortal, device("steady", 1)}, 1000);
-    const auto add = [&](size_t first, size_t count) {
-        auto task = std::make_shared<DeviceTask>(filling.program);
-        task->add_kernel("add")
-            .arg(0, inout(filling.buffer, {first * sizeof(int), count * sizeof(int)}))
-            .arg(1, 1)
-            .work(count)
-            .offset(first);
-        return task;
-    };
-    EXPECT_THAT(failure([&] { (void)filling.split.run(1000, add); }), HasSubstr("are lost: only mortal"));
+    EXPECT_THAT(failure([&] { (void)filling.add_one(1); }), HasSubstr("are lost: only mortal"));
 }
 
 /// In the program's memory, where another device would change it once more.
@@ -139,17 +143,7 @@ TEST(DeviceSplit, WhatADeviceHadChangedInPartIsLost) {
     mortal.shares_host_memory = true;
     mortal.fails_at_launch = 2;
     Filling filling({mortal, device("steady", 1)}, 1000);
-    const auto add_twice = [&](size_t first, size_t count) {
-        auto task = std::make_shared<DeviceTask>(filling.program);
-        for (int i = 0; i < 2; ++i)
-            task->add_kernel("add")
-                .arg(0, inout(filling.buffer, {first * sizeof(int), count * sizeof(int)}))
-                .arg(1, 1)
-                .work(count)
-                .offset(first);
-        return task;
-    };
-    EXPECT_THAT(failure([&] { (void)filling.split.run(1000, add_twice); }),
+    EXPECT_THAT(failure([&] { (void)filling.add_one(2); }),
                 HasSubstr("are lost: mortal has failed and had changed a part of them"));
 }
 

@@ -181,7 +181,7 @@ TEST(StreamsCheckerTest, TooManyTypesAreTold) {
     // Of a star the typing knows what it leaves by; what its inside does to records is followed by the
     // checker.
     EXPECT_THAT([&] { (void)findings_of("net n connect " + nets + ";"); },
-                ThrowsMessage<Error>(HasSubstr("more than 4096 types of records come to here")));
+                ThrowsMessage<Error>(HasSubstr("what comes to here is of more than 4096 types of records")));
 }
 
 TEST(StreamsCheckerTest, FindsWhatCannotWork) {

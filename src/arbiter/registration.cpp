@@ -1,0 +1,106 @@
+// How the server takes clients in: HELLO, and WELCOME or REFUSED.
+#include <sys/epoll.h>
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "arbiter/connection.hpp"
+#include "arbiter/server.hpp"
+#include "base/failpoint.h"
+
+namespace heddle {
+
+void Server::hello(Connection& connection, const HelloRequest& request) {
+    HEDDLE_FAILPOINT(server_says_hello);
+    const int pidfd = os_.peer_pidfd(connection.socket.get(), connection.peer.pid);
+    if (pidfd < 0)
+        return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                      fmt::format("no pidfd of process {}: {}", connection.peer.pid, std::strerror(-pidfd)));
+    connection.pidfd = Descriptor(pidfd);
+    epoll_event event{EPOLLIN, {.fd = pidfd}};
+    if (const int added = os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd, &event); added < 0)
+        return refuse(connection, HEDDLE_REFUSED_FULL, std::strerror(-added));
+    sockets_by_pidfd_[pidfd] = connection.socket.get();
+    HEDDLE_FAILPOINT(server_has_pidfd);
+    if (request.observer) {
+        connection.registered = true;
+        auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
+        welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
+        queue(connection, welcome);
+        return send_or_wait(connection);
+    }
+    if (!connection.make_pages(os_))
+        return refuse(connection, HEDDLE_REFUSED_FULL, "no memory for the client's pages");
+    HEDDLE_FAILPOINT(server_has_pages);
+    fence_.admit(connection.peer.pid);
+    connection.client_page()->demand = static_cast<uint32_t>(request.demand);
+    Registration registration{request.name,        static_cast<uint32_t>(connection.peer.pid),
+                              connection.peer.uid, request.demand,
+                              request.min,         request.max,
+                              request.weight,      request.allowed,
+                              request.held,        who_returns(connection, request.name, request.held),
+                              request.owned};
+    take_lent(true);  // before CPUs in use are asked back for the newcomer
+    ClientId client;
+    const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
+    if (refusal != Refusal::kNone) return refuse_registration(connection, refusal, request);
+    HEDDLE_FAILPOINT(server_has_joined);
+    const uint64_t process_started = os_.process_started(connection.peer.pid);
+    // With what it holds, before the place is removed that it had under an earlier arbiter.
+    places_[client] = saved_.add(
+        {connection.peer.pid, connection.peer.uid, process_started, request.name, arbiter_.cpus_of(client)});
+    if (const auto returned = away_.find(registration.returns); returned != away_.end())
+        forget_away(returned, false);
+    connection.registered = true;
+    connection.client = client;
+    connection.can_hand_over = request.hands_over;
+    connection.binds_threads = request.mode == HEDDLE_MODE_THREADS;
+    sockets_by_client_[client] = connection.socket.get();
+    apply_actions();  // the grant page is filled before the client sees it
+    auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
+    welcome.client = client.value;
+    welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
+    welcome.owners = arbiter_.policy().has_owners() ? 1 : 0;
+    HEDDLE_FAILPOINT(server_welcomes);
+    const ssize_t sent = os_.send(connection.socket.get(), &welcome, sizeof welcome,
+                                  {connection.grant_fd.get(), connection.client_fd.get()});
+    HEDDLE_FAILPOINT(server_welcomed);
+    connection.wake_pending = false;
+    connection.grant_fd = Descriptor();
+    if (!connection.can_hand_over) connection.client_fd = Descriptor();
+    if (sent < 0) return close(connection, false);
+    log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
+}
+
+void Server::refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request) {
+    const CpuSet there = arbiter_.machine().cpus();
+    switch (refusal) {
+        case Refusal::kNoCpus:
+            return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                          fmt::format("none of the CPUs {} is among the arbiter's, {}",
+                                      request.allowed.to_list(), arbiter_.cpus().to_list()));
+        case Refusal::kNotThere:
+            return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                          fmt::format("the machine has no CPU {} to be owned; it has {}",
+                                      (request.owned - there).first(), there.to_list()));
+        case Refusal::kOwned:
+            for (const int cpu : request.owned)
+                if (const ClientId owner = arbiter_.owner_of(cpu); owner != ClientId{0})
+                    return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+                                  fmt::format("CPU {} is owned by client {} already; name CPUs that are "
+                                              "nobody's, see heddle status",
+                                              cpu, owner.value));
+            [[fallthrough]];
+        case Refusal::kOwnsTooMany:
+            return refuse(connection, HEDDLE_REFUSED_FULL,
+                          "the clients of this user would own too many CPUs");
+        case Refusal::kFull:
+            return refuse(connection, HEDDLE_REFUSED_FULL, "there are too many clients");
+        default:
+            return refuse(connection, HEDDLE_REFUSED_FULL, "this user has too many clients");
+    }
+}
+
+}  // namespace heddle
