@@ -15,6 +15,7 @@ struct Server::Connection {
     bool registered = false;
     ClientId client;  ///< ClientId{} for an observer, and before HELLO
     bool watching = false;
+    Asked asked = Asked::kNothing;
     bool wake_pending = false;  ///< a CHANGED that found the socket full
     bool waits_writable = false;
     bool count_pending = false;  ///< a COUNT to be sent

@@ -145,12 +145,14 @@ bool Server::turn() {
         if (arbiter_.sampling()) read_pages();
         arbiter_.tick(clock_.now());
     }
+    answer_one();
     apply_actions();
     if (!connections_.empty() || !away_.empty()) idle_since_ = clock_.now();
     return !stopping_ && !(config_.idle_exit && clock_.now() - idle_since_ >= *config_.idle_exit);
 }
 
 std::optional<Nanoseconds> Server::time_to_wait() const {
+    if (!asking_.empty()) return Nanoseconds(0);
     std::optional<Time> next = arbiter_.next_deadline();
     const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
     for (const auto& [fd, connection] : connections_)
@@ -226,7 +228,7 @@ void Server::refuse_unwanted(Connection& connection) {
 void Server::receive_from(Connection& connection) {
     const int fd = connection.socket.get();
     alignas(8) std::array<std::byte, HEDDLE_MESSAGE_BYTES> bytes;
-    for (int i = 0; i < kMessagesPerTurn; ++i) {
+    for (int i = 0; i < kMessagesPerTurn && connection.asked == Asked::kNothing; ++i) {
         const ssize_t got = os_.receive(fd, bytes.data(), bytes.size());
         if (is_passing(got)) return;
         if (got <= 0) return close(connection, got < 0);
@@ -235,13 +237,33 @@ void Server::receive_from(Connection& connection) {
             return refuse(connection, HEDDLE_REFUSED_MALFORMED,
                           fmt::format("a message of {} bytes is too long", length));
         HEDDLE_FAILPOINT(server_received);
-        Request request = decode_request(std::span(bytes).first(length));
-        const bool asks_much =
-            std::holds_alternative<StatusRequest>(request) || std::holds_alternative<WatchRequest>(request);
-        handle(connection, std::move(request));
+        handle(connection, decode_request(std::span(bytes).first(length)));
         if (!connections_.contains(fd)) return;
-        // It takes as long as hundreds of others.
-        if (asks_much) return;
+    }
+}
+
+void Server::answer_later(Connection& connection, Asked asked) {
+    connection.asked = asked;
+    asking_.push_back(connection.socket.get());
+}
+
+/// An answer takes as long as hundreds of other messages: one a turn, whoever asks, so that grants do not
+/// wait.
+void Server::answer_one() {
+    while (!asking_.empty()) {
+        const auto place = connections_.find(asking_.front());
+        asking_.pop_front();
+        if (place == connections_.end()) continue;
+        Connection& connection = *place->second;
+        switch (std::exchange(connection.asked, Asked::kNothing)) {
+            case Asked::kNothing:
+                continue;  // another connection, with the number of one that has gone
+            case Asked::kStatus:
+                read_pages();
+                return send_status(connection);
+            case Asked::kWatch:
+                return start_watching(connection);
+        }
     }
 }
 
@@ -258,11 +280,8 @@ void Server::handle(Connection& connection, Request request) {
         return refuse(connection, HEDDLE_REFUSED_FULL, "the arbiter has no memory left; try again later");
     if (const auto* hello_request = std::get_if<HelloRequest>(&request))
         return hello(connection, *hello_request);
-    if (std::holds_alternative<StatusRequest>(request)) {
-        read_pages();
-        return send_status(connection);
-    }
-    if (std::holds_alternative<WatchRequest>(request)) return start_watching(connection);
+    if (std::holds_alternative<StatusRequest>(request)) return answer_later(connection, Asked::kStatus);
+    if (std::holds_alternative<WatchRequest>(request)) return answer_later(connection, Asked::kWatch);
     if (connection.client == ClientId{})
         return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
     if (std::holds_alternative<DemandRequest>(request)) {

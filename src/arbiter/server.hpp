@@ -72,6 +72,8 @@ class Server {
 
   private:
     struct Connection;
+    /// What a connection has asked for and was not answered; it is not read meanwhile.
+    enum class Asked { kNothing, kStatus, kWatch };
     /// A client of the arbiter before, alive, that has not come back yet.
     struct Away {
         Descriptor pidfd;
@@ -99,6 +101,8 @@ class Server {
     void refuse_unwanted(Connection& connection);
     void receive_from(Connection& connection);
     void handle(Connection& connection, Request request);
+    void answer_later(Connection& connection, Asked asked);
+    void answer_one();
     void hello(Connection& connection, const HelloRequest& request);
     void restore_clients();
     [[nodiscard]] bool restore_client(int place, const SavedClient& saved);
@@ -169,6 +173,7 @@ class Server {
     Descriptor listening_;
     Descriptor epoll_;
     std::map<int, std::unique_ptr<Connection>> connections_;  // by socket
+    std::deque<int> asking_;                                  // sockets, in the order of their answers
     std::map<int, int> sockets_by_pidfd_;
     std::map<ClientId, int> sockets_by_client_;
     SavedClients saved_;
