@@ -79,8 +79,13 @@ class HEDDLE_API Offload {
     /// Other CPUs from now on; kernels under way leave those that are gone. A kernel on CPUs all of which are
     /// gone has all the new ones. Throws as the constructor, and for an empty set.
     void set_cpus(const CpuSet& cpus);
-    /// Until all kernels that were spawned so far have ended. What they threw is for Kernel::wait().
+    /// Until all kernels that were spawned so far have ended. What they threw is for Kernel::wait(). Throws
+    /// kInvalidArgument in one of them.
     void wait();
+    /// Until no kernel is left, none of those that kernels spawn meanwhile either. Throws as wait() does.
+    void drain();
+    /// No kernel is left.
+    [[nodiscard]] bool idle() const;
 
     /// Called again and again by threads of this that have nothing else to do: see heddle/pause.hpp. What is
     /// left goes with this.

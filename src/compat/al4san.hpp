@@ -43,7 +43,7 @@ int answer(Call&& call) noexcept {
 }
 
 struct SequenceObject : AL4SAN_sequence_t {
-    std::unique_ptr<Sequence> tasks;  ///< made with the first task on a runtime
+    std::unique_ptr<Sequence> tasks;  ///< on the runtime of the context; null where that has gone
     AL4SAN_option_t options{};        ///< that name it and nothing else
     std::vector<std::unique_ptr<std::byte[]>>
         workspaces;  ///< of options that are gone; its tasks may use them
@@ -86,6 +86,8 @@ class Context : public AL4SAN_context_t {
     [[nodiscard]] static Context& here();
     [[nodiscard]] static std::unique_ptr<Context>& of_process() noexcept;
 
+    /// Waits for all tasks. Throws kInvalidArgument in one of them.
+    void stop();
     void switch_to(const char* runtime, int workers);
     void pause();
     void resume();
@@ -110,7 +112,7 @@ class Context : public AL4SAN_context_t {
 
   private:
     void start(const char* name, int workers);
-    void stop();
+    void note_failures();
     template <class Use>
     void for_each_tile(const AL4SAN_desc_t& desc, Use use);
 

@@ -72,16 +72,25 @@ void check_rank(const AL4SAN_sequence_t* sequence, int rank) {
     if (sequence != nullptr) set_status(*const_cast<AL4SAN_sequence_t*>(sequence), AL4SAN_ERR_NOT_SUPPORTED);
 }
 
-void wait(SequenceObject& sequence) {
-    const int code = answer([&] {
-        // After the last context its tasks have ended.
-        if (Context::of_process() != nullptr) Context::here().wait(sequence);
-    });
-    if (code != AL4SAN_SUCCESS) set_status(sequence, code);
-    if (status_of(sequence) != AL4SAN_SUCCESS)
-        refuse(status_of(sequence), code != AL4SAN_SUCCESS
-                                        ? heddle_task_error_message()
-                                        : "a task or a call has failed the sequence, or flushed it");
+/// Until the tasks of the sequence have ended; what they threw becomes its status, and is returned. Throws
+/// where the wait is refused, which is no failure of the sequence.
+std::string wait_for_tasks(SequenceObject& sequence) {
+    Context* const context = Context::of_process().get();
+    if (context == nullptr) return "";  // after the last context its tasks have ended
+    context->check_not_paused();
+    const auto wait = [&] { return answer([&] { context->wait(sequence); }); };
+    const int code = wait();
+    if (code == AL4SAN_SUCCESS) return "";
+    std::string failure = heddle_task_error_message();
+    // A failure is told once: what fails again was not a task, but the wait.
+    if (wait() != AL4SAN_SUCCESS) refuse(code, failure);
+    set_status(sequence, code);
+    return failure;
+}
+
+void check_status(const SequenceObject& sequence, const std::string& failure) {
+    if (const int status = status_of(sequence); status != AL4SAN_SUCCESS)
+        refuse(status, failure.empty() ? "a task or a call has failed the sequence, or flushed it" : failure);
 }
 
 }  // namespace
@@ -116,7 +125,7 @@ AL4SAN_context_t* AL4SAN_Switch_Runtime(const char* runtime, int ncpus, int ncud
 
 int AL4SAN_Finalize(void) {
     return answer([] {
-        (void)Context::here();
+        Context::here().stop();  // while tasks find it still
         Context::of_process().reset();
     });
 }
@@ -231,17 +240,16 @@ AL4SAN_sequence_t* AL4SAN_Sequence_Create(void) {
 }
 
 int AL4SAN_Sequence_Wait(AL4SAN_sequence_t* sequence) {
-    return answer([&] { wait(given(sequence)); });
+    return answer([&] { check_status(given(sequence), wait_for_tasks(given(sequence))); });
 }
 
 int AL4SAN_Sequence_Destroy(AL4SAN_sequence_t* sequence) {
-    // Tasks that are kept while paused are of it yet.
-    const int refused = answer([&] {
-        (void)given(sequence);
-        if (Context::of_process() != nullptr) Context::of_process()->check_not_paused();
-    });
-    if (refused != AL4SAN_SUCCESS) return refused;
-    const int code = AL4SAN_Sequence_Wait(sequence);
+    std::string failure;
+    // Where that is refused, it has tasks yet.
+    if (const int refused = answer([&] { failure = wait_for_tasks(given(sequence)); });
+        refused != AL4SAN_SUCCESS)
+        return refused;
+    const int code = answer([&] { check_status(given(sequence), failure); });
     if (Context::of_process() != nullptr) Context::of_process()->forget(given(sequence));
     delete static_cast<SequenceObject*>(sequence);
     return code;
@@ -384,6 +392,6 @@ void AL4SAN_Vector_Migrate(const AL4SAN_sequence_t* sequence, const AL4SAN_desc_
     check_rank(sequence, new_rank);
 }
 
-void AL4SAN_Scaler_Migrate(const AL4SAN_sequence_t* sequence, const AL4SAN_desc_t*, int new_rank) {
+void AL4SAN_Scaler_Migrate(const AL4SAN_sequence_t* sequence, const AL4SAN_desc_t*, int, int new_rank) {
     check_rank(sequence, new_rank);
 }

@@ -95,7 +95,19 @@ Context& Context::here() {
 }
 
 void Context::start(const char* name, int workers) {
-    runtime_ = std::make_unique<Runtime>(RuntimeOptions{name, {}, std::max(workers, 0)});
+    auto runtime = std::make_unique<Runtime>(RuntimeOptions{name, {}, std::max(workers, 0)});
+    {
+        // Here and not by the first that inserts, which may be a task: all sequences order their tasks
+        // together.
+        const std::lock_guard guard(mutex_);
+        std::vector<std::unique_ptr<Sequence>> made;
+        for (size_t i = 0; i < sequences_.size(); ++i) made.push_back(std::make_unique<Sequence>(*runtime));
+        for (SequenceObject* sequence : sequences_) {
+            sequence->tasks = std::move(made.back());
+            made.pop_back();
+        }
+    }
+    runtime_ = std::move(runtime);
     scheduler = scheduler_of(runtime_->engine());
     nworkers = world_size = runtime_->state().workers;
 }
@@ -103,16 +115,28 @@ void Context::start(const char* name, int workers) {
 void Context::stop() {
     if (runtime_ == nullptr) return;
     if (paused_) resume();
-    runtime_->wait();
-    const std::lock_guard guard(mutex_);
-    for (SequenceObject* sequence : sequences_) {
-        // What failed is in its status.
-        if (sequence->tasks != nullptr && answer([&] { sequence->tasks->wait(); }) != AL4SAN_SUCCESS)
-            set_status(*sequence, AL4SAN_ERR_UNEXPECTED);
-        sequence->tasks.reset();
+    // Tasks may insert into a sequence that the wait has passed.
+    do {
+        runtime_->wait();
+        note_failures();
+    } while (!runtime_->state().idle());
+    decltype(data_) data;
+    {
+        const std::lock_guard guard(mutex_);
+        for (SequenceObject* sequence : sequences_) sequence->tasks.reset();
+        data_.swap(data);
     }
-    data_.clear();
+    data.clear();
     runtime_.reset();
+}
+
+/// What tasks threw becomes the status of their sequences, of those that are done.
+void Context::note_failures() {
+    const std::lock_guard guard(mutex_);
+    for (SequenceObject* sequence : sequences_)
+        if (sequence->tasks != nullptr && sequence->tasks->state().done() &&
+            answer([&] { sequence->tasks->wait(); }) != AL4SAN_SUCCESS)
+            set_status(*sequence, AL4SAN_ERR_UNEXPECTED);
 }
 
 void Context::switch_to(const char* name, int workers) {
@@ -140,7 +164,12 @@ void Context::pause() {
         const std::lock_guard guard(mutex_);
         paused_ = true;
     }
-    runtime_->wait();
+    try {
+        runtime_->wait();
+    } catch (...) {
+        resume();
+        throw;
+    }
 }
 
 void Context::resume() {
@@ -188,6 +217,7 @@ SequenceObject* Context::make_sequence() {
     sequence->request = nullptr;
     sequence->schedopt = sequence.get();
     sequence->options.sequence = sequence.get();
+    sequence->tasks = std::make_unique<Sequence>(*runtime_);
     const std::lock_guard guard(mutex_);
     sequences_.insert(sequence.get());
     return sequence.release();
@@ -236,8 +266,14 @@ void Context::wait_for_tiles(const AL4SAN_desc_t& desc) {
 
 void Context::forget_tiles(const AL4SAN_desc_t& desc) {
     wait_for_tiles(desc);
+    std::vector<std::unique_ptr<detail::DataHandle>> gone;  // which wait for who uses them still
     const std::lock_guard guard(mutex_);
-    for_each_tile(desc, [&](const void* address) { data_.erase(address); });
+    for_each_tile(desc, [&](const void* address) {
+        const auto found = data_.find(address);
+        if (found == data_.end()) return;
+        gone.push_back(std::move(found->second));
+        data_.erase(found);
+    });
     if (desc.schedopt == &desc) descriptors_.erase(&desc);  // a submatrix has that of the whole
 }
 

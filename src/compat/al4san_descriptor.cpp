@@ -220,13 +220,16 @@ int AL4SAN_Matrix_Create(AL4SAN_desc_t** desc, void* mat, al4san_flttype_t dtyp,
         const Layout column_major{al4san_getaddr_cm, al4san_getblkldd_cm, nullptr};
         if (mb < 1 || nb < 1 || int64_t{mb} * nb > INT_MAX)
             refuse(AL4SAN_ERR_ILLEGAL_VALUE, fmt::format("tiles cannot be {} x {}", mb, nb));
-        init(made, mat, dtyp, mb, nb, mb * nb, lm, ln, 0, 0, lm, ln, 1, 1,
+        const Context& context = Context::here();
+        init(made, mat, dtyp, mb, nb, mb * nb, lm, ln, 0, 0, lm, ln, context.prows, context.pcols,
              in_place ? column_major : Layout{});
     });
 }
 
 int AL4SAN_Vector_Create(AL4SAN_desc_t** desc, void* vec, al4san_flttype_t dtyp, int mb, int lm) {
-    return AL4SAN_Desc_Create(desc, vec, dtyp, mb, 1, mb, lm, 1, 0, 0, lm, 1, 1, 1);
+    const AL4SAN_context_t* const context = al4san_context_self();
+    const int p = context == nullptr ? 1 : context->prows, q = context == nullptr ? 1 : context->pcols;
+    return AL4SAN_Desc_Create(desc, vec, dtyp, mb, 1, mb, lm, 1, 0, 0, lm, 1, p, q);
 }
 
 int AL4SAN_Scaler_Create(AL4SAN_desc_t** desc, void* scaler, al4san_flttype_t dtyp) {

@@ -26,23 +26,27 @@ class Initialised {
     }
 
     void add_service(const char* name, tbrs_polling_t function, void* data) {
-        const std::lock_guard guard(mutex_);
-        if (entries_.empty()) c::refuse("polling services need an engine: call tbrs_initialize() first");
-        if (function == nullptr) c::refuse("a polling service needs a function");
-        for (const auto& one : services_)
-            if (one->function == function && one->data == data) {
-                // Its call may be its last one, after which it would be gone.
-                if (!one->is_called || one->again)
-                    c::refuse("the polling service is registered with these data already");
-                one->again = true;
-                return;
-            }
-        const auto& service =
-            services_.emplace_back(std::make_shared<Service>(function, data, entries_.front().offload));
+        std::shared_ptr<Service> service;  // outlives the offload, which calls it
+        std::shared_ptr<Offload> offload;
+        {
+            const std::lock_guard guard(mutex_);
+            if (entries_.empty()) c::refuse("polling services need an engine: call tbrs_initialize() first");
+            if (function == nullptr) c::refuse("a polling service needs a function");
+            for (const auto& one : services_)
+                if (one->function == function && one->data == data) {
+                    // Its call may be its last one, after which it would be gone.
+                    if (!one->is_called || one->again)
+                        c::refuse("the polling service is registered with these data already");
+                    one->again = true;
+                    return;
+                }
+            offload = entries_.front().offload;
+            service = services_.emplace_back(std::make_shared<Service>(function, data, offload));
+        }
         try {
-            service->offload->register_polling_service(name == nullptr ? "" : name, poll, service.get());
+            offload->register_polling_service(name == nullptr ? "" : name, poll, service.get());
         } catch (...) {
-            services_.pop_back();
+            forget(service.get());
             throw;
         }
     }
@@ -63,36 +67,19 @@ class Initialised {
     }
 
     void start(const char* name) {
+        if (is_used_again(name)) return;
+        const auto made = std::make_shared<Offload>(name);
         const std::lock_guard guard(mutex_);
         if (Entry* const entry = find(name); entry != nullptr)
             ++entry->users;
         else
-            entries_.push_back({std::make_shared<Offload>(name), 1});
+            entries_.push_back({made, 1});
     }
     void stop(const char* name) {
-        std::shared_ptr<Offload> last;
-        {
-            const std::lock_guard guard(mutex_);
-            Entry* const entry = find(name);
-            if (entry == nullptr) refuse_unknown(name);
-            last = entry->offload;
-        }
+        const std::shared_ptr<Offload> last = on(name);
         last->wait();
-        std::list<std::shared_ptr<Service>> services;
-        {
-            const std::lock_guard guard(mutex_);
-            Entry* const entry = find(name);
-            if (entry == nullptr || --entry->users > 0) return;
-            entries_.remove_if([entry](const Entry& one) { return &one == entry; });
-            for (auto one = services_.begin(); one != services_.end();) {
-                const auto next = std::next(one);
-                if ((*one)->offload == last) {
-                    (*one)->offload = nullptr;
-                    services.splice(services.end(), services_, one);
-                }
-                one = next;
-            }
-        }
+        Services services;
+        while (!leave(name, last, services)) last->drain();
         for (const auto& service : services) {
             try {
                 last->unregister_polling_service(poll, service.get());
@@ -119,6 +106,33 @@ class Initialised {
         bool is_called = false;
         bool again = false;  // registered once more during that
     };
+    using Services = std::list<std::shared_ptr<Service>>;
+
+    bool is_used_again(const char* name) {
+        const std::lock_guard guard(mutex_);
+        Entry* const entry = find(name);
+        if (entry != nullptr) ++entry->users;
+        return entry != nullptr;
+    }
+    /// The last user takes the engine's services with him. False: he has kernels to wait for, which may spawn
+    /// others, and need services.
+    bool leave(const char* name, const std::shared_ptr<Offload>& offload, Services& services) {
+        const std::lock_guard guard(mutex_);
+        Entry* const entry = find(name);
+        if (entry == nullptr || entry->offload != offload) return true;
+        if (entry->users == 1 && !offload->idle()) return false;
+        if (--entry->users > 0) return true;
+        entries_.remove_if([entry](const Entry& one) { return &one == entry; });
+        for (auto one = services_.begin(); one != services_.end();) {
+            const auto next = std::next(one);
+            if ((*one)->offload == offload) {
+                (*one)->offload = nullptr;
+                services.splice(services.end(), services_, one);
+            }
+            one = next;
+        }
+        return true;
+    }
     static bool poll(void* service) {
         auto* const it = static_cast<Service*>(service);
         Initialised& all = process();
@@ -127,7 +141,7 @@ class Initialised {
             it->is_called = true;
         }
         const bool is_done = it->function(it->data) != 0;
-        std::list<std::shared_ptr<Service>> gone;
+        Services gone;
         const std::lock_guard guard(all.mutex_);
         it->is_called = false;
         if (std::exchange(it->again, false) || !is_done) return false;
@@ -135,12 +149,12 @@ class Initialised {
         return true;
     }
     void forget(const Service* service) {
-        std::list<std::shared_ptr<Service>> gone;
+        Services gone;
         const std::lock_guard guard(mutex_);
         take(service, gone);
     }
     /// With the mutex.
-    void take(const Service* service, std::list<std::shared_ptr<Service>>& gone) {
+    void take(const Service* service, Services& gone) {
         for (auto one = services_.begin(); one != services_.end(); ++one)
             if (one->get() == service) {
                 gone.splice(gone.end(), services_, one);
@@ -161,9 +175,9 @@ class Initialised {
         c::refuse(std::string("the engine ") + name + " was not initialised: call tbrs_initialize() first");
     }
 
-    std::mutex mutex_;
+    std::mutex mutex_;  // for what follows; not held while engines are called, which call back components
     std::list<Entry> entries_;
-    std::list<std::shared_ptr<Service>> services_;
+    Services services_;
 };
 
 const char* name_of(const void* data) {

@@ -46,7 +46,7 @@ heddle_offload_t* heddle_offload_start(const char* engine, const cpu_set_t* cpus
 
 heddle_task_ret_t heddle_offload_stop(heddle_offload_t* offload) {
     return guarded([&] {
-        offload_of(offload).wait();
+        offload_of(offload).drain();
         (void)taken<Offload>(offload);
     });
 }

@@ -22,9 +22,7 @@ class OffloadState {
             places_ = std::make_unique<CrewKernels>(engine, cpus_);
     }
     /// Kernels may spawn others, and do so before they end.
-    ~OffloadState() {
-        while (some_are_left()) wait();
-    }
+    ~OffloadState() { drain(); }
     OffloadState(const OffloadState&) = delete;
     OffloadState& operator=(const OffloadState&) = delete;
 
@@ -72,9 +70,12 @@ class OffloadState {
         for (const auto& kernel : some) kernel->wait_until_ended();
     }
 
-    [[nodiscard]] bool some_are_left() const {
+    void drain() {
+        while (!idle()) wait();
+    }
+    [[nodiscard]] bool idle() const {
         const std::lock_guard guard(mutex_);
-        return !left_.empty();
+        return left_.empty();
     }
     [[nodiscard]] KernelPlaces& places() const { return *places_; }
     [[nodiscard]] CpuSet cpus() const {
@@ -115,6 +116,16 @@ class OffloadState {
 
 }  // namespace detail
 
+namespace {
+
+void refuse_in_kernel(const detail::OffloadState& offload) {
+    if (offload.is_here())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a kernel cannot wait for all kernels of its engine, of which it is one");
+}
+
+}  // namespace
+
 bool Kernel::done() const {
     return state_->done();
 }
@@ -147,10 +158,17 @@ void Offload::set_cpus(const CpuSet& cpus) {
 }
 
 void Offload::wait() {
-    if (state_->is_here())
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a kernel cannot wait for all kernels of its engine, of which it is one");
+    refuse_in_kernel(*state_);
     state_->wait();
+}
+
+void Offload::drain() {
+    refuse_in_kernel(*state_);
+    state_->drain();
+}
+
+bool Offload::idle() const {
+    return state_->idle();
 }
 
 void Offload::register_polling_service(const std::string& name, PollingService service, void* data) {

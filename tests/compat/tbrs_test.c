@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "expect.h"
 
@@ -149,6 +150,45 @@ static void nothing(void* a) {
     (void)a;
 }
 
+typedef struct {
+    void* engine;
+    int left;  /* how many are to follow */
+    int waits; /* for a service of its own */
+} chain_t;
+static atomic_int links;
+
+static int signals_at_once(void* data) {
+    tbrs_signal_block_condition(data);
+    return 1;
+}
+
+static void spawns_another(void* a) {
+    chain_t* chain = a;
+    const struct timespec soon = {0, 5000000};
+    nanosleep(&soon, NULL);
+    if (chain->waits) {
+        tbrs_block_cond_t told;
+        tbrs_create_block_condition(&told);
+        tbrs_block_cond_t waited_for = told;
+        tbrs_register_polling_service("tells", signals_at_once, &waited_for);
+        tbrs_block_current_task(&told);
+    }
+    atomic_fetch_add(&links, 1);
+    if (chain->left-- > 0) tbrs_spawn_kernel_on_cpus(chain->engine, spawns_another, chain, NULL);
+}
+
+/* Whoever shuts down waits for them all, and has their services polled meanwhile. */
+static void kernels_spawn_kernels_while_the_engine_is_shut_down(void* engine) {
+    for (int waits = 0; waits < 2; ++waits) {
+        tbrs_initialize(engine);
+        atomic_store(&links, 0);
+        chain_t chain = {engine, 3, waits};
+        tbrs_spawn_kernel_on_cpus(engine, spawns_another, &chain, NULL);
+        tbrs_shutdown(engine);
+        EXPECT(atomic_load(&links) == 4);
+    }
+}
+
 static void what_cannot_be_is_refused(void) {
     cpu_set_t none, far;
     memset(&none, 0, sizeof none);
@@ -186,6 +226,7 @@ int main(void) {
         a_parallel_program_calls_a_parallel_library(NULL, engines[i]);
         a_parallel_program_calls_a_parallel_library(engines[i], engines[i]);
         services_are_polled(engines[i]);
+        kernels_spawn_kernels_while_the_engine_is_shut_down(engines[i]);
     }
     what_cannot_be_is_refused();
     return failures != 0;

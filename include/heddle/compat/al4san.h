@@ -162,7 +162,7 @@ AL4SAN_API void AL4SAN_Matrix_Migrate(const AL4SAN_sequence_t* sequence, const A
                                       int n, int new_rank);
 AL4SAN_API void AL4SAN_Vector_Migrate(const AL4SAN_sequence_t* sequence, const AL4SAN_desc_t* desc, int m,
                                       int new_rank);
-AL4SAN_API void AL4SAN_Scaler_Migrate(const AL4SAN_sequence_t* sequence, const AL4SAN_desc_t* desc,
+AL4SAN_API void AL4SAN_Scaler_Migrate(const AL4SAN_sequence_t* sequence, const AL4SAN_desc_t* desc, int m,
                                       int new_rank);
 
 /** AL4SAN_Insert_Task(AL4SAN_TASK(name), options, flag, ..., ARG_END). Each argument is VALUE, SCRATCH or
