@@ -29,12 +29,12 @@ double largest_diagonal(const ElementSource& source, size_t n) {
 }
 
 void solve_below(ConstView l, Tile tile) {
-    if (tile->factors.rank() > 0) solve_tile(Side::kLeft, Transpose::kNo, l, tile->factors.v.view());
+    if (tile->factors->rank() > 0) solve_tile(Side::kLeft, Transpose::kNo, l, tile->factors->v.view());
 }
 
 /// C = C − (U Vᵀ) (U Vᵀ)ᵀ, all of the square tile.
 void update_diagonal(const Tile& tile, View c) {
-    const LowRank& a = tile->factors;
+    const LowRank& a = *tile->factors;
     if (a.rank() == 0) return;
     DenseMatrix middle(a.rank(), a.rank()), left(a.u.rows(), a.rank());
     multiply_tile(1, Transpose::kYes, a.v.view(), Transpose::kNo, a.v.view(), 0, middle.view());
@@ -43,21 +43,21 @@ void update_diagonal(const Tile& tile, View c) {
 }
 
 void subtract_product(const Tile& left, const Tile& right, Tile tile) {
-    const LowRank &a = left->factors, &b = right->factors;
+    const LowRank &a = *left->factors, &b = *right->factors;
     if (a.rank() == 0 || b.rank() == 0) return;
     DenseMatrix middle(a.rank(), b.rank());
     multiply_tile(1, Transpose::kYes, a.v.view(), Transpose::kNo, b.v.view(), 0, middle.view());
-    tile->pending.push_back({&a, std::move(middle), &b});
+    tile->pending.push_back({left->factors, std::move(middle), right->factors});
 }
 
-/// The factors that pending products refer to belong to tiles that this one's tasks followed, and that no
-/// later task writes.
+/// The factors that pending products refer to are of tiles that this one's tasks followed; who writes such a
+/// tile later gives it others.
 void compress_pending(Tile tile, double tolerance) {
     if (tile->pending.empty()) return;
-    LowRankSum sum(tile->factors);
+    LowRankSum sum(*tile->factors);
     for (const PendingProduct& product : tile->pending)
         sum.subtract(*product.left, product.middle, *product.right);
-    tile->factors = sum.compress(tolerance);
+    tile->factors = std::make_shared<LowRank>(sum.compress(tolerance));
     tile->pending = {};
 }
 
@@ -83,7 +83,7 @@ double tlr_compress(Sequence& sequence, const ElementSource& source, double accu
                     DenseMatrix dense(rows, tile);
                     (*shared)(i * tile, j * tile, dense.view());
                     below->pending.clear();
-                    below->factors = LowRankSum(dense.view()).compress(tolerance);
+                    below->factors = std::make_shared<LowRank>(LowRankSum(dense.view()).compress(tolerance));
                 },
                 inout(a.below(i, j)));
     }

@@ -18,7 +18,8 @@ TlrMatrix::TlrMatrix(Runtime& runtime, size_t n, size_t tile) : n_(n), tile_(til
         diagonal_.emplace_back(runtime, rows, rows);
         for (size_t j = 0; j < i; ++j) {
             low_rank_.push_back(std::make_unique<LowRankTile>());
-            low_rank_.back()->factors = {DenseMatrix(rows, 0), DenseMatrix(tile, 0)};
+            low_rank_.back()->factors =
+                std::make_shared<LowRank>(LowRank{DenseMatrix(rows, 0), DenseMatrix(tile, 0)});
             below_.emplace_back(runtime, low_rank_.back().get());
         }
     }
@@ -29,7 +30,7 @@ RankStatistics TlrMatrix::ranks() const {
     statistics.smallest = low_rank_.empty() ? 0 : n_;
     size_t sum = 0;
     for (const Below& handle : below_) {
-        const LowRank& tile = handle.get()->factors;
+        const LowRank& tile = *handle.get()->factors;
         statistics.smallest = std::min(statistics.smallest, tile.rank());
         statistics.largest = std::max(statistics.largest, tile.rank());
         sum += tile.rank();

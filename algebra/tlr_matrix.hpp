@@ -3,8 +3,8 @@
 // Ranks differ from tile to tile and change while tasks run, so a compressed tile is an object on the heap
 // that tasks name by a handle and find by a pointer: the task that writes the tile replaces its factors, and
 // the memory goes with them. A tile keeps what was subtracted from it as products with the factors of other
-// tiles, until it is compressed anew; those factors are final by then and stay where they are as long as the
-// matrix. Any thread may use it; destruction is for one, and waits for its tasks.
+// tiles, until it is compressed anew; those factors are final by then, and live as long as such a product.
+// Any thread may use it; destruction is for one, and waits for its tasks.
 //
 // Source: Akbudak, Ltaief, Mikhalev, Keyes, "Tile low rank Cholesky factorization for climate/weather
 // modeling applications on manycore architectures" (HiCMA, 2017).
@@ -21,13 +21,13 @@ namespace heddle::algebra {
 
 /// left.u · middle · right.uᵀ, to be subtracted.
 struct PendingProduct {
-    const LowRank* left;
+    std::shared_ptr<const LowRank> left;
     DenseMatrix middle;
-    const LowRank* right;
+    std::shared_ptr<const LowRank> right;
 };
 
 struct LowRankTile {
-    LowRank factors;
+    std::shared_ptr<LowRank> factors;  ///< never null
     std::vector<PendingProduct> pending;
 };
 

@@ -42,12 +42,12 @@ DenseMatrix multiply_factor(const TlrMatrix& l, DenseMatrix x) {
         multiply_tile(1, Transpose::kYes, diagonal.view(), Transpose::kNo, rows_of(x.view(), l, k), 0,
                       rows_of(z.view(), l, k));
         for (size_t i = k + 1; i < l.tiles(); ++i)
-            add_product(1, Transpose::kYes, l.below(i, k).get()->factors, rows_of(x.view(), l, i),
+            add_product(1, Transpose::kYes, *l.below(i, k).get()->factors, rows_of(x.view(), l, i),
                         rows_of(z.view(), l, k));
         multiply_tile(1, Transpose::kNo, diagonal.view(), Transpose::kNo, rows_of(z.view(), l, k), 1,
                       rows_of(y.view(), l, k));
         for (size_t i = k + 1; i < l.tiles(); ++i)
-            add_product(1, Transpose::kNo, l.below(i, k).get()->factors, rows_of(z.view(), l, k),
+            add_product(1, Transpose::kNo, *l.below(i, k).get()->factors, rows_of(z.view(), l, k),
                         rows_of(y.view(), l, i));
     }
     return y;
@@ -81,7 +81,7 @@ void tlr_solve(Sequence& sequence, const TlrMatrix& l, TileMatrix<double>& b, Pr
     substitute(
         insert, b, [&](size_t k) -> const auto& { return l.diagonal(k); },
         [&](size_t i, size_t k) -> const auto& { return l.below(i, k); },
-        [](Transpose op, const Tile& t, ConstView x, View y) { add_product(-1, op, t->factors, x, y); });
+        [](Transpose op, const Tile& t, ConstView x, View y) { add_product(-1, op, *t->factors, x, y); });
 }
 
 double tlr_backward_error(const ElementSource& source, const TlrMatrix& l) {

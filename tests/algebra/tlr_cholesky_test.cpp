@@ -125,6 +125,18 @@ TEST_F(TlrCholeskyTest, AMatrixMayBeCompressedAndFactoredAgain) {
     }
 }
 
+/// What was subtracted from one tile may be compressed after the next matrix has replaced the tiles it came
+/// from.
+TEST_F(TlrCholeskyTest, AMatrixMayBeCompressedAgainBeforeItWasFactored) {
+    const DenseMatrix first = field_covariance(300), last = test::covariance(300);
+    TlrMatrix l(runtime_, 300, 20);
+    Sequence sequence(runtime_);
+    for (const DenseMatrix* a : {&first, &last, &first, &last, &first})
+        tlr_factor(sequence, l, tlr_compress(sequence, source_of(*a), 1e-8, l));
+    sequence.wait();
+    EXPECT_LT(tlr_backward_error(source_of(first), l), 1e-8);
+}
+
 TEST_F(TlrCholeskyTest, NamesTheFailingPivot) {
     for (const size_t pivot : {1, 10, 11, 47, 50}) {
         DenseMatrix a = test::covariance(50);
