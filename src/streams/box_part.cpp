@@ -58,6 +58,10 @@ class BoxPart::Call final : public BoxCall {
                 arguments_.emplace_back(record.take_field(entry.label));
         }
     }
+    /// What the box has used up is gone with its call, not with the next one of the flow.
+    ~Call() override { arguments_.clear(); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
     [[nodiscard]] const BoxDefinition& box() const override { return part_.box_; }
     [[nodiscard]] std::span<BoxValue> arguments() override { return arguments_; }
 

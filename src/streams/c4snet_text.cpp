@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -69,7 +70,10 @@ void append(std::string& to, T value) {
                             text.substr(0, 40), why));
 }
 
-/// One element, and the comma behind it.
+size_t behind_blanks(std::string_view text, size_t at) {
+    return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
+}
+
 template <class T>
 T read(std::string_view text, size_t& at) {
     T value{};
@@ -79,14 +83,13 @@ T read(std::string_view text, size_t& at) {
     } else if constexpr (std::is_pointer_v<T>) {
         refuse(text, "pointers mean nothing in another process");
     } else {
-        while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t')) ++at;
+        at = behind_blanks(text, at);
         const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
         if (error != std::errc())
             refuse(text, error == std::errc::result_out_of_range ? "a number does not fit its type"
                                                                  : "a number is missing");
         at = static_cast<size_t>(end - text.data());
     }
-    if (at < text.size() && text[at] == ',') ++at;
     return value;
 }
 
@@ -133,8 +136,13 @@ c4snet_data_t* read_c4snet_text(std::string_view text) {
     size_t at = close + 1;
     with_type(static_cast<c4snet_type_t>(type), [&](auto value) {
         auto* const values = static_cast<decltype(value)*>(elements);
-        for (size_t i = 0; i < size; ++i) values[i] = read<decltype(value)>(text, at);
+        for (size_t i = 0; i < size; ++i) {
+            if (i > 0 && at < text.size() && text[at] == ',') ++at;
+            values[i] = read<decltype(value)>(text, at);
+        }
     });
+    if (behind_blanks(text, at) != text.size())
+        refuse(text, fmt::format("\"{}\" follows its last element", text.substr(at, 40)));
     return made.release();
 }
 

@@ -91,6 +91,13 @@ Renewable::Has ZipperPart::has() {
     return cells_.empty() ? Has::kNothing : Has::kRecords;
 }
 
+Error ZipperPart::passes_for_ever(const Record& record, const char* why) const {
+    return Error(
+        ErrorCode::kLimit,
+        fmt::format("{} passes through one synchrocell after the other for ever: {}, and it is not {}",
+                    record.text(), why, text_of(leaving_)));
+}
+
 bool ZipperPart::through_cells(Record& record) {
     const std::lock_guard guard(mutex_);
     for (auto cell = cells_.begin();;) {
@@ -112,17 +119,14 @@ bool ZipperPart::through_cells(Record& record) {
         }
         if (!kept && is_new) {
             cells_.erase(cell);
-            throw Error(
-                ErrorCode::kLimit,
-                fmt::format("{} passes through one synchrocell after the other for ever: none takes it, "
-                            "and it is not {}",
-                            record.text(), text_of(leaving_)));
+            throw passes_for_ever(record, "none takes it");
         }
         if (kept && !cell->full()) return false;
         if (kept) {
             record = cell->merged(sets_, std::move(record.turn));
             cell = cells_.erase(cell);
             if (matches_any(star_.patterns, leaving_, record)) return true;
+            if (is_new) throw passes_for_ever(record, "each gives it back as it is");
         } else {
             ++cell;
         }

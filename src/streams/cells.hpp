@@ -61,6 +61,7 @@ class ZipperPart final : public Inlet, public Renewable {
   private:
     /// False: it lies in a cell; else it is what leaves.
     bool through_cells(Record& record);
+    [[nodiscard]] Error passes_for_ever(const Record& record, const char* why) const;
 
     Plant& plant_;
     const Topology &star_, &cell_;

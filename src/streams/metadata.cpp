@@ -43,12 +43,17 @@ void MetadataReader::read(std::string_view text, Place place, const Source& sour
     const size_t begin = text.find('>') + 1;
     XmlReader reader(text.substr(begin));
     std::vector<Block> open;
-    std::string key;
+    std::vector<std::string> elements;  // that are open: blocks, and in the last one perhaps a key
+    const auto in_key = [&] { return elements.size() > open.size(); };
     try {
         for (auto event = reader.next(); event != XmlReader::Event::kEnd; event = reader.next()) {
             const Place here{&source, static_cast<uint32_t>(place.offset + begin + reader.offset())};
             if (event == XmlReader::Event::kOpen) {
                 const std::string name(reader.name());
+                if (in_key())
+                    throw Error(ErrorCode::kBadInput,
+                                fmt::format("<{}> stands in <{}>, which is for text", name, elements.back()));
+                elements.push_back(name);
                 if (name == "box" || name == "net" || is_default(name)) {
                     Block block{name, open.empty() ? std::vector<std::string>{} : open.back().path, {}, here};
                     if (!is_default(name)) block.path.emplace_back(reader.attribute("name"));
@@ -57,18 +62,26 @@ void MetadataReader::read(std::string_view text, Place place, const Source& sour
                     throw Error(ErrorCode::kBadInput,
                                 fmt::format("<{}> belongs into a <box> or <net>", name));
                 } else {
-                    key = name;
-                    open.back().keys[key] = std::string(reader.attribute("value"));
+                    open.back().keys[name] = std::string(reader.attribute("value"));
                 }
             } else if (event == XmlReader::Event::kText) {
-                if (!key.empty()) open.back().keys[key] += reader.content();
-            } else if (!key.empty()) {
-                key.clear();
-            } else if (!open.empty()) {
-                blocks_.push_back(std::move(open.back()));
-                open.pop_back();
+                if (in_key()) open.back().keys[elements.back()] += reader.content();
+            } else {
+                const std::string_view expected =
+                    elements.empty() ? std::string_view("metadata") : elements.back();
+                if (reader.name() != expected)
+                    throw Error(ErrorCode::kBadInput,
+                                fmt::format("</{}> stands where </{}> is wanted", reader.name(), expected));
+                if (elements.empty()) break;
+                if (!in_key()) {
+                    blocks_.push_back(std::move(open.back()));
+                    open.pop_back();
+                }
+                elements.pop_back();
             }
         }
+        if (!elements.empty())
+            throw Error(ErrorCode::kBadInput, fmt::format("<{}> is not closed", elements.back()));
     } catch (const Error& error) {
         source.fail({&source, static_cast<uint32_t>(place.offset + begin + reader.offset())}, error.what());
     }

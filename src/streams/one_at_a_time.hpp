@@ -1,34 +1,42 @@
 // OneAtATime: calls a function of the program's one at a time, for what any thread or task brings.
 //
-// What comes by the function itself, as where it pushes into the network that it hears of, is its turn when
-// it has returned.
+// Whoever finds somebody inside waits as before a full queue: a task is paused, so that the one inside, which
+// may be paused itself, has a worker to go on with. What comes by the function itself, as where it pushes
+// into the network that it hears of, is its turn when it has returned.
 #pragma once
 
-#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <tuple>
 #include <utility>
 
 #include "streams/own_number.hpp"
+#include "streams/pressure.hpp"
 
 namespace heddle::streams {
 
 template <class... What>
 class OneAtATime {
   public:
-    explicit OneAtATime(std::function<void(What...)> function) : function_(std::move(function)) {}
-
-    /// Throws what the function throws. Any thread.
-    void call(What... what) {
+    explicit OneAtATime(std::function<void(What...)> function) : function_(std::move(function)) {
+        inside_.bound = SIZE_MAX;
+        inside_.counts = false;
+    }
+    /// `before_wait` is called before each wait. Throws what the function throws, and kLimit where there is
+    /// no memory to pause the task. Any thread.
+    template <class BeforeWait>
+    void call(const BeforeWait& before_wait, What... what) {
         const uintptr_t own = own_number();
-        if (caller_.load(std::memory_order_relaxed) == own) {
+        if (inside_.outside.load(std::memory_order_relaxed) == own) {
             later_.emplace_back(std::move(what)...);
             return;
         }
-        const std::lock_guard guard(mutex_);
-        const Calling calling(caller_, own);
+        while (!enter(own)) {
+            before_wait();
+            wait();
+        }
+        const Leaving leaving(*this);
         function_(std::move(what)...);
         while (!later_.empty()) {
             auto next = std::move(later_.front());
@@ -38,23 +46,43 @@ class OneAtATime {
     }
 
   private:
-    class Calling {
+    bool enter(uintptr_t own) {
+        uintptr_t nobody = 0;
+        return inside_.outside.compare_exchange_strong(nobody, own, std::memory_order_acquire,
+                                                       std::memory_order_relaxed);
+    }
+    void wait() {
+        struct Begun {
+            explicit Begun(Pressure& its_pressure) : pressure(its_pressure) { pressure.begin(); }
+            ~Begun() { pressure.end(); }
+            Begun(const Begun&) = delete;
+            Begun& operator=(const Begun&) = delete;
+            Pressure& pressure;
+        };
+        const Begun begun(pressure_);
+        // seq_cst, as in Leaving: who leaves sees who waits, or who waits sees that he has left.
+        pressure_.wait(inside_, [this] { return inside_.outside.load(std::memory_order_seq_cst) != 0; });
+    }
+    class Leaving {
       public:
-        Calling(std::atomic<uintptr_t>& caller, uintptr_t own) : caller_(caller) {
-            caller_.store(own, std::memory_order_relaxed);
+        explicit Leaving(OneAtATime& from) : from_(from) {}
+        ~Leaving() {
+            from_.inside_.outside.store(0, std::memory_order_seq_cst);
+            from_.pressure_.emptied(from_.inside_);
         }
-        ~Calling() { caller_.store(0, std::memory_order_relaxed); }
-        Calling(const Calling&) = delete;
-        Calling& operator=(const Calling&) = delete;
+        Leaving(const Leaving&) = delete;
+        Leaving& operator=(const Leaving&) = delete;
 
       private:
-        std::atomic<uintptr_t>& caller_;
+        OneAtATime& from_;
     };
 
     const std::function<void(What...)> function_;
-    std::mutex mutex_;
-    std::atomic<uintptr_t> caller_{0};       ///< who is inside; it alone finds its own number here
-    std::deque<std::tuple<What...>> later_;  ///< that one's
+    Pressure pressure_;  // of those who wait for their turn
+    /// Full while somebody is inside, who is the one that will empty it: `outside` is his number. He alone
+    /// finds his own number there.
+    Pressure::Gauge inside_;
+    std::deque<std::tuple<What...>> later_;  ///< of who is inside
 };
 
 }  // namespace heddle::streams

@@ -78,14 +78,14 @@ void OutputQueue::pulling() {
     const uintptr_t own = own_number();
     if (puller_.load(std::memory_order_relaxed) == own) return;
     puller_.store(own, std::memory_order_relaxed);
-    gauge_.outside.store(pusher_.load(std::memory_order_relaxed) != own, std::memory_order_relaxed);
+    gauge_.outside.store(pusher_.load(std::memory_order_relaxed) != own ? own : 0, std::memory_order_relaxed);
 }
 
 void OutputQueue::pushing(uintptr_t own) {
     const uintptr_t puller = puller_.load(std::memory_order_relaxed);
     if (pusher_.load(std::memory_order_relaxed) == own) return;
     pusher_.store(own, std::memory_order_relaxed);
-    gauge_.outside.store(puller != 0 && puller != own, std::memory_order_relaxed);
+    gauge_.outside.store(puller != own ? puller : 0, std::memory_order_relaxed);
 }
 
 void OutputQueue::wake_all() {
@@ -95,7 +95,7 @@ void OutputQueue::wake_all() {
 }
 
 void OutputQueue::grow_freely() {
-    gauge_.outside.store(false, std::memory_order_relaxed);
+    gauge_.outside.store(0, std::memory_order_relaxed);
     puller_.store(0, std::memory_order_relaxed);
 }
 

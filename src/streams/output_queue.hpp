@@ -1,7 +1,8 @@
 // OutputQueue: where the records of a network in process leave it, until somebody pulls them.
 //
-// Bounded: a part that brings one more waits, as before a box. Where the one who pushes is the one who pulls
-// it would wait for itself: then the bound grows (Pressure), since it is known who last did which.
+// Bounded: a part that brings one more waits, as before a box. Where the one who pulls is the one who pushes,
+// or waits to push as well, they would wait for each other: then the bound grows (Pressure), since it is
+// known who last did which.
 #pragma once
 
 #include <atomic>

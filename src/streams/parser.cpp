@@ -193,6 +193,14 @@ class Parser : PatternParser {
         fail(place, "this is nested too deeply: its parts, and theirs, and so on");
     }
 
+    /// Of variants, or of pairs of them: names double them, and names of those.
+    void check_number(size_t variants, const Token& name) const {
+        constexpr size_t kMost = 4096;
+        if (variants > kMost)
+            fail(name.place,
+                 fmt::format("\"{}\" makes this more than {} types of records", name.text, kMost));
+    }
+
     Signature signature(const Scope& scope) {
         Signature maps;
         do {
@@ -201,6 +209,7 @@ class Parser : PatternParser {
                 if (const Signature* known = scope.find(&Scope::signatures, called.text)) {
                     lexer().take();
                     maps.insert(maps.end(), known->begin(), known->end());
+                    check_number(maps.size(), called);
                     continue;
                 }
             }
@@ -228,6 +237,7 @@ class Parser : PatternParser {
             if (known == nullptr)
                 fail(called.place, fmt::format("there is no type \"{}\" before this line", called.text));
             variants.insert(variants.end(), known->begin(), known->end());
+            check_number(variants.size(), called);
         } while (skip("|"));
         return variants;
     }

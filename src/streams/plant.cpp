@@ -281,7 +281,7 @@ void Plant::fail(const Record& record, const Path& path, const std::string& why)
         return give_up(std::make_exception_ptr(
             Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
     try {
-        letters_.call(record, message);
+        letters_.call([] {}, record, message);
     } catch (...) {
         give_up(std::current_exception());
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "streams/own_number.hpp"
 #include "streams/withdraw.hpp"
 
 namespace heddle::streams {
@@ -23,11 +24,15 @@ void Pressure::end() {
     if (on_quiet) on_quiet();
 }
 
+bool Pressure::is_emptied_outside() const {
+    return std::ranges::any_of(waiters_, [&](const Waiter* one) {
+        const uintptr_t outside = one->full->outside.load(std::memory_order_relaxed);
+        return outside != 0 && std::ranges::find(waiters_, outside, &Waiter::who) == waiters_.end();
+    });
+}
+
 void Pressure::grow() {
-    const auto outside = [](const Waiter* waiter) {
-        return waiter->full->outside.load(std::memory_order_relaxed);
-    };
-    if (std::any_of(waiters_.begin(), waiters_.end(), outside)) return;
+    if (is_emptied_outside()) return;
     const auto smallest =
         std::min_element(waiters_.begin(), waiters_.end(), [](const Waiter* a, const Waiter* b) {
             return a->full->bound.load(std::memory_order_relaxed) <
@@ -39,7 +44,8 @@ void Pressure::grow() {
         while (!waiters_.empty()) release(*waiters_.back()->full);
         return;
     }
-    gauge.bound.store(2 * gauge.bound.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    const size_t bound = gauge.bound.load(std::memory_order_relaxed);
+    gauge.bound.store(bound > SIZE_MAX / 2 ? bound : 2 * bound, std::memory_order_relaxed);
     if (gauge.counts) growths_.fetch_add(1, std::memory_order_relaxed);
     release(gauge);
 }
@@ -78,7 +84,7 @@ void Pressure::wait_until_quiet() {
 }
 
 void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
-    Waiter waiter{&full, {}};
+    Waiter waiter{&full, own_number(), {}};
     {
         const std::lock_guard guard(mutex_);
         waiters_.push_back(&waiter);

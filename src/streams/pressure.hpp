@@ -24,8 +24,9 @@ class Pressure {
     struct Gauge {
         std::atomic<size_t> bound{0};    ///< records; grows
         std::atomic<size_t> waiting{0};  ///< that wait for it
-        /// Somebody empties it who neither begins nor ends: it need not grow, nor what waits behind it.
-        std::atomic<bool> outside{false};
+        /// Who empties it though he neither begins nor ends (own_number(); 0: nobody): unless he waits as
+        /// well, it need not grow, nor what waits behind it.
+        std::atomic<uintptr_t> outside{0};
         bool counts = true;          ///< that it grew is told, and it may not grow beyond `most`
         const Path* path = nullptr;  ///< whose it is, for messages
     };
@@ -58,10 +59,13 @@ class Pressure {
   private:
     struct Waiter {
         Gauge* full;
+        uintptr_t who;  ///< own_number()
         BlockCondition goes_on;
     };
     /// Under the mutex: those who wait for it are counted as active again, and go on.
     void release(Gauge& gauge);
+    /// Under the mutex: somebody outside will empty a queue that one of those who wait found full.
+    [[nodiscard]] bool is_emptied_outside() const;
     /// Under the mutex, where all wait: the smallest bound doubles.
     void grow();
     void tell_of_quiet();

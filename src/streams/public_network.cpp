@@ -25,10 +25,10 @@ Record to_public(const streams::Record& record) {
 class Leaving final : public streams::Inlet {
   public:
     explicit Leaving(std::function<void(Record)> output) : output_(std::move(output)) {}
-    void take(streams::Record&& record, streams::Flow& /*flow*/) override {
+    void take(streams::Record&& record, streams::Flow& flow) override {
         Record made;
         *static_cast<streams::Record*>(made.parts()) = std::move(record);
-        output_.call(std::move(made));
+        output_.call([&flow] { flow.let_go(); }, std::move(made));
     }
 
   private:

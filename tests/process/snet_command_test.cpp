@@ -96,6 +96,23 @@ TEST(SnetCommandTest, CallsOfBoxesThatAreNoneAreTold) {
     }
 }
 
+TEST(SnetCommandTest, CallsMayNameABoxOfANetOfANetOfAnotherFile) {
+    const TemporaryFolder work;
+    const auto write = [&](const char* name, const std::string& text) {
+        std::ofstream(work.path() + "/" + name) << text;
+    };
+    write("inner.snet",
+          "net inner ({<a>} -> {<a>}) { box once ((<a>) -> (<a>)) {<<< C | C4SNetOut(hnd, 1, a); >>>} } "
+          "connect once;");
+    write("middle.snet", "net middle ({<a>} -> {<a>}) connect inner;");
+    write("outer.snet", "net outer ({<a>} -> {<a>}) connect middle;");
+    Child child(
+        {HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", work.path() + "/outer.snet", "--calls", "2:once"}, {},
+        -1, work.path() + "/said");
+    ASSERT_TRUE(child.ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(child.reap()), 0) << file_text(work.path() + "/said");
+}
+
 /// Two programs that never heard of each other: each is told of by its name, its limits and its boxes while
 /// both have work, and none loses a record.
 TEST(SnetCommandTest, TwoProgramsShareTheMachineThroughTheArbiter) {

@@ -168,6 +168,19 @@ TEST(StreamsParserTest, NetsThatUseEachOtherTooDeeplyAreTold) {
                     ThrowsMessage<Error>(HasSubstr("this is nested too deeply")));
 }
 
+/// Each name stands for twice what the one before it does.
+TEST(StreamsParserTest, NamesThatDoubleATypeAreTold) {
+    for (const auto& [kind, first, twice] :
+         {std::tuple("type", "{x}", "t{0} | t{0}"), std::tuple("typesig", "{x} -> {x}", "t{0}, t{0}")}) {
+        std::string text;
+        for (int i = 0; i < 40; ++i)
+            text += fmt::format("{} t{} = {};\n", kind, i,
+                                i == 0 ? first : fmt::format(fmt::runtime(twice), i - 1));
+        EXPECT_THAT([&] { (void)parse(Source("", text + "net n connect [];")); },
+                    ThrowsMessage<Error>(HasSubstr("more than 4096 types of records")));
+    }
+}
+
 /// Each filter doubles the types that come to the next one.
 TEST(StreamsCheckerTest, TooManyTypesAreTold) {
     std::string net = "[]", nets = "[{a} -> {a}]";
@@ -287,13 +300,45 @@ TEST(StreamsC4SNetTest, TextReadsBackAsTheSame) {
 
 TEST(StreamsC4SNetTest, TextThatIsNoneIsTold) {
     const std::pair<const char*, const char*> bad[] = {
-        {"5", "type in parentheses"},         {"(integer)5", "no type \"integer\""},
-        {"(int[2])5", "a number is missing"}, {"(int[99999])5", "fewer elements than it says"},
-        {"(short)70000", "does not fit"},     {"(pointer)0x5", "nothing in another process"},
-        {"(int[x])5", "is no number"},        {"", "type in parentheses"},
+        {"5", "type in parentheses"},
+        {"(integer)5", "no type \"integer\""},
+        {"(int[2])5", "a number is missing"},
+        {"(int[99999])5", "fewer elements than it says"},
+        {"(short)70000", "does not fit"},
+        {"(pointer)0x5", "nothing in another process"},
+        {"(int[x])5", "is no number"},
+        {"", "type in parentheses"},
+        {"(int)5.7", "\".7\" follows its last"},
+        {"(int)12abc", "\"abc\" follows its last"},
+        {"(int)1,2", "\",2\" follows its last"},
+        {"(char[2])h,i,j", "\",j\" follows its last"},
+        {"(int[2])1,,2", "a number is missing"},
+        {"(double) 1 2", "\" 2\" follows its last"},
     };
     for (const auto& [text, message] : bad)
         EXPECT_THAT([&] { (void)read_c4snet_text(text); }, ThrowsMessage<Error>(HasSubstr(message))) << text;
+}
+
+TEST(StreamsC4SNetTest, BlanksMayStandAroundElements) {
+    const C4Field field(read_c4snet_text(" \n(int[2]) 1, 2\r\n "));
+    EXPECT_EQ(field.text(), "(int[2])1,2");
+}
+
+/// What is said of a box in an element that is not closed is not lost.
+TEST(StreamsParserTest, MetadataThatIsNotClosedIsTold) {
+    const std::pair<const char*, const char*> bad[] = {
+        {"<box name='f'><observer/>", "<box> is not closed"},
+        {"<box name='f'></net>", "</net> stands where </box> is wanted"},
+        {"<box name='f'><observer_file>x</box>", "</box> stands where </observer_file> is wanted"},
+        {"<box name='f'><outer><inner/></outer></box>", "<inner> stands in <outer>"},
+        {"</box>", "</box> stands where </metadata> is wanted"},
+    };
+    for (const auto& [text, message] : bad) {
+        const std::string program =
+            fmt::format("<metadata>{}</metadata> net n {{ box f ((a) -> (a)); }} connect f;", text);
+        EXPECT_THAT([&] { (void)parse(Source("", program)); }, ThrowsMessage<Error>(HasSubstr(message)))
+            << text;
+    }
 }
 
 TEST(StreamsC4SNetTest, CountsReferences) {

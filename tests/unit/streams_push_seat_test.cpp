@@ -123,5 +123,26 @@ TEST(StreamsPushSeatTest, WhatIsPulledAfterTheEndIsAll) {
     EXPECT_EQ(next, kMany + 2);
 }
 
+/// Each of them brings a batch before it takes one: who pulled last waits to push as well.
+TEST(StreamsPushSeatTest, SeveralThatPushABatchAndThenPullOneDoNotWaitForEachOther) {
+    constexpr int kThreads = 3, kRounds = kSanitized ? 20 : 200, kBatch = 50;
+    NetworkOptions options;
+    options.workers = 2;
+    options.queue_bound = 8;
+    options.output_bound = 8;
+    Network network(short_box("x") >> short_box("y"), options);
+    std::atomic<long> sum{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+            for (int round = 0; round < kRounds; ++round) {
+                for (int a = 0; a < kBatch; ++a) network.push(record<A>(a));
+                for (int a = 0; a < kBatch; ++a) sum += network.pull()->get<A>();
+            }
+        });
+    for (std::thread& one : threads) one.join();
+    EXPECT_EQ(sum, long{kThreads} * kRounds * (kBatch * (kBatch - 1) / 2 + 2 * kBatch));
+}
+
 }  // namespace
 }  // namespace heddle::test

@@ -266,6 +266,11 @@ TEST(StreamsReplicasTest, WhatIsLeftInCellsOfAStarIsTold) {
             never.network().push(with({{kK, 1}}));
         },
         ThrowsMessage<Error>(HasSubstr("for ever: none takes it, and it is not {<a>, <b>}")));
+    // One that fills each cell alone comes out of it as it was.
+    RunningNet filling("net n connect [| {<a>, <k>}, {<b>} |] * {<a>, <b>, <k>} if <k > 0>;");
+    filling.network().push(with({{kB, 1}}));
+    const auto push = [&] { filling.network().push(with({{kA, 1}, {kK, 0}})); };
+    EXPECT_THAT(push, ThrowsMessage<Error>(HasSubstr("for ever: each gives it back as it is")));
 }
 
 }  // namespace

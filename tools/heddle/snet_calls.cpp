@@ -20,6 +20,12 @@ void add_names(const std::vector<std::unique_ptr<streams::NetDefinition>>& nets,
     for (const auto& net : nets) add_names(net->nets, net->boxes, names);
 }
 
+/// Also those of the programs whose nets it uses.
+void add_names(const streams::Program& program, std::set<std::string>& names) {
+    add_names(program.nets, program.boxes, names);
+    for (const auto& other : program.externals) add_names(*other, names);
+}
+
 }  // namespace
 
 SnetCalls::SnetCalls(const std::string& text) {
@@ -53,8 +59,7 @@ streams::BoxCalls SnetCalls::of(const streams::BoxDefinition& box) const {
 
 void SnetCalls::check(const streams::Program& program) const {
     std::set<std::string> names;
-    add_names(program.nets, program.boxes, names);
-    for (const auto& other : program.externals) add_names(other->nets, other->boxes, names);
+    add_names(program, names);
     for (const auto& [name, calls] : named_)
         if (!names.contains(name))
             throw Error(ErrorCode::kBadInput,
