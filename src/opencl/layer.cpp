@@ -5,8 +5,10 @@
 // found it, so that no other program inherits it.
 #include <dlfcn.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 
 #include "heddle/compat/CL/cl_heddle.h"
@@ -14,6 +16,7 @@
 #include "opencl/enqueue.hpp"
 #include "opencl/kernel_arguments.hpp"
 #include "opencl/native_kernel.hpp"
+#include "opencl/thread_pool.hpp"
 
 namespace heddle::opencl {
 namespace {
@@ -56,6 +59,17 @@ void take_name_back() {
         ::setenv(kVariable, others().c_str(), 1);
 }
 
+/// A machine that nobody can tell (HEDDLE_TOPOLOGY) costs the program the layer, not its OpenCL.
+bool machine_is_known() {
+    try {
+        (void)process_cpus();
+        return true;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "heddle: OpenCL goes on without heddle's layer: %s\n", error.what());
+        return false;
+    }
+}
+
 }  // namespace
 
 const cl_icd_dispatch& next() noexcept {
@@ -80,6 +94,8 @@ extern "C" HEDDLE_API cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_i
     constexpr cl_uint kEntries = sizeof(cl_icd_dispatch) / sizeof(void*);
     if (target == nullptr || entries_ret == nullptr || layer == nullptr || entries < kEntries)
         return CL_INVALID_VALUE;
+    take_name_back();
+    if (!machine_is_known()) return CL_INVALID_OPERATION;
     below = *target;
     ours = below;
     intercept_commands(ours);
@@ -87,7 +103,6 @@ extern "C" HEDDLE_API cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_i
     intercept_queries(ours);
     *entries_ret = kEntries;
     *layer = &ours;
-    take_name_back();
     return CL_SUCCESS;
 }
 
@@ -97,6 +112,7 @@ extern "C" HEDDLE_API cl_int clEnqueueNativeKernelWithType(cl_command_queue queu
                                                            const cl_mem* memory, const void** places,
                                                            cl_native_kernel_type type, cl_uint waits,
                                                            const cl_event* events, cl_event* event) {
+    if (below.clGetCommandQueueInfo == nullptr) return CL_INVALID_OPERATION;  // the loader has not taken us
     try {
         return enqueue_native(queue, {function, args, bytes, {memory, objects}, places, type},
                               {events, waits}, event);

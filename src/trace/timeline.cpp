@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -77,7 +78,10 @@ class Builder {
         if (e.text == kTruncatedMark) timeline_.truncated = true;
         if (e.text != kEndMark) timeline_.marks.push_back({at_ns_, e.text});
     }
-    void on(const Dropped& e) { timeline_.dropped += e.pieces; }
+    void on(const Dropped& e) {
+        if (__builtin_add_overflow(timeline_.dropped, e.pieces, &timeline_.dropped))
+            timeline_.dropped = std::numeric_limits<int64_t>::max();
+    }
     void on(const Span& e) {
         const Who client = who(e.client);
         const auto [lane, added] =

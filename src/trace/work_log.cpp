@@ -104,6 +104,7 @@ std::shared_ptr<WorkLog::Lane> WorkLog::open_lane(const std::string& row) {
     if (rings_.size() == kMostRings) return nullptr;
     auto ring = std::make_shared<Ring>();
     ring->row = row;
+    ring->is_lane = true;
     rings_.push_back(ring);
     return ring;
 }
@@ -164,7 +165,10 @@ void WorkLog::drain() {
     NotedWork work;
     uint64_t dropped = without_ring_.exchange(0, std::memory_order_relaxed);
     try {
-        for (const auto& ring : rings_) {
+        for (size_t i = 0; i < rings_.size();) {
+            const auto& ring = rings_[i];
+            const bool is_left = ring->is_lane && ring.use_count() == 1;
+            std::atomic_thread_fence(std::memory_order_acquire);  // what who left it has noted is popped
             dropped += ring->work.take_dropped();
             while (ring->work.pop(work)) {
                 if (full_) continue;
@@ -180,6 +184,10 @@ void WorkLog::drain() {
                 if (cpus_.contains(work.cpu)) span.cpu = work.cpu;
                 full_ = writer_.write({at(work.end_ns), std::move(span)}) == Written::kTruncated;
             }
+            if (is_left)
+                rings_.erase(rings_.begin() + static_cast<ptrdiff_t>(i));
+            else
+                ++i;
         }
         if (dropped > 0 && !full_)
             full_ = writer_.write({writer_.at(now()), Dropped{static_cast<int64_t>(dropped)}}) ==

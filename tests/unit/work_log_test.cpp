@@ -36,6 +36,20 @@ struct WorkLogTest : testing::Test {
     }
 };
 
+TEST_F(WorkLogTest, RowsOfOthersAreGivenBackWithAllThatWasNotedThere) {
+    constexpr int kTimes = WorkLog::kMostRings + 100;
+    {
+        WorkLog log(file, machine, "program");
+        for (int i = 0; i < kTimes; ++i) {
+            const std::shared_ptr<WorkLog::Lane> lane = log.open_lane("device");
+            ASSERT_NE(lane, nullptr) << i;
+            log.note(lane, piece("kernel"));
+            if (i % 50 == 0) log.flush();
+        }
+    }
+    EXPECT_EQ(rows()["device: kernel"], kTimes);
+}
+
 TEST_F(WorkLogTest, ThreadsHaveRowsByTheirKind) {
     {
         WorkLog log(file, machine, "program");
