@@ -189,9 +189,11 @@ class HEDDLE_API Network {
     Network& operator=(const Network&) = delete;
 
     /// May call boxes whose calls take no longer than to hand the record over would (they are measured), and
-    /// the output function. Waits while the network is full, but not for records to be pulled by the one who
-    /// pushes: then more are kept. Throws the first failure, once; kInvalidArgument when it is closed. What
-    /// is pushed into a network that failed or was cancelled is dropped.
+    /// the output function. Waits while the network is full, but not for records to be pulled by one who
+    /// pushes or waits to push: then more are kept. Who pulled last is counted on to pull again; where each
+    /// of several pushes all that it has before it pulls, let `output_bound` be SIZE_MAX. Throws the first
+    /// failure, once; kInvalidArgument when it is closed. What is pushed into a network that failed or was
+    /// cancelled is dropped.
     void push(Record record);
     /// No record is pushed any more.
     void close();

@@ -26,7 +26,9 @@ ProgramState::Elsewhere& on_device(ProgramState& program, const DeviceKind& open
     ProgramState::Elsewhere& built = place->second;
     if (!is_new) return built;
     try {
-        built.program = opencl.build_on(device, program.source);
+        std::shared_ptr<DriverProgram> made = opencl.build_on(device, program.source);
+        built.kernels = made->kernels();
+        built.program = std::move(made);
     } catch (const BuildError& error) {
         built.log = error.log();
     } catch (const std::exception& error) {
@@ -55,8 +57,7 @@ class Work final : public TwoWayWork {
                 why += "\n" + built.log;
                 continue;
             }
-            const std::vector<std::string> kernels = built.program->kernels();
-            if (std::ranges::find(kernels, variant.kernel) != kernels.end())
+            if (std::ranges::find(built.kernels, variant.kernel) != built.kernels.end())
                 on_devices |= 1u << i;
             else
                 why += fmt::format("\nits program has no kernel \"{}\"", variant.kernel);

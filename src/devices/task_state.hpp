@@ -37,6 +37,7 @@ struct ProgramState {
     /// On devices of engines (engine_choice.hpp): null and why, where it was not built.
     struct Elsewhere {
         std::shared_ptr<DriverProgram> program;
+        std::vector<std::string> kernels;
         std::string log;
     };
     std::mutex elsewhere_mutex;

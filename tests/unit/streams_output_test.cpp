@@ -18,9 +18,9 @@ using B = Tag<"b">;
 
 /// Long enough that it is called by a worker.
 template <class In_>
-Net long_box(const char* name) {
-    return box<In<In_>, Out<A>>(name, [](int value) {
-        std::this_thread::sleep_for(1ms);
+Net long_box(const char* name, std::chrono::milliseconds time) {
+    return box<In<In_>, Out<A>>(name, [time](int value) {
+        std::this_thread::sleep_for(time);
         return value;
     });
 }
@@ -32,12 +32,12 @@ TEST(StreamsOutputTest, MayPushIntoANetworkThatIsFull) {
     NetworkOptions small;
     small.workers = 1;
     small.queue_bound = small.output_bound = 2;
-    Network second(long_box<A>("slow"), small);
+    Network second(long_box<A>("slow", 3ms), small);
     NetworkOptions chained = small;
     chained.output = [&](Record record) { second.push(std::move(record)); };
     long sum = 0;
     {
-        Network first(long_box<A>("left") | long_box<B>("right"), chained);
+        Network first(long_box<A>("left", 1ms) | long_box<B>("right", 1ms), chained);
         std::thread pulls([&] {
             for (int i = 0; i < kCount; ++i) sum += second.pull()->get<A>();
         });
