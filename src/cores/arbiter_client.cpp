@@ -169,25 +169,33 @@ ClientDescription ArbiterClient::describe() const {
 }
 
 void ArbiterClient::set_demand(int cpus, bool soon) {
-    const int shown = std::clamp(cpus, 0, int{HEDDLE_MAX_CPUS});
-    demand_.store(shown);
+    demand_.store(std::clamp(cpus, 0, int{HEDDLE_MAX_CPUS}));
+    show_demand(soon);
+}
+
+/// Others may set another one meanwhile: who shows last shows what holds.
+void ArbiterClient::show_demand(bool soon) {
     const Reader reader(*this);
     const Link* link = reader.link();
     if (link == nullptr) return;
     heddle_client_page& page = link->connection.page();
     const heddle_grant_page& grant = link->connection.grant();
-    page.since_ns.store(static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
-                        std::memory_order_relaxed);
-    // seq_cst with the arbiter's stores of `count` and `contended`: it sees our demand, or we see that CPUs
-    // are gone or somebody waits.
-    page.demand.store(static_cast<uint32_t>(shown));
-    HEDDLE_FAILPOINT(client_showed_demand);
+    auto shown = static_cast<uint32_t>(demand_.load());
+    for (uint32_t before = shown + 1; before != shown; shown = static_cast<uint32_t>(demand_.load())) {
+        before = shown;
+        page.since_ns.store(
+            static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
+            std::memory_order_relaxed);
+        // seq_cst with the arbiter's stores of `count` and `contended`: it sees our demand, or we see that
+        // CPUs are gone or somebody waits.
+        page.demand.store(shown);
+        HEDDLE_FAILPOINT(client_showed_demand);
+    }
     // Where nobody else was active the arbiter does not look, and others may hold what we want now.
-    const bool lacks = static_cast<uint32_t>(shown) > grant.count.load();
+    const bool lacks = shown > grant.count.load();
     if (grant.contended.load() == 0 && !lacks) return;
     const uint32_t noticed = grant.noticed.load(std::memory_order_relaxed);
-    if (static_cast<uint32_t>(shown) > noticed || (soon && static_cast<uint32_t>(shown) < noticed))
-        link->connection.send(HEDDLE_DEMAND);
+    if (shown > noticed || (soon && shown < noticed)) link->connection.send(HEDDLE_DEMAND);
 }
 
 ArbiterClient::Lent ArbiterClient::lend(int cpu) {

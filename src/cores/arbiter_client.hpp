@@ -76,6 +76,7 @@ class ArbiterClient final : public ArbiterLink {
     void after_fork_in_child();
 
   private:
+    void show_demand(bool soon);
     enum State : uint8_t {
         kAbsent,   // not ours
         kHeld,     // ours, as the arbiter knows

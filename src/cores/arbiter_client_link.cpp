@@ -234,10 +234,11 @@ void ArbiterClient::reregister() {
     announce({}, lost);
     const std::string folder = path_.substr(0, path_.rfind('/'));
     const Descriptor watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),
-                                                               IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
     HEDDLE_FAILPOINT(client_lost_its_arbiter);
     while (!stopping_) {
+        // Each time, as the folder may have gone, and another may have come.
+        const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),
+                                                                   IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
         CpuSet withdrawn;  // lent, and not described as held: the new arbiter's if it takes us in
         int again_in_ms = watching ? -1 : 1000;
         try {
@@ -263,7 +264,7 @@ void ArbiterClient::reregister() {
             HEDDLE_FAILPOINT(client_is_back);
             show_page(link_.load());
             obey(*link_.load());
-            if (const int demand = demand_.load(); demand != description.demand) set_demand(demand);
+            if (demand_.load() != description.demand) show_demand(false);
             return;
         } catch (const Error& error) {
             const std::lock_guard guard(mutex_);

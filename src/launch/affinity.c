@@ -18,8 +18,10 @@
 #include "real.h"
 #include "waiting.h"
 
-/* The program has chosen CPUs itself: it is told the truth about them. */
-static _Atomic bool has_own_mask;
+/* The program has chosen CPUs itself: it is told the truth about them. For good where it was for another
+ * thread; else while there are threads that have chosen their own. */
+static _Atomic bool has_bound_others;
+static _Atomic int have_chosen;
 
 /* What the program has bound the calling thread to, by a call of that thread. */
 static __thread struct {
@@ -48,6 +50,28 @@ static bool granted(cpu_set_t* cpus) {
     if (!link_read_grant(&grant)) return false;
     *cpus = grant.cpus;
     return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
+}
+
+void affinity_forget_choice(void) {
+    if (chosen_here.is) atomic_fetch_sub(&have_chosen, 1);
+    chosen_here.is = false;
+}
+
+void affinity_forget_in_child(void) {
+    atomic_store(&have_chosen, chosen_here.is ? 1 : 0);
+}
+
+uint32_t affinity_epoch(void) {
+    return grant_epoch();
+}
+
+void affinity_follow_since(uint32_t epoch) {
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || grant_epoch() == epoch) return;
+    struct link_grant grant;
+    do {
+        if (!link_read_grant(&grant) || grant.count == 0) return;
+        affinity_set(0, &grant.cpus);
+    } while (grant_epoch() != grant.epoch);
 }
 
 bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
@@ -79,19 +103,31 @@ void affinity_narrow(const struct affinity_widened* widened) {
     errno = result;
 }
 
+static bool has_own_masks(void) {
+    return atomic_load(&has_bound_others) || atomic_load(&have_chosen) > 0;
+}
+
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
-    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || atomic_load(&has_own_mask)) return;
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || has_own_masks()) return;
     memcpy(mask, link_allowed(), bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t));
 }
 
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes) {
     cpu_set_t cpus;
     const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
-    if (memcmp(mask, link_allowed(), known) != 0) {
-        atomic_store(&has_own_mask, true);
-    } else if (granted(&cpus)) {
-        memcpy(mask, &cpus, known);
+    if (memcmp(mask, link_allowed(), known) == 0 && granted(&cpus)) memcpy(mask, &cpus, known);
+}
+
+void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t* got, bool by_itself) {
+    const size_t known = bytes < sizeof *wanted ? bytes : sizeof *wanted;
+    const bool chosen = memcmp(wanted, link_allowed(), known) != 0;
+    if (!by_itself) {
+        if (chosen) atomic_store(&has_bound_others, true);
+        return;
     }
+    if (chosen != chosen_here.is) atomic_fetch_add(&have_chosen, chosen ? 1 : -1);
+    chosen_here.is = chosen;
+    chosen_here.mask = *got;
 }
 
 HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {
@@ -121,10 +157,7 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
         affinity_apply_grant(&own, known);                                              \
         failure = call;                                                                 \
     } while (failure == 0 && memcmp(&own, mask, known) != 0 && grant_epoch() != epoch); \
-    if (failure == 0 && (is_caller)) {                                                  \
-        chosen_here.is = memcmp(mask, link_allowed(), known) != 0;                      \
-        chosen_here.mask = own;                                                         \
-    }                                                                                   \
+    if (failure == 0) affinity_note_choice(mask, known, &own, is_caller);               \
     return failure;
 
 HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {

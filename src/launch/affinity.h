@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What affinity_narrow() undoes. */
 struct affinity_widened {
@@ -28,6 +29,14 @@ void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
 bool affinity_concerns(pid_t thread);
 /* The way back: the grant in the place of the program's own mask. */
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes);
+/* A thread was bound to `got`, where the program wanted `wanted`; by itself, or by another one. */
+void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t* got, bool by_itself);
+/* The calling thread ends; of a forked child it is the only one. */
+void affinity_forget_choice(void);
+void affinity_forget_in_child(void);
+/* Of the grant; and binds the calling thread, which began with that one's mask, where there is another. */
+uint32_t affinity_epoch(void);
+void affinity_follow_since(uint32_t epoch);
 /* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system
  * allows none of them. */
 bool affinity_set(pid_t thread, const cpu_set_t* cpus);

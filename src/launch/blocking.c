@@ -23,7 +23,10 @@
 #include <unistd.h>
 
 #include "affinity.h"
+#include "callers.h"
 #include "export.h"
+#include "last_thread.h"
+#include "link.h"
 #include "real.h"
 #include "waiting.h"
 
@@ -91,14 +94,17 @@ HEDDLE_EXPORT pid_t wait(int* status) {
     WAITING(false, real(status));
 }
 
+/* LLVM's OpenMP sleeps in these two between its regions, in threads that none announced. */
 HEDDLE_EXPORT int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
     REAL_VERSION(pthread_cond_wait, "GLIBC_2.3.2")
+    if (callers_are_libomp(__builtin_return_address(0))) return real(condition, mutex);
     WAITING(false, real(condition, mutex));
 }
 
 HEDDLE_EXPORT int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                          const struct timespec* until) {
     REAL_VERSION(pthread_cond_timedwait, "GLIBC_2.3.2")
+    if (callers_are_libomp(__builtin_return_address(0))) return real(condition, mutex, until);
     WAITING(false, real(condition, mutex, until));
 }
 
@@ -242,8 +248,12 @@ HEDDLE_EXPORT long syscall(long number, ...) {
         CPU_ZERO(&own);
         memcpy(&own, (const void*)c, (size_t)b);
         affinity_apply_grant(&own, (size_t)b);
-        return real(number, a, b, &own, d, e, f);
+        const long bound = real(number, a, b, &own, d, e, f);
+        if (bound == 0 && link_managed())
+            affinity_note_choice((const cpu_set_t*)c, (size_t)b, &own, a == 0 || a == gettid());
+        return bound;
     }
+    if (number == SYS_exit) last_thread_leaves();
     const long result = real(number, a, b, c, d, e, f);
     if (number == SYS_sched_getaffinity && result > 0 && (a == 0 || a == getpid()))
         affinity_hide_grant((cpu_set_t*)c, (size_t)result);

@@ -26,6 +26,14 @@ static _Atomic unsigned caller_count;
 /* Nothing that takes the loader's lock is called under it: who holds that may wait for us. */
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 
+/* As known_caller. */
+enum { kMaxLibomps = 2 };
+static struct {
+    _Atomic(const char*) from;
+    _Atomic(const char*) to;
+} libomps[kMaxLibomps];
+static _Atomic unsigned libomp_count;
+
 static const char* const kEntryNames[kEntryCount] = {
 #define ENTRY(name) #name,
     LIBGOMP_ENTRIES(ENTRY)
@@ -212,6 +220,24 @@ bool callers_are_libgomp(const void* address) {
     for (unsigned i = 0; i < count; ++i)
         if (address >= libraries[i].base && address < libraries[i].end) return true;
     return count == 0 && strncmp(object_name_at(address), "libgomp", 7) == 0;
+}
+
+void callers_note_libomp(const void* address) {
+    if (callers_are_libomp(address)) return;
+    struct range range = {.inside = address};
+    dl_iterate_phdr(find_range, &range);
+    const unsigned place = atomic_fetch_add(&libomp_count, 1) % kMaxLibomps;
+    atomic_store(&libomps[place].to, NULL);
+    atomic_store(&libomps[place].from, range.from);
+    atomic_store(&libomps[place].to, range.to);
+}
+
+bool callers_are_libomp(const void* address) {
+    for (unsigned i = 0; i < kMaxLibomps; ++i)
+        if ((const char*)address < atomic_load_explicit(&libomps[i].to, memory_order_acquire) &&
+            (const char*)address >= atomic_load_explicit(&libomps[i].from, memory_order_relaxed))
+            return true;
+    return false;
 }
 
 void callers_forget_in_child(void) {

@@ -45,6 +45,9 @@ extern _Atomic unsigned library_count;
 struct caller callers_at(const void* address);
 /* The address lies in a libgomp: its threads are counted by their regions, not one by one. */
 bool callers_are_libgomp(const void* address);
+/* The same of LLVM's OpenMP and Intel's, one of which `address` lies in. */
+void callers_note_libomp(const void* address);
+bool callers_are_libomp(const void* address);
 /* Objects were unloaded: others may come to their addresses. */
 void callers_forget_unloaded(void);
 /* In a forked child. */

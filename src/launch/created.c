@@ -9,9 +9,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
+#include "affinity.h"
 #include "callers.h"
 #include "embedded.h"
 #include "export.h"
@@ -22,8 +25,11 @@
 #include "tbb.h"
 #include "waiting.h"
 
+/* Set in threads that count in the demand while they do not wait: not in ours, and not in those that were
+ * there before us. */
+static __thread bool counted;
 /* Set in threads of ours; how many there are. */
-static __thread bool uncounted;
+static __thread bool is_ours;
 static _Atomic unsigned ours;
 /* This thread is taken out of the demand. A thread that is cancelled in a wait, or jumps out of it, is put
  * right at its end or by its next wait. */
@@ -32,15 +38,16 @@ static __thread bool waiting;
 static __thread bool own;
 
 void waiting_is_main(void) {
-    own = true;
+    own = counted = true;
 }
 
 /* Of those that a runtime began for us. */
 static __thread bool is_lent;
 
 void waiting_begins_as_ours(void) {
-    if (uncounted) return;
-    uncounted = is_lent = true;
+    if (is_ours) return;
+    is_ours = is_lent = true;
+    counted = false;
     atomic_fetch_add(&ours, 1);
 }
 
@@ -60,14 +67,14 @@ static void change(int by, bool soon) {
 }
 
 bool waiting_begin(bool is_long) {
-    if (!link_managed() || uncounted) return false;
+    if (!link_managed() || !counted) return false;
     if (!waiting) change(-1, is_long);
     waiting = true;
     return true;
 }
 
-void waiting_end(bool counted) {
-    if (!counted || !waiting) return;
+void waiting_end(bool began) {
+    if (!began || !waiting) return;
     const int result = errno;
     waiting = false;
     change(+1, false);
@@ -76,45 +83,77 @@ void waiting_end(bool counted) {
 
 void waiting_forget_in_child(void) {
     waiting = false;
-    own = true;
+    own = counted = true;
     atomic_store(&ours, 0);
 }
 
 struct start {
     void* (*run)(void*);
+    int (*run_c11)(void*); /* in its place, where it is not null */
     void* argument;
     bool own;
+    uint32_t epoch; /* of the grant, when the thread was to be made */
 };
+
+/* What the thread is to do. Its mask is that of its maker, perhaps from before the grant changed. */
+static struct start begin(void* data) {
+    const struct start start = *(struct start*)data;
+    free(data);
+    affinity_follow_since(start.epoch);
+    return start;
+}
+
+static void* run_of(const struct start* start) {
+    return start->run_c11 == NULL ? start->run(start->argument)
+                                  : (void*)(intptr_t)start->run_c11(start->argument);
+}
 
 static void thread_ended(void* unused) {
     (void)unused;
+    affinity_forget_choice();
     if (!waiting && link_managed()) change(-1, false);
 }
 
 static void* run_counted(void* data) {
-    const struct start start = *(struct start*)data;
-    free(data);
+    const struct start start = begin(data);
     own = start.own;
+    counted = true;
     void* result = NULL;
     pthread_cleanup_push(thread_ended, NULL);
-    result = start.run(start.argument);
+    result = run_of(&start);
     pthread_cleanup_pop(1);
     return result;
+}
+
+static int run_counted_c11(void* data) {
+    return (int)(intptr_t)run_counted(data);
+}
+
+/* Of OpenMP: its regions announce it. */
+static void* run_in_regions(void* data) {
+    const struct start start = begin(data);
+    counted = true;
+    return run_of(&start);
 }
 
 static void* run_uncounted(void* data) {
     const struct start start = *(struct start*)data;
     free(data);
-    uncounted = true;
+    is_ours = true;
     void* const result = start.run(start.argument);
     atomic_fetch_sub(&ours, 1);
     return result;
 }
 
-static struct start* make_start(void* (*run)(void*), void* argument, bool is_own) {
+static struct start* make_start(const struct start* from) {
     struct start* start = malloc(sizeof *start);
-    if (start != NULL) *start = (struct start){run, argument, is_own};
+    if (start != NULL) *start = *from;
     return start;
+}
+
+static void announce(const struct start* start, int change) {
+    if (start->own) link_change_own(change);
+    link_change_demand(change, false);
 }
 
 static bool begins_with(const char* name, const char* with) {
@@ -125,31 +164,49 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
                                  void* argument) {
     REAL(pthread_create)
     process_join();
+    if (!link_managed()) return real(thread, attributes, run, argument);
     const void* caller = __builtin_return_address(0);
-    const char* by = link_managed() ? object_name_at(caller) : "";
-    if (!link_managed() || callers_are_libgomp(caller) || begins_with(by, "libomp") ||
-        begins_with(by, "libiomp"))
-        return real(thread, attributes, run, argument);
+    const char* by = object_name_at(caller);
+    const bool by_libomp = begins_with(by, "libomp") || begins_with(by, "libiomp");
     const bool by_tbb = begins_with(by, "libtbb");
-    if (by_tbb)
+    const bool in_regions = by_libomp || callers_are_libgomp(caller);
+    if (by_libomp)
+        callers_note_libomp(caller);
+    else if (by_tbb)
         tbb_noticed();
-    else
+    else if (!in_regions)
         embedded_noticed(caller);
-    struct start* start = make_start(run, argument, !by_tbb);
+    const struct start wanted = {
+        .run = run, .argument = argument, .own = !by_tbb && !in_regions, .epoch = affinity_epoch()};
+    struct start* start = make_start(&wanted);
     if (start == NULL) return real(thread, attributes, run, argument);
-    if (!by_tbb) link_change_own(+1);
-    link_change_demand(+1, false);
-    const int failure = real(thread, attributes, run_counted, start);
+    if (!in_regions) announce(&wanted, +1);
+    const int failure = real(thread, attributes, in_regions ? run_in_regions : run_counted, start);
     if (failure == 0) return 0;
-    if (!by_tbb) link_change_own(-1);
-    link_change_demand(-1, false);
+    if (!in_regions) announce(&wanted, -1);
+    free(start);
+    return failure;
+}
+
+HEDDLE_EXPORT int thrd_create(thrd_t* thread, thrd_start_t run, void* argument) {
+    REAL(thrd_create)
+    process_join();
+    const struct start wanted = {
+        .run_c11 = run, .argument = argument, .own = true, .epoch = affinity_epoch()};
+    struct start* start = link_managed() ? make_start(&wanted) : NULL;
+    if (start == NULL) return real(thread, run, argument);
+    announce(&wanted, +1);
+    const int failure = real(thread, run_counted_c11, start);
+    if (failure == thrd_success) return failure;
+    announce(&wanted, -1);
     free(start);
     return failure;
 }
 
 bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     REAL(pthread_create)
-    struct start* start = make_start(run, argument, false);
+    const struct start wanted = {.run = run, .argument = argument};
+    struct start* start = make_start(&wanted);
     if (start == NULL) return false;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

@@ -104,33 +104,39 @@ static void limit_tbb(const struct link_grant* grant) {
     tbb_limit(freely ? 0 : grant->count + 1);
 }
 
-/* Where the arbiter holds the process by a cpuset group, a grant may be read before the group follows it. */
-static void bind_to(const cpu_set_t* cpus) {
+/* Where the arbiter holds the process by a cpuset group, a grant may be read before the group follows it.
+ * False: the threads are where they were, as they cannot be listed. */
+static bool bind_to(const cpu_set_t* cpus) {
     REAL(syscall) /* our own wrapper would take the rest for one of the program's */
     const struct timespec rest = {.tv_nsec = kBindAgainNs};
-    for (int tries = 1; !threads_bind(helper, cpus) && tries < kBindTries; ++tries)
+    enum threads_bound now;
+    for (int tries = 1; (now = threads_bind(helper, cpus)) == THREADS_REFUSED && tries < kBindTries; ++tries)
         real(SYS_nanosleep, &rest, NULL);
-    may_be_unbound = false;
+    may_be_unbound = now == THREADS_UNSEEN;
+    return now != THREADS_UNSEEN;
 }
 
-static void obey(const struct link_grant* grant) {
+/* False: not done, to be tried again. Then the arbiter is not told that CPUs were left, and may see to it. */
+static bool obey(const struct link_grant* grant) {
     HEDDLE_FAILPOINT(follow_obeys);
     cpu_set_t lost;
     CPU_XOR(&lost, &bound, &grant->cpus);
     CPU_AND(&lost, &lost, &bound);
     if (grant->parked) {
-        park_threads(helper);
+        const bool seen = park_threads(helper);
         parked_at_ns = link_now_ns();
-        return link_send_left(grant->epoch);
+        if (seen) link_send_left(grant->epoch);
+        return seen;
     }
+    bool obeyed = true;
     /* A program always runs somewhere: without any CPU it stays where it is until it gets one. */
     if (grant->count > 0) {
         if ((may_be_unbound || !CPU_EQUAL(&bound, &grant->cpus)) && link_mode() != HEDDLE_MODE_THREADS)
-            bind_to(&grant->cpus);
+            obeyed = bind_to(&grant->cpus);
         if (grant->turn && link_mode() != HEDDLE_MODE_THREADS && park_spread(&grant->cpus))
             may_be_unbound = true;
         HEDDLE_FAILPOINT(follow_has_bound);
-        bound = grant->cpus;
+        if (obeyed) bound = grant->cpus;
         atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && !has_all(grant));
     }
     atomic_store(&has_turn, grant->turn);
@@ -138,9 +144,10 @@ static void obey(const struct link_grant* grant) {
     if (atomic_load(&awaiting) > 0)
         syscall(SYS_futex, &granted_cpus, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     park_end();
-    if (CPU_COUNT(&lost) > 0 || grant->leaving) link_send_left(grant->epoch);
+    if (obeyed && (CPU_COUNT(&lost) > 0 || grant->leaving)) link_send_left(grant->epoch);
     limit_tbb(grant);
     libgomp_wait_politely(is_to_be_polite(grant));
+    return obeyed;
 }
 
 /* What the program announced is what it could use at most; threads also wait where nobody sees it begin. A
@@ -160,7 +167,8 @@ static int sample_every_ms(void) {
 static void sample(const struct link_grant* grant) {
     const uint64_t start = link_now_ns();
     const int announced = link_announced();
-    const unsigned runnable = threads_runnable(helper, start);
+    unsigned runnable = 0;
+    if (!threads_runnable(helper, start, &runnable)) return link_observe_nothing();
     /* The first look sees what ran before the program announced this; the second is the first that counts.
      * Who pauses for less than two looks has not stopped. */
     looks = looks > 0 && announced == announced_before ? looks + 1 : 1;
@@ -182,7 +190,7 @@ static void sample(const struct link_grant* grant) {
  * stopped, and must not stop us. */
 static void stay_parked(struct link_grant* grant) {
     if (link_now_ns() - parked_at_ns < kLongestParkNs) {
-        park_threads(helper);
+        (void)park_threads(helper);
     } else {
         grant->parked = false;
         park_end();
@@ -192,10 +200,12 @@ static void stay_parked(struct link_grant* grant) {
 /* Returns when the arbiter is gone; then the program runs on with what it had. */
 static void follow_arbiter(void) {
     struct link_grant grant = {0};
-    if (link_read_grant(&grant)) obey(&grant);
+    bool obeyed = !link_read_grant(&grant) || obey(&grant);
     while (true) {
         if (!grant.contended) link_observe_nothing();
-        const enum link_news news = link_wait(grant.contended ? sample_every_ms() : -1);
+        const enum link_news news = link_wait(grant.contended ? sample_every_ms()
+                                              : obeyed        ? -1
+                                                              : kCalmEveryMs);
         if (news == LINK_GONE) {
             may_be_unbound = true;
             return park_end();
@@ -208,10 +218,12 @@ static void follow_arbiter(void) {
             /* A region that runs already cannot use what came now. */
             if (!grant.contended || now.count > grant.count) looks = 0;
             grant = now;
-            obey(&grant);
+            obeyed = obey(&grant);
             continue;
         }
-        if (grant.parked)
+        if (!obeyed)
+            obeyed = obey(&grant);
+        else if (grant.parked)
             stay_parked(&grant);
         else
             sample(&grant);
@@ -267,7 +279,7 @@ static bool start_here(void) {
 bool follow_start(void) {
     bound = *link_allowed();
     struct link_grant grant;
-    if (link_read_grant(&grant)) obey(&grant);
+    if (link_read_grant(&grant)) (void)obey(&grant);
     return start_here();
 }
 

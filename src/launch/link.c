@@ -279,9 +279,11 @@ bool link_reopen(void) {
     *slash = '\0';
     const int watch = inotify_init1(IN_CLOEXEC);
     if (watch < 0) return false;
-    const bool watching = inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
-    int failure;
-    while ((failure = register_with(self.path)) != 0) {
+    while (true) {
+        /* Each time, as the folder may have gone, and another may have come. */
+        const bool watching = inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
+        const int failure = register_with(self.path);
+        if (failure == 0) break;
         /* Where nobody listens, nothing wakes us until something happens in the arbiter's folder; without
          * inotify we look once a second. Where somebody listens and did not take us in, being stopped or on
          * its way out, no such event may ever come. */
@@ -357,19 +359,25 @@ static uint32_t gang_to_show(const _Atomic int* threads, uint32_t demand) {
     return (uint32_t)gang < demand ? (uint32_t)gang : demand;
 }
 
-static bool show_demand(int announced, bool soon) {
+/* Threads announce in any order, and show in any other: who shows last shows what holds. */
+static bool show_demand(bool soon) {
     const heddle_grant_page* grant = atomic_load_explicit(&pages->grant, memory_order_acquire);
     heddle_client_page* page = atomic_load_explicit(&pages->page, memory_order_acquire);
     if (grant == NULL || page == NULL) return false;
-    const uint32_t shown = demand_to_show(announced);
-    atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
-    atomic_store_explicit(&page->together, gang_to_show(&self.own, shown), memory_order_relaxed);
-    atomic_store_explicit(&page->meeting, gang_to_show(&self.meeting, shown), memory_order_relaxed);
-    HEDDLE_FAILPOINT(link_shows_demand);
-    /* seq_cst with the arbiter's stores of `count` and `contended`: either it sees our demand or we see that
-     * CPUs are gone or somebody waits. */
-    atomic_store(&page->demand, shown);
-    HEDDLE_FAILPOINT(link_showed_demand);
+    int announced = atomic_load(&self.announced);
+    uint32_t shown = 0;
+    for (int before = announced + 1; before != announced; announced = atomic_load(&self.announced)) {
+        before = announced;
+        shown = demand_to_show(announced);
+        atomic_store_explicit(&page->since_ns, link_now_ns(), memory_order_relaxed);
+        atomic_store_explicit(&page->together, gang_to_show(&self.own, shown), memory_order_relaxed);
+        atomic_store_explicit(&page->meeting, gang_to_show(&self.meeting, shown), memory_order_relaxed);
+        HEDDLE_FAILPOINT(link_shows_demand);
+        /* seq_cst with the arbiter's stores of `count` and `contended`: either it sees our demand or we see
+         * that CPUs are gone or somebody waits. */
+        atomic_store(&page->demand, shown);
+        HEDDLE_FAILPOINT(link_showed_demand);
+    }
     const bool lacks = shown > atomic_load(&grant->count);
     if (atomic_load(&grant->contended) == 0 && !lacks) return false;
     const uint32_t noticed = atomic_load_explicit(&grant->noticed, memory_order_relaxed);
@@ -378,7 +386,8 @@ static bool show_demand(int announced, bool soon) {
 }
 
 bool link_change_demand(int change, bool soon) {
-    return show_demand(atomic_fetch_add(&self.announced, change) + change, soon);
+    atomic_fetch_add(&self.announced, change);
+    return show_demand(soon);
 }
 
 void link_change_own(int change) {
@@ -401,10 +410,9 @@ int link_announced(void) {
 
 void link_observe(int announced, unsigned demand) {
     const uint64_t word = (uint64_t)(uint32_t)announced << 32 | demand;
-    if (atomic_exchange(&self.observed, word) != word) show_demand(atomic_load(&self.announced), false);
+    if (atomic_exchange(&self.observed, word) != word) show_demand(false);
 }
 
 void link_observe_nothing(void) {
-    if (atomic_exchange(&self.observed, NOTHING_OBSERVED) != NOTHING_OBSERVED)
-        show_demand(atomic_load(&self.announced), false);
+    if (atomic_exchange(&self.observed, NOTHING_OBSERVED) != NOTHING_OBSERVED) show_demand(false);
 }

@@ -72,18 +72,18 @@ bool park_here(void) {
 }
 
 bool park_threads(pid_t helper) {
-    if (!prepare()) return false;
+    if (!prepare()) return true;
     const bool begins = atomic_load(&turn) % 2 == 0;
     if (begins) atomic_fetch_add(&turn, 1);
     if (begins) stopped_count = 0;
     for (int looks = 0; looks < kLooks; ++looks) {
         struct look look = {.first = begins && looks == 0};
-        threads_visit(helper, interrupt, &look);
+        if (!threads_visit(helper, interrupt, &look)) return false;
         if (!look.any) return true;
         const struct timespec pause = {.tv_nsec = kBetweenLooksNs};
         system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
     }
-    return false;
+    return true;
 }
 
 bool park_spread(const cpu_set_t* cpus) {

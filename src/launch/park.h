@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 /* Parks every thread that runs now but `helper`; to be called again from time to time, because others wake
- * up. False where a thread still runs after some milliseconds. */
+ * up, or run on for longer than we wait. False: they cannot be listed. */
 bool park_threads(pid_t helper);
 /* Gives each thread that ran when the program was parked a CPU of its own, where there are enough: the system
  * may leave two on one for a whole turn. False where it did nothing. */

@@ -17,6 +17,7 @@
 
 #include "affinity.h"
 #include "follow.h"
+#include "last_thread.h"
 #include "libgomp.h"
 #include "link.h"
 #include "park.h"
@@ -31,6 +32,7 @@ static _Atomic bool is_child;
 
 static void forget_in_child(void) {
     (void)affinity_widen();
+    affinity_forget_in_child();
     link_forget();
     follow_forget_in_child();
     libgomp_forget_in_child();
@@ -38,6 +40,7 @@ static void forget_in_child(void) {
     tbb_forget_in_child();
     park_forget_in_child();
     waiting_forget_in_child();
+    last_thread_forget_in_child();
     atomic_store(&is_child, true);
 }
 
@@ -81,6 +84,7 @@ __attribute__((constructor)) static void begin(void) {
     }
     if (failure != 0) return;
     waiting_is_main();
+    last_thread_is_first();
     follow();
     pthread_atfork(NULL, NULL, forget_in_child);
 }

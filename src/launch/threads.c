@@ -29,9 +29,9 @@ static int open_quietly(const char* path, int flags) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
 }
 
-void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data) {
+bool threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data) {
     const int folder = open_quietly("/proc/self/task", O_RDONLY | O_DIRECTORY);
-    if (folder < 0) return;
+    if (folder < 0) return false;
     union {
         struct dirent64 entry;
         char bytes[kListBytes];
@@ -45,6 +45,7 @@ void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* 
             at += entry->d_reclen;
         }
     syscall(SYS_close, folder);
+    return got == 0;
 }
 
 static void count_one(pid_t thread, void* count) {
@@ -54,27 +55,25 @@ static void count_one(pid_t thread, void* count) {
 
 unsigned threads_count(pid_t except) {
     unsigned count = 0;
-    threads_visit(except, count_one, &count);
+    (void)threads_visit(except, count_one, &count);
     return count;
 }
 
 struct binding {
     const cpu_set_t* cpus;
-    unsigned count;
     bool refused;
 };
 
 static void bind_one(pid_t thread, void* data) {
     struct binding* binding = data;
     if (!affinity_set(thread, binding->cpus) && errno == EINVAL) binding->refused = true;
-    ++binding->count;
 }
 
-bool threads_bind(pid_t except, const cpu_set_t* cpus) {
-    struct binding first = {.cpus = cpus}, again = {.cpus = cpus};
-    threads_visit(except, bind_one, &first);
-    if (first.count > 1) threads_visit(except, bind_one, &again);
-    return !first.refused && !again.refused;
+enum threads_bound threads_bind(pid_t except, const cpu_set_t* cpus) {
+    struct binding binding = {.cpus = cpus};
+    for (int look = 0; look < 2; ++look)
+        if (!threads_visit(except, bind_one, &binding)) return THREADS_UNSEEN;
+    return binding.refused ? THREADS_REFUSED : THREADS_BOUND;
 }
 
 /* The kernel's CPU clock of a thread of this process: see clock_getres(2), pthread_getcpuclockid(3). */
@@ -129,13 +128,14 @@ static void sample_one(pid_t thread, void* data) {
     if (ran || threads_is_runnable(thread)) ++sample->runnable;
 }
 
-unsigned threads_runnable(pid_t except, uint64_t now_ns) {
+bool threads_runnable(pid_t except, uint64_t now_ns, unsigned* runnable) {
     static struct sample sample; /* the helper thread's stack is the program's choice */
     sample.count = sample.runnable = 0;
     sample.period_ns = sampled_at_ns == 0 ? 0 : now_ns - sampled_at_ns;
-    threads_visit(except, sample_one, &sample);
+    const bool seen = threads_visit(except, sample_one, &sample);
     memcpy(clocks, sample.now, sample.count * sizeof *clocks);
     clock_count = sample.count;
     sampled_at_ns = now_ns;
-    return sample.runnable;
+    *runnable = sample.runnable;
+    return seen;
 }

@@ -11,15 +11,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Calls `visit` for each thread but the one with id `except`. */
-void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data);
+/* Calls `visit` for each thread but the one with id `except`. False: they cannot be listed, for want of a
+ * descriptor or of /proc. */
+bool threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data);
 
 /* How many there are but `except`; 0: in all. */
 unsigned threads_count(pid_t except);
 
-/* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound or
- * is found by a second look. False: the system allows none of these CPUs. */
-bool threads_bind(pid_t except, const cpu_set_t* cpus);
+/* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound,
+ * or is found by a second look, or binds itself when it begins (affinity_follow_since). REFUSED: the system
+ * allows none of these CPUs. UNSEEN: threads_visit() is false. */
+enum threads_bound { THREADS_BOUND, THREADS_REFUSED, THREADS_UNSEEN };
+enum threads_bound threads_bind(pid_t except, const cpu_set_t* cpus);
 
 /* The kernel calls the thread runnable: it runs, or would if it had a CPU. */
 bool threads_is_runnable(pid_t thread);
@@ -29,7 +32,7 @@ bool threads_has_ended(pid_t thread);
 
 /* For the helper thread alone. How many threads but `except` could run now: those that used at least half of
  * the time since the last call (by their CPU clocks), and those that the kernel calls runnable. `now_ns` is
- * CLOCK_MONOTONIC. */
-unsigned threads_runnable(pid_t except, uint64_t now_ns);
+ * CLOCK_MONOTONIC. False: as threads_visit(). */
+bool threads_runnable(pid_t except, uint64_t now_ns, unsigned* runnable);
 
 #endif

@@ -9,7 +9,7 @@
  * protocol.h, ClientPage). True where it was counted and waiting_end() has to undo it. */
 bool waiting_begin(bool is_long);
 /* Keeps errno, the result of the call that has just ended. */
-void waiting_end(bool counted);
+void waiting_end(bool began);
 void waiting_forget_in_child(void);
 /* The calling thread is the program's first. */
 void waiting_is_main(void);

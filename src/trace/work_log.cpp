@@ -106,7 +106,8 @@ std::shared_ptr<WorkLog::Lane> WorkLog::open_lane(const std::string& row) {
     ring->row = row;
     ring->is_lane = true;
     rings_.push_back(ring);
-    return ring;
+    // release: what was noted before it was left is popped before it goes.
+    return {ring.get(), [ring](Lane*) { ring->taken.store(false, std::memory_order_release); }};
 }
 
 void WorkLog::note(const std::shared_ptr<Lane>& lane, const NotedWork& work) noexcept {
@@ -167,8 +168,7 @@ void WorkLog::drain() {
     try {
         for (size_t i = 0; i < rings_.size();) {
             const auto& ring = rings_[i];
-            const bool is_left = ring->is_lane && ring.use_count() == 1;
-            std::atomic_thread_fence(std::memory_order_acquire);  // what who left it has noted is popped
+            const bool is_left = ring->is_lane && !ring->taken.load(std::memory_order_acquire);
             dropped += ring->work.take_dropped();
             while (ring->work.pop(work)) {
                 if (full_) continue;

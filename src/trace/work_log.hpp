@@ -84,9 +84,10 @@ class WorkLog {
 struct WorkLog::Ring {
     WorkRing<kRing> work;
     std::string row;
-    std::string kind;               // empty: no thread's
-    bool is_lane = false;           // gone when nobody can note there any more
-    std::atomic<bool> taken{true};  // by a thread; written under the mutex, or by that thread at its end
+    std::string kind;      // empty: no thread's
+    bool is_lane = false;  // gone when nobody can note there any more
+    std::atomic<bool> taken{
+        true};  // by a thread, or by who opened it; written under the mutex, or at their end
 };
 
 }  // namespace heddle::trace

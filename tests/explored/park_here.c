@@ -2,10 +2,11 @@
  * the handler as the kernel would. */
 #include "launch/park.c"
 
-void threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data) {
+bool threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* data) {
     (void)except;
     (void)visit;
     (void)data;
+    return true;
 }
 bool threads_is_runnable(pid_t thread) {
     (void)thread;

@@ -137,19 +137,36 @@ static const char* no_owners(void) {
     return problem;
 }
 
-static bool preload(void) {
+/* AddressSanitizer's library wants to be the first that is loaded, and ours comes before it: it says so with
+ * an error unless it is told not to look. Its functions are called all the same. */
+static void allow_before_sanitizer(void) {
+    const char* before = getenv("ASAN_OPTIONS");
+    if (before != NULL && strstr(before, "verify_asan_link_order") != NULL) return;
+    char options[HEDDLE_PROBLEM_BYTES];
+    const int written = snprintf(options, sizeof options, "%s%sverify_asan_link_order=0",
+                                 before == NULL ? "" : before, before == NULL || *before == '\0' ? "" : ":");
+    if (written > 0 && (size_t)written < sizeof options) setenv("ASAN_OPTIONS", options, 1);
+}
+
+/* NULL, or why the library is not loaded. */
+static const char* preload(void) {
     static const char* const libraries[] = {"../lib/libheddle-launch.so",
                                             "../" HEDDLE_LIBDIR "/heddle/libheddle-launch.so", NULL};
     char library[PATH_MAX];
-    if (!find_part(libraries, library)) return false;
+    if (!find_part(libraries, library)) return "libheddle-launch.so is not installed beside heddle";
+    if (strpbrk(library, " :") != NULL)
+        return "heddle is installed in a folder with a space or colon in its name, which ends a library's "
+               "name";
+    allow_before_sanitizer();
     const char* others = getenv("LD_PRELOAD");
-    if (others == NULL || *others == '\0') return setenv("LD_PRELOAD", library, 1) == 0;
+    if (others == NULL || *others == '\0')
+        return setenv("LD_PRELOAD", library, 1) == 0 ? NULL : strerror(errno);
     char* both = malloc(strlen(library) + strlen(others) + 2);
-    if (both == NULL) return false;
+    if (both == NULL) return strerror(errno);
     sprintf(both, "%s:%s", library, others);
     const bool set = setenv("LD_PRELOAD", both, 1) == 0;
     free(both);
-    return set;
+    return set ? NULL : strerror(errno);
 }
 
 /* As execvp(3) of the C library that programs are used to: what has no first line of its own is a script of
@@ -196,8 +213,10 @@ static int run(int count, char** words) {
     const char* absent = find_arbiter();
     bool children = false;
     const char* unmanaged = absent != NULL ? absent : program_unmanageable(path, &children);
-    if ((unmanaged == NULL || children) && !preload())
-        unmanaged = "libheddle-launch.so is not installed beside heddle";
+    if (unmanaged == NULL || children) {
+        const char* not_loaded = preload();
+        if (not_loaded != NULL) unmanaged = not_loaded;
+    }
     if (unmanaged == NULL && !register_program(program[0])) unmanaged = strerror(errno);
     bool owners = true;
     if (unmanaged == NULL && (require || wants_own())) {

@@ -42,17 +42,29 @@ static bool names_interpreter(const char* first, char path[PATH_MAX]) {
     return snprintf(path, PATH_MAX, "%.*s", (int)strcspn(first, " \t\n"), first) < PATH_MAX;
 }
 
-/* A program without a program interpreter loads no libraries. */
-static bool is_static(int fd, const Elf64_Ehdr* header) {
-    if (header->e_phentsize != sizeof(Elf64_Phdr)) return false;
+static const char kStatic[] = "it is linked statically";
+
+/* A program without a program interpreter loads no libraries, and one with that of another C library cannot
+ * load ours, which is made for glibc. NULL: neither. */
+static const char* reason_of_loader(int fd, const Elf64_Ehdr* header) {
+    if (header->e_phentsize != sizeof(Elf64_Phdr)) return NULL;
     for (Elf64_Half i = 0; i < header->e_phnum; ++i) {
         Elf64_Phdr segment;
         if (pread(fd, &segment, sizeof segment, (off_t)(header->e_phoff + i * sizeof segment)) !=
             sizeof segment)
-            return false;
-        if (segment.p_type == PT_INTERP) return false;
+            return NULL;
+        if (segment.p_type != PT_INTERP) continue;
+        char loader[PATH_MAX];
+        if (segment.p_filesz >= sizeof loader ||
+            pread(fd, loader, segment.p_filesz, (off_t)segment.p_offset) != (ssize_t)segment.p_filesz)
+            return NULL;
+        loader[segment.p_filesz] = '\0';
+        const char* slash = strrchr(loader, '/');
+        return strncmp(slash == NULL ? loader : slash + 1, "ld-linux", strlen("ld-linux")) == 0
+                   ? NULL
+                   : "it is made for another C library than glibc";
     }
-    return true;
+    return kStatic;
 }
 
 /* The kernel tells such a program to load no libraries that its user chose. */
@@ -64,8 +76,6 @@ static bool gets_rights(int fd) {
     return changes_user || changes_group ||
            (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0);
 }
-
-static const char kStatic[] = "it is linked statically";
 
 /* `interpreter` is what a script names; empty otherwise. */
 static const char* reason_of(int fd, char interpreter[PATH_MAX]) {
@@ -91,7 +101,7 @@ static const char* reason_of(int fd, char interpreter[PATH_MAX]) {
 #endif
     if (first.header.e_ident[EI_CLASS] != ELFCLASS64 || first.header.e_machine != machine)
         return "it is no program of this system's own kind, such as a 32-bit one";
-    return is_static(fd, &first.header) ? kStatic : NULL;
+    return reason_of_loader(fd, &first.header);
 }
 
 const char* program_unmanageable(const char* path, bool* children) {
