@@ -24,6 +24,13 @@
 
 #define HEDDLE_MEMORY_API __attribute__((visibility("default")))
 
+/* Whatever number comes is looked at, and refused where it is none of them. */
+#ifdef __cplusplus
+#define HEDDLE_MEMORY_ANY : int
+#else
+#define HEDDLE_MEMORY_ANY
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -171,7 +178,7 @@ static inline void* heddle_memory_pointer(heddle_memory_local_t local) {
 
 /* Operations. */
 
-typedef enum {
+typedef enum HEDDLE_MEMORY_ANY {
     HEDDLE_MEMORY_ALLOCATE,      /**< `size` bytes in `cache`, writable */
     HEDDLE_MEMORY_RELEASE,       /**< `local` */
     HEDDLE_MEMORY_GET_CONST,     /**< a copy of `global` in `cache`, to read */

@@ -24,6 +24,13 @@
 
 #define HEDDLE_TASK_API __attribute__((visibility("default")))
 
+/* Whatever number comes is looked at, and refused where it is none of them. */
+#ifdef __cplusplus
+#define HEDDLE_TASK_ANY : int
+#else
+#define HEDDLE_TASK_ANY
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -124,7 +131,7 @@ HEDDLE_TASK_API heddle_task_ret_t heddle_tiles_destroy(heddle_tiles_t* tiles);
 
 /* Tasks. */
 
-typedef enum {
+typedef enum HEDDLE_TASK_ANY {
     HEDDLE_IN,      /**< reads */
     HEDDLE_OUT,     /**< writes all of it, and does not look at what was there */
     HEDDLE_INOUT,   /**< reads and writes */

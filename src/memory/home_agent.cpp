@@ -144,11 +144,21 @@ void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& ou
 }
 
 void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Message>& out) {
-    for (Access& access : data.queue) {
-        if (access.request.access != message.access || access.request.range != message.range) continue;
-        if (access.invalidating.erase(message.from) > 0 && access.invalidating.empty())
-            out.push_back(answer(MessageKind::kWriteGrant, access.request));
-    }
+    bool ended = false;
+    data.queue.remove_if([&](Access& access) {
+        if (access.request.access != message.access || access.request.range != message.range) return false;
+        const bool ends = has_let_go(access, message.from, out);
+        ended |= ends;
+        return ends;
+    });
+    if (ended) admit(data, out);
+}
+
+/// `rank` has no copies for that write any more. True: it was the last one, and the write is nobody's.
+bool HomeAgent::has_let_go(Access& access, Rank rank, std::vector<Message>& out) const {
+    if (access.invalidating.erase(rank) == 0 || !access.invalidating.empty()) return false;
+    if (!access.is_abandoned) out.push_back(answer(MessageKind::kWriteGrant, access.request));
+    return access.is_abandoned;
 }
 
 void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
@@ -159,14 +169,15 @@ void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
         for (auto* waiting : {&data.tag_requests, &data.readers_requests})
             waiting->remove_if([&](const Message& request) { return request.from == rank; });
         answer_readers(data, out);
-        data.queue.remove_if([&](const Access& access) {
+        data.queue.remove_if([&](Access& access) {
             if (access.request.from != rank) return false;
-            if (access.started) data.versions.spoiled(access.request.range.range, access.slots);
-            return true;
+            // Whoever writes next may not before those who have copies have let go of them.
+            access.is_abandoned = !access.invalidating.empty();
+            if (access.started && !access.is_abandoned)
+                data.versions.spoiled(access.request.range.range, access.slots);
+            return !access.is_abandoned;
         });
-        for (Access& access : data.queue)
-            if (access.invalidating.erase(rank) > 0 && access.invalidating.empty())
-                out.push_back(answer(MessageKind::kWriteGrant, access.request));
+        data.queue.remove_if([&](Access& access) { return has_let_go(access, rank, out); });
         admit(data, out);
     }
 }

@@ -44,6 +44,7 @@ class HomeAgent {
         Message request;
         std::set<Rank> invalidating = {};
         bool started = false;
+        bool is_abandoned = false;      ///< by a rank that has gone, while others let go of their copies
         std::vector<Slice> slots = {};  ///< of a write: where it goes
         std::set<Versions::Reader> known_dead = {};
     };
@@ -62,6 +63,7 @@ class HomeAgent {
     void tell_slots(const std::vector<Slice>& slots, const Message& request, std::vector<Message>& out) const;
     void end_write(Data& data, const Message& message, std::vector<Message>& out);
     void invalidated(Data& data, const Message& message, std::vector<Message>& out);
+    [[nodiscard]] bool has_let_go(Access& access, Rank rank, std::vector<Message>& out) const;
     void answer_tags(Data& data, std::vector<Message>& out) const;
     void answer_readers(Data& data, std::vector<Message>& out) const;
     [[nodiscard]] Message answer(MessageKind kind, const Message& request) const;

@@ -57,8 +57,8 @@ sockaddr_un address_of(const std::string& path) {
     return address;
 }
 
-Descriptor new_socket() {
-    Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+Descriptor new_socket(int flags = 0) {
+    Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
     if (!made.valid()) fail("cannot make a socket");
     return made;
 }
@@ -106,7 +106,7 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
     if (!epoll_.valid()) fail("cannot watch sockets");
     for (Rank rank = 0; rank < ranks; ++rank) peers_.push_back(std::make_unique<Peer>());
     const Time deadline = SteadyClock().now() + patience;
-    const Descriptor listening = new_socket();
+    const Descriptor listening = new_socket(SOCK_NONBLOCK);
     const std::string path = path_of(folder, self);
     const sockaddr_un address = address_of(path);
     if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
@@ -160,15 +160,13 @@ void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {
 
 void Mesh::accept_higher(Rank count, int listening, Time deadline) {
     for (Rank met = 0; met < count;) {
-        pollfd ready{listening, POLLIN, 0};
-        if (::poll(&ready, 1, milliseconds_until(deadline)) == 0)
+        if (!wait_for_packet(listening, milliseconds_until(deadline)))
             nobody_came(fmt::format("{} rank(s) above {}", count - met, self_), "it");
         Descriptor socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
         if (!socket.valid()) continue;
         Hello hello;
         Descriptor given[3];
-        ready.fd = socket.get();
-        if (::poll(&ready, 1, milliseconds_until(deadline)) <= 0 ||
+        if (!wait_for_packet(socket.get(), milliseconds_until(deadline)) ||
             receive_packet(socket.get(), std::as_writable_bytes(std::span(&hello, 1)), given) !=
                 sizeof hello ||
             std::memcmp(hello.magic, Hello().magic, sizeof hello.magic) != 0)

@@ -75,7 +75,9 @@ ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport
     if (trace_) node_.caching().take_notes();
     if (options.rank == 0) sequencer_.emplace(options.ranks);
     if (options.ranks > 1 && !mesh_) {
-        const auto patience = std::chrono::duration<double>(options.patience_s);
+        constexpr double kMostSeconds = 1e6;
+        const auto patience = std::chrono::duration<double>(
+            options.patience_s > 0 ? std::min(options.patience_s, kMostSeconds) : 0);
         mesh_ = std::make_unique<Mesh>(options.rank, options.ranks, options.folder,
                                        std::chrono::duration_cast<Nanoseconds>(patience));
     }
@@ -163,11 +165,13 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
         spare_states_.pop_back();
     }
     pending_.emplace(ticket, state);
-    // What there is to move now is for this operation; what follows from its end is for others.
-    carry_out_here(lists, lock);
     // A thread is there as soon as it is told; a task when a worker has time, for which nobody waits.
     const bool is_thread = !in_task();
-    Look look(is_thread && !lists.actions.messages.empty() ? mesh_.get() : nullptr);
+    bool asks = !lists.actions.messages.empty();
+    // What there is to move now is for this operation; what follows from its end is for others.
+    carry_out_here(lists, lock);
+    asks |= !lists.actions.messages.empty();
+    Look look(is_thread && asks ? mesh_.get() : nullptr);
     hand_over(lists.actions, lock);
     while (!state->done()) {
         state->announce_wait(is_thread);
@@ -285,6 +289,8 @@ void ServerState::carry_out(Lists& lists, Lock& lock) {
             if (transfer.direction != Transfer::Direction::kWithinCache &&
                 find(lists.used, part.segment) == nullptr)
                 lists.used.emplace_back(part.segment, segments_.at(part.segment));
+    // What was said before others come to say something arrives before that.
+    send_messages(lists.actions.messages);
     lock.unlock();
     for (const Transfer& transfer : lists.moving) {
         const int64_t begin_ns = trace_ ? OperationTrace::now_ns() : 0;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/asymmetric_fence.hpp"
 #include "heddle/error.hpp"
@@ -71,6 +72,13 @@ bool RuntimeState::quiet() {
     return all_done();
 }
 
+/// Services that come meanwhile are told of to the engine that is there then.
+void RuntimeState::replaces_engine(bool begins) {
+    const std::lock_guard lock(services_mutex_);
+    is_replaced_ = begins;
+    if (!begins && std::exchange(services_arrived_, false)) engine->services_arrived();
+}
+
 void RuntimeState::switch_engine(std::string_view name) {
     const EngineFactory& wanted = find_engine(name);
     Lane& own = lane();
@@ -84,6 +92,7 @@ void RuntimeState::switch_engine(std::string_view name) {
         switched_.wait_for(lock, std::chrono::milliseconds(1));
     }
     std::exception_ptr problem;
+    replaces_engine(true);
     stop_engine();
     try {
         start_engine(wanted);
@@ -91,6 +100,7 @@ void RuntimeState::switch_engine(std::string_view name) {
         problem = std::current_exception();
         start_some_engine();
     }
+    replaces_engine(false);
     if (problem) std::rethrow_exception(problem);
 }
 

@@ -178,22 +178,27 @@ bool Graph::admit(TaskMemory::Cache& cache, Task& task, Task*& next) noexcept {
     return take_turns(task);
 }
 
-std::vector<Task*> Graph::followers(const Task& task, size_t most) {
+std::vector<Task*> Graph::followers(Task& task, size_t most) {
     std::vector<Task*> found;
-    const auto look = [&](const Task& one) {
+    std::vector<bool> waits_for_turn;  // of each that was found
+    const auto add = [&](Task* one, bool for_turn) {
+        if (found.size() == most || std::ranges::find(found, one) != found.end()) return;
+        found.push_back(one);
+        waits_for_turn.push_back(for_turn);
+    };
+    const auto look = [&](Task& one, bool has_turns) {
         const Edge* edge = one.successors.load(std::memory_order_acquire);
-        for (; edge != nullptr && edge != Task::closed() && found.size() < most; edge = edge->next)
-            if (std::ranges::find(found, edge->to) == found.end()) found.push_back(edge->to);
+        for (; edge != nullptr && edge != Task::closed(); edge = edge->next) add(edge->to, false);
+        if (has_turns) for_each_waiting(one, [&](Task& waiting) { add(&waiting, true); });
     };
     if (task.accesses == 0) return found;
     // None of them can end, or have its edges changed by more than what is added to them here.
     const std::lock_guard guard(lock_);
     enter_line();
-    const Edge* const first = task.successors.load(std::memory_order_acquire);
-    if (first == nullptr || first == Task::closed()) return found;
+    if (task.successors.load(std::memory_order_acquire) == Task::closed()) return found;
     found.reserve(most);
-    look(task);
-    for (size_t i = 0; i < found.size(); ++i) look(*found[i]);
+    look(task, true);
+    for (size_t i = 0; i < found.size(); ++i) look(*found[i], waits_for_turn[i]);
     return found;
 }
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -130,7 +131,7 @@ class Graph {
 
     /// Those that follow one that has not ended, near or far, as joins do: at most so many. They are there
     /// until that one ends. Enters all that stand in line. Throws std::bad_alloc.
-    [[nodiscard]] std::vector<Task*> followers(const Task& task, size_t most);
+    [[nodiscard]] std::vector<Task*> followers(Task& task, size_t most);
 
     /// Tells of all that it finds from now on, to nobody with null. While no task is in it. False: it does so
     /// already.
@@ -216,6 +217,9 @@ class Graph {
     void join(TaskMemory::Cache& cache, const DataState* data, LastUses& uses);
     void enter_group(Access& access, Sharing& sharing) noexcept;
     [[nodiscard]] static bool take_turns(Task& task) noexcept;
+    /// Of those that wait for a turn that the task has.
+    static void for_each_waiting(Task& task, const std::function<void(Task&)>& look);
+    [[nodiscard]] static bool is_waiting(const Task& task, const Access& access) noexcept;
 
     TaskMemory& memory_;
     BiasedLock lock_;

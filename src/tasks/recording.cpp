@@ -282,6 +282,8 @@ void RecordingState::start() {
     Lane& lane = runtime.lane();
     lane.replayed.store(lane.replayed.load(std::memory_order_relaxed) + recorded_.size(),
                         std::memory_order_relaxed);
+    if (runtime.failures.any())
+        for (const Recorded& replayed : recorded_) replayed.task->era = runtime.failures.era();
     for (Task* task : first_) runtime.could_run(lane, *task);
     // The tasks run, and this one cannot end before.
     runtime.wait_out(*tasks);

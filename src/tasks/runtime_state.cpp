@@ -109,10 +109,14 @@ WorkCounts RuntimeState::work() const noexcept {
 }
 
 void RuntimeState::add_service(const std::string& name, PollingService service, void* data) {
-    const InEngine inside(*this, lane());
     polling.add(name, service, data);
     try {
-        engine->services_arrived();
+        // Not as who inserts: while a switch waits for tasks, they may wait for what the service is to tell.
+        const std::lock_guard lock(services_mutex_);
+        if (is_replaced_)
+            services_arrived_ = true;
+        else
+            engine->services_arrived();
     } catch (...) {
         polling.remove(service, data);
         throw;

@@ -203,6 +203,7 @@ struct RuntimeState final : EngineHost {
     void start_engine(const EngineFactory& wanted);
     void start_some_engine() noexcept;
     void stop_engine();
+    void replaces_engine(bool begins);
 
     void count(Lane& lane, SequenceState& sequence) noexcept;
     void help_if_far_ahead(Lane& lane, SequenceState& sequence);
@@ -214,6 +215,7 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] std::vector<std::shared_ptr<SequenceState>> sequences();
     [[nodiscard]] bool quiet();
     [[nodiscard]] bool all_done();
+    void forget_failures() noexcept;
     void drop_kept();
 
     /// The engine is being switched: threads outside of tasks insert and wait later. A thread says that it
@@ -224,6 +226,11 @@ struct RuntimeState final : EngineHost {
     std::atomic<bool> switching_{false};
     std::mutex switch_mutex_;
     std::condition_variable switched_;
+
+    /// For those below, and held while the engine hears of a service, which may call components back.
+    std::recursive_mutex services_mutex_;
+    bool is_replaced_ = false;       // the engine, right now
+    bool services_arrived_ = false;  // meanwhile
 
     std::mutex sequences_mutex_;
     std::vector<std::weak_ptr<SequenceState>> sequences_;

@@ -121,6 +121,7 @@ void Insertion::commit(const DataView* const* data, const AccessMode* modes, con
     Task& task = *static_cast<Task*>(task_);
     try {
         if (task.accesses > 0 || options != nullptr) {
+            task.era = sequence_.runtime.failures.era();
             name(data, modes, options, reductions);
         } else {
             task.named = false;

@@ -91,7 +91,14 @@ void RuntimeState::wait(SequenceState& sequence) {
                     "a task cannot wait for the sequence that it is in: it would wait for itself. "
                     "Give what it is to wait for a sequence of its own");
     wait_until_done(sequence, InnerWait::Kind::kMay);
-    if (std::exception_ptr error = failures.take(sequence)) std::rethrow_exception(std::move(error));
+    std::exception_ptr error = failures.take(sequence);
+    forget_failures();
+    if (error) std::rethrow_exception(std::move(error));
+}
+
+/// Those that were told, once no task is left that they could concern.
+void RuntimeState::forget_failures() noexcept {
+    if (failures.any() && all_done()) failures.forget_told();
 }
 
 void RuntimeState::wait_out(SequenceState& sequence) noexcept {
@@ -129,11 +136,13 @@ void RuntimeState::end(const std::shared_ptr<SequenceState>& sequence) noexcept 
     if (waits_for_caller(*sequence)) return keep(sequence);
     wait_out(*sequence);
     (void)failures.take(*sequence);
+    forget_failures();
     kept.try_to_bring_all_home();
 }
 
 void RuntimeState::wait_all() {
     for (const auto& sequence : sequences()) wait_until_done(*sequence, InnerWait::Kind::kMay);
+    forget_failures();
     kept.bring_all_home();
 }
 

@@ -90,6 +90,24 @@ bool Graph::take_turns(Task& task) noexcept {
     }
 }
 
+void Graph::for_each_waiting(Task& task, const std::function<void(Task&)>& look) {
+    if ((task.special & kCommutes) == 0) return;
+    // One that waits for a turn itself has those before it; one that runs has all.
+    const int32_t last = task.waits_for.load(std::memory_order_relaxed);
+    const Access* const wanted = last == 0 ? nullptr : task.access(static_cast<uint32_t>(last) - 1);
+    const bool has_wanted = wanted == nullptr || !is_waiting(task, *wanted);
+    for_each<AccessMode::kCommute>(task, [&](Access& access) {
+        if (!has_wanted && access.data >= wanted->data) return;
+        for (Task* one = sharing_of(task, access).first_waiting; one != nullptr; one = one->next) look(*one);
+    });
+}
+
+bool Graph::is_waiting(const Task& task, const Access& access) noexcept {
+    const Task* one = sharing_of(task, access).first_waiting;
+    while (one != nullptr && one != &task) one = one->next;
+    return one != nullptr;
+}
+
 Task* Graph::end_turns(Task& task) noexcept {
     const std::lock_guard guard(lock_);
     Task* ready = nullptr;

@@ -14,12 +14,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "tasks/task.hpp"
 
 namespace heddle {
 
 struct PrivateCopy {
+    PrivateCopy() = default;
+    /// One after the other: there are as many as tasks that were paused with one, and stacks are small.
+    ~PrivateCopy() {
+        while (next != nullptr) next = std::move(next->next);
+    }
+    PrivateCopy(const PrivateCopy&) = delete;
+    PrivateCopy& operator=(const PrivateCopy&) = delete;
+
     detail::DataView view;
     std::unique_ptr<std::byte[]> elements;
     std::unique_ptr<PrivateCopy> next;

@@ -89,6 +89,8 @@ struct alignas(64) Task {
     bool keeps_data = false;
     /// It names futures whose tasks are not in its domain, so that nothing makes it follow them.
     bool awaits_futures = false;
+    /// Of Failures, in which it was inserted; only with accesses.
+    uint32_t era = 0;
 
     [[nodiscard]] static Edge* closed() { return reinterpret_cast<Edge*>(uintptr_t{1}); }
     [[nodiscard]] bool ended() const { return successors.load(std::memory_order_acquire) == closed(); }

@@ -4,7 +4,7 @@
 #include "each_engine.h"
 
 static int square(heddle_task_t* task) {
-    int64_t number;
+    int64_t number = 0;
     heddle_unpack(task, 0, &number, sizeof number);
     number *= number;
     return heddle_give(task, &number, sizeof number) == HEDDLE_TASK_SUCCESS ? 0 : 1;

@@ -143,5 +143,48 @@ TEST(MemoryMovingTest, WhatIsFreedIsNobodyElsesBeforeItsLastTransferHasEnded) {
     for (const int end : {stands[0], stands[1], goes_on[0], goes_on[1]}) ::close(end);
 }
 
+/// What rank 0 says of a copy that it gives up comes before what another thread says of the next one, however
+/// long the first thread then moves bytes: else the home takes that one for the one that was given up.
+TEST(MemoryMovingTest, ACopyThatIsGivenUpWhileBytesMoveIsNotTheNextOne) {
+    constexpr uint64_t kLarge = 8U << 20, kOld = 4096, kNew = 2048;
+    constexpr int kRounds = kSanitized ? 20 : 150;
+    TemporaryFolder folder;
+    auto other = std::async(std::launch::async, [&] {
+        return std::make_unique<ServerState>(ServerOptions{1, 2, folder.path(), 30});
+    });
+    ServerState here(ServerOptions{0, 2, folder.path(), 30});
+    const std::unique_ptr<ServerState> there = other.get();
+    const ClientId client = here.add_client(), writer = there->add_client();
+    const SegmentId segment = here.create_segment(2 * kLarge, {});
+    const DataId data = here.allocate(2 * kLarge, segment, Placement{"equally_distributed", false, {}});
+    const CacheId cache = here.create_cache(kLarge + kNew, {}), writers = there->create_cache(kNew, {});
+    const GlobalRange large{data, {0, kLarge}}, old{data, {kLarge, kOld}}, now{data, {kLarge, kNew}};
+
+    const auto read = [&](const GlobalRange& range) {
+        const auto got = std::get<ConstLocalRange>(here.execute_sync(client, op::GetConst{range, cache}));
+        const int value = *reinterpret_cast<const int*>(got.base + got.range.offset);
+        (void)here.execute_sync(client, op::Release{got});
+        return value;
+    };
+    const auto write = [&](int value) {
+        const auto own =
+            std::get<MutableLocalRange>(there->execute_sync(writer, op::Allocate{kNew, writers}));
+        *reinterpret_cast<int*>(own.base + own.range.offset) = value;
+        (void)there->execute_sync(writer, op::Put{own, now, {}, true});
+    };
+    write(0);
+    for (int round = 0; round < kRounds; ++round) {
+        (void)read(old);
+        std::thread reads_much([&] { (void)read(large); });
+        std::this_thread::sleep_for(std::chrono::microseconds(round * 37 % 1500));
+        EXPECT_EQ(read(now), round);
+        reads_much.join();
+        write(round + 1);
+        ASSERT_EQ(read(now), round + 1) << "the copy was not invalidated";
+    }
+    here.free(data);
+    here.delete_segment(segment);
+}
+
 }  // namespace
 }  // namespace heddle::test

@@ -117,6 +117,33 @@ TEST_P(SharingTest, SeveralDataAtOnceAndNoDeadlock) {
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(data[i].get(), expected[i]);
 }
 
+/// The one that has its turn waits for the one that waits for its turn.
+TEST_P(AnyOrderTest, ACircleThroughATurnIsRefused) {
+    for (const bool by_data : {false, true}) {
+        Scalar<int> x(runtime_, 0), y(runtime_, 0);
+        Sequence holds(runtime_), wants(runtime_);
+        BlockCondition inserted;
+        int refused = 0;
+        holds.insert(
+            [&](int&) {
+                inserted.block();
+                try {
+                    by_data ? y.wait() : wants.wait();
+                } catch (const Error& error) {
+                    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+                    ++refused;
+                }
+            },
+            commute(x));
+        wants.insert([](int& a, int& b) { a = b = 1; }, commute(x), inout(y));
+        inserted.signal();
+        holds.wait();
+        wants.wait();
+        EXPECT_EQ(refused, 1);
+        EXPECT_EQ(y.get(), 1);
+    }
+}
+
 TEST_P(SharingTest, AnErrorCancelsThoseThatCommuteLater) {
     Scalar<int> x(runtime_, 0);
     std::atomic<int> ran{0};
@@ -152,6 +179,25 @@ TEST_P(SharingTest, CopiesAreCombinedBeforeTheNextReaderOrWriter) {
     EXPECT_EQ(seen, 5 + 500'500);
     EXPECT_EQ(sum.get(), 2 * seen + 10);
     EXPECT_THAT(most.get(), testing::ElementsAre(999, 1'000, 998));
+}
+
+/// As many copies as tasks that were paused with one are freed by one task, on a stack that is small.
+TEST_P(SharingTest, TenThousandMayBePausedWithACopyEach) {
+    if (GetParam() != std::string("native")) GTEST_SKIP() << "skipped: others pause fewer tasks";
+    const int count = 10'000;
+    Scalar<long> sum(runtime_, 0);
+    Sequence sequence(runtime_);
+    std::vector<BlockCondition> goes_on(count);
+    for (int i = 0; i < count; ++i)
+        sequence.insert(
+            [&, i](long& own) {
+                goes_on[static_cast<size_t>(i)].block();
+                own += i;
+            },
+            redux(sum));
+    for (BlockCondition& one : goes_on) one.signal();
+    sequence.wait();
+    EXPECT_EQ(sum.get(), long{count} * (count - 1) / 2);
 }
 
 TEST_P(SharingTest, ACopyBeginsWithTheNeutralElement) {

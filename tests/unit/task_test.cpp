@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <numeric>
 #include <thread>
 
 #include "heddle/error.hpp"
+#include "heddle/pause.hpp"
 #include "heddle/task.hpp"
 #include "support/engines.hpp"
 
@@ -264,6 +267,29 @@ TEST(RuntimeTest, SwitchesItsEngineWhileOthersInsert) {
     stop = true;
     inserter.join();
     EXPECT_EQ(sum.get(), inserted);
+}
+
+/// A service that comes while a switch waits for tasks is heard of: they may wait for what it tells.
+TEST_P(TaskTest, AServiceMayComeWhileASwitchWaits) {
+    Sequence sequence(runtime_);
+    BlockCondition told;
+    std::atomic<bool> runs{false};
+    sequence.insert([&] {
+        runs = true;
+        told.block();
+    });
+    while (!runs) std::this_thread::yield();
+    std::thread switches([&] { runtime_.switch_engine(GetParam()); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it waits by then, most likely
+    register_polling_service(
+        runtime_, "tells",
+        [](void* condition) {
+            static_cast<BlockCondition*>(condition)->signal();
+            return true;
+        },
+        &told);
+    switches.join();
+    sequence.wait();
 }
 
 }  // namespace

@@ -130,6 +130,7 @@ bool OpenMpEngine::poll(uint32_t seen) {
 void OpenMpEngine::make(Task& task) {
     if (made_ - ended_.load(std::memory_order_relaxed) >= window_) wait_for_room();
     ++made_;
+    task.next = nullptr;
     if (alone_) return run(task);
     if (made_ % kLookEvery == 0) keep_pace();
     if (task.priority != 0) ordered_ = true;
@@ -153,7 +154,6 @@ void OpenMpEngine::make(Task& task) {
             std::find(inout, inout + inouts, address) == inout + inouts)
             in[ins++] = address;
     }
-    task.next = nullptr;
     openmp::make(*this, task, {in, ins, inout, inouts}, ordered_);
 }
 

@@ -6,7 +6,14 @@
 #define AL4SAN_VERSION_MINOR 1
 #define AL4SAN_VERSION_MICRO 0
 
-typedef enum al4san_flttype_e {
+/* Whatever number comes is looked at, and refused where it is none of them. */
+#ifdef __cplusplus
+#define HEDDLE_AL4SAN_ANY : int
+#else
+#define HEDDLE_AL4SAN_ANY
+#endif
+
+typedef enum al4san_flttype_e HEDDLE_AL4SAN_ANY {
     Al4sanByte = 0,
     Al4sanInteger = 1,
     Al4sanRealFloat = 2,

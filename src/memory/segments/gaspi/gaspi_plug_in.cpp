@@ -49,7 +49,7 @@ class GaspiSegment final : public Segment {
     }
     void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) override {
         if (rank == self_)
-            std::memcpy(part_ + offset, from, size);
+            std::memmove(part_ + offset, from, size);  // it may be of the same part
         else
             gaspi_->write(number_, rank, offset, from, size);
     }

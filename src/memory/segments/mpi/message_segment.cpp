@@ -70,7 +70,7 @@ class MessageSegment final : public Segment {
     }
     void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) override {
         if (rank == self_) {
-            std::memcpy(part_.get() + offset, from, size);
+            std::memmove(part_.get() + offset, from, size);  // it may be of the same part
             return;
         }
         for (uint64_t done = 0; done < size; done += kMostAtOnce)

@@ -91,7 +91,7 @@ class WindowSegment final : public Segment {
     }
     void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) override {
         if (parts_[rank] != nullptr) {
-            std::memcpy(parts_[rank] + offset, from, size);
+            std::memmove(parts_[rank] + offset, from, size);  // it may be of the same part
             MPI_Win_sync(window_);
             return;
         }

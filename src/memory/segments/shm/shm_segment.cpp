@@ -90,7 +90,7 @@ class ShmSegment final : public Segment {
         std::memcpy(to, parts_[rank].data() + offset, size);
     }
     void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) override {
-        std::memcpy(parts_[rank].data() + offset, from, size);
+        std::memmove(parts_[rank].data() + offset, from, size);  // it may be of the same part
     }
 
   private:
