@@ -88,6 +88,15 @@ bool Cache::take_over(CacheEntry& entry) {
     return true;
 }
 
+void Cache::keep_part(CacheEntry& entry, const Range& part) {
+    const Range all = entry.place;
+    if (all.size > 0) by_place_.erase(all.offset);
+    space_.give_back({all.offset, part.offset - all.offset});
+    space_.give_back({part.end(), all.end() - part.end()});
+    entry.place = part;
+    if (part.size > 0) by_place_.emplace(part.offset, &entry);
+}
+
 void Cache::close() {
     for (const CacheEntry& entry : entries_)
         if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin)

@@ -68,6 +68,8 @@ class Cache {
     /// A valid copy that nobody uses becomes a private entry, with one pin. False: somebody had begun to use
     /// it, and it is withdrawn.
     [[nodiscard]] bool take_over(CacheEntry& entry);
+    /// Of a private entry this part of its place, and no more.
+    void keep_part(CacheEntry& entry, const Range& part);
     /// Clients of other processes find none of its copies any more.
     void close();
     /// A copy that holds all of the range: a valid one before one that is under way. Null: none.

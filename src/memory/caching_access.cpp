@@ -229,6 +229,7 @@ void CachingAgent::refused(Access& access, Actions& actions) {
     access.slices.clear();
     let_go(access, actions);
     unshare(access.global, actions);
+    cancel_given_up(access, actions);
     if (!access.waiters.empty()) return ask_for_tags(access, actions);
     end(access.id, actions);
 }

@@ -252,8 +252,9 @@ CachingAgent::Result CachingAgent::take_over(const Get& wanted, CacheEntry& copy
         unshare(global, actions);
         return {};
     }
-    const OperationResult result =
-        hold(wanted, state, copy, {copy.place.offset + skip, wanted.global.range.size}, nullptr);
+    const Range part{copy.place.offset + skip, wanted.global.range.size};
+    state.cache.keep_part(copy, part);  // the rest is room for others
+    const OperationResult result = hold(wanted, state, copy, part, nullptr);
     state.cache.unpin(copy);
     unshare(global, actions);
     return result;
@@ -347,15 +348,26 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     return {};
 }
 
-bool CachingAgent::give_up(Ticket ticket, Actions& actions) {
+void CachingAgent::give_up(Ticket ticket, Actions& actions) {
     for (auto& [id, access] : accesses_) {
-        if (access->awaited_tags == 0 && !access->is_held_back()) continue;
-        if (std::erase_if(access->waiters, [&](const Get& waiter) { return waiter.ticket == ticket; }) == 0)
-            continue;
+        const auto waiter = std::ranges::find(access->waiters, ticket, &Get::ticket);
+        if (waiter == access->waiters.end()) continue;
+        waiter->given_up = true;
+        if (access->awaited_tags == 0 && !access->is_held_back()) return;
+        cancel_given_up(*access, actions);
         if (access->waiters.empty()) give_up_waiting(*access, actions);
-        return true;
+        return;
     }
-    return false;
+}
+
+void CachingAgent::cancel_given_up(Access& access, Actions& actions) {
+    std::erase_if(access.waiters, [&](const Get& waiter) {
+        if (waiter.given_up)
+            actions.completions.push_back(
+                {waiter.ticket,
+                 MemoryError(MemoryErrorCode::kCancelled, "another operation of its bunch has failed")});
+        return waiter.given_up;
+    });
 }
 
 LocalRange CachingAgent::hold_pinned(ClientId client, CacheId id, Pin pin) {

@@ -61,6 +61,7 @@ struct Get {
     bool prefer_direct = false;
     bool writable = false;
     bool exclusive = false;
+    bool given_up = false;  ///< it is not to begin to wait for a tag or for readers
 };
 
 struct Actions {
@@ -114,8 +115,9 @@ class CachingAgent {
     void register_reader(ClientId client, const GlobalRange& global, bool reads);
     /// In how many pieces lies what the client has read, where that is counted, or has registered for.
     [[nodiscard]] size_t registrations(ClientId client) const;
-    /// Gives up an operation that waits for a tag, or for readers. False: it does not.
-    bool give_up(Ticket ticket, Actions& actions);
+    /// An operation that waits for a tag or for readers ends as cancelled, and so does one that would begin
+    /// to.
+    void give_up(Ticket ticket, Actions& actions);
     /// The client is gone: what it holds is released, what it waits for is given up; its puts go on. `died`:
     /// it did not leave in order, so that who waits for it to read is told.
     void drop_client(ClientId client, Actions& actions, bool died = false);
@@ -240,6 +242,8 @@ class CachingAgent {
     [[nodiscard]] OperationResult hold(const Get& wanted, CacheState& state, CacheEntry& entry,
                                        const Range& range, Access* exclusive);
     void give_up_waiting(Access& access, Actions& actions);
+    /// Those that are not to wait, of an access that is about to, or does.
+    static void cancel_given_up(Access& access, Actions& actions);
     void release_held(const LocalRange& local, const HeldRange& held, Actions& actions);
     void send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const;
 

@@ -51,10 +51,9 @@ void Node::transferred(uint64_t access, const std::string& error, Actions& actio
     settle(actions);
 }
 
-bool Node::give_up(Ticket ticket, Actions& actions) {
-    const bool waited = caching_.give_up(ticket, actions);
+void Node::give_up(Ticket ticket, Actions& actions) {
+    caching_.give_up(ticket, actions);
     settle(actions);
-    return waited;
 }
 
 void Node::drop_client(ClientId client, Actions& actions, bool died) {

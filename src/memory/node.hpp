@@ -26,7 +26,7 @@ class Node {
                                                        const Operation& operation, Actions& actions);
     void handle(const Message& message, Actions& actions);
     void transferred(uint64_t access, const std::string& error, Actions& actions);
-    bool give_up(Ticket ticket, Actions& actions);
+    void give_up(Ticket ticket, Actions& actions);
     void drop_client(ClientId client, Actions& actions, bool died = false);
     /// Another rank is gone: what needs it fails, what it had is given back.
     void lost(Rank rank, Actions& actions);

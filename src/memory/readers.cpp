@@ -26,7 +26,8 @@ void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
         cache(access.cache).cache.unpin(*access.entry);
         access.entry = nullptr;
     }
-    // Its client has left: nothing has been written.
+    cancel_given_up(access, actions);
+    // Its client has left, or its bunch has failed: nothing has been written.
     if (access.waiters.empty()) return give_up_waiting(access, actions);
     access.awaited_readers = access.pieces.size();
     note(access, Note::What::kWaitsForReaders, actions);

@@ -251,12 +251,8 @@ void ServerState::wait(OperationState& state) {
 void ServerState::give_up(const std::vector<std::shared_ptr<OperationState>>& states) {
     Lock lock(mutex_);
     Actions actions;
-    for (const auto& state : states) {
-        if (state->done() || !node_.give_up(state->ticket, actions)) continue;
-        actions.completions.push_back(
-            {state->ticket,
-             MemoryError(MemoryErrorCode::kCancelled, "another operation of its bunch has failed")});
-    }
+    for (const auto& state : states)
+        if (!state->done()) node_.give_up(state->ticket, actions);
     hand_over(actions, lock);
 }
 

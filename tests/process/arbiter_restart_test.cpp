@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <optional>
+#include <thread>
 
 #include "cores/arbiter_client.hpp"
 #include "support/scripted_arbiter.hpp"
@@ -132,6 +134,22 @@ TEST_F(ArbiterRestart, WhatTheArbiterTookBeforeItDiedIsNotTakenBack) {
     old.reset();
     ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }, 2s));
     EXPECT_FALSE(client_->reclaim(0)) << "it is another's by now";
+}
+
+TEST_F(ArbiterRestart, ItComesBackWhereItsFolderWasMadeAnew) {
+    const std::string own = folder_.path() + "/own";
+    path_ = own + "/socket";
+    std::filesystem::create_directory(own);
+    std::optional<ScriptedArbiter> old;
+    start(old);
+    old.reset();
+    std::filesystem::remove_all(own);
+    ASSERT_TRUE(becomes_true([&] { return !client_->managed(); }, 2s));
+    std::this_thread::sleep_for(50ms);  // it watches the new folder, or nothing
+    std::filesystem::create_directory(own);
+    ScriptedArbiter fresh(path_);
+    heddle_hello hello;
+    EXPECT_TRUE(fresh.receive_hello(hello)) << "it waits for a folder that is gone";
 }
 
 /// Nothing is made in its folder any more that would wake the client.

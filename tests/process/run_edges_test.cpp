@@ -24,6 +24,76 @@ TEST(RunEdges, TheLastThreadEndsAProgramWhoseFirstOneLeft) {
     EXPECT_EQ(outcome.output, "done\ndone\ndone\n");
 }
 
+TEST(RunEdges, HoweverTheFirstThreadLeft) {
+    const Managed managed;
+    for (const auto& [how, output] :
+         {std::pair("leave-c11", "done\ndone\ndone\n"), std::pair("be-cancelled", "done\n")}) {
+        const Outcome outcome = managed.run({kEdges, how});
+        EXPECT_FALSE(outcome.cut) << how << " never ended";
+        EXPECT_EQ(outcome.exit_code, 0) << how << outcome.errors;
+        EXPECT_EQ(outcome.output, output) << how;
+    }
+    EXPECT_FALSE(managed.run({kEdges, "leave-by-the-system"}).cut);
+}
+
+/// As hwloc does: that is no choice of CPUs, and the program may grow later.
+TEST(RunEdges, AMaskThatIsTakenBackIsNoChoice) {
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    EXPECT_EQ(managed.shell("$HEDDLE run --max 1 -- ${PROGRAMS}edges look-at-each").output, "2\n");
+}
+
+/// Its library wants to be the first of all.
+TEST(RunEdges, AProgramOfAddressSanitizerIsManagedAsAnyOther) {
+    if (!std::filesystem::exists(kPrograms + "sanitized")) GTEST_SKIP() << "the compiler has no such library";
+    const Managed managed;
+    const Outcome outcome = managed.run({kPrograms + "sanitized", "no-mask"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.errors, "");
+}
+
+TEST(RunEdges, AProgramOfAnotherCLibraryRunsUnmanagedAndSaysSo) {
+    const Managed managed;
+    EXPECT_THAT(managed.run({kPrograms + "other_library"}).errors,
+                testing::HasSubstr("runs unmanaged: it is made for another C library than glibc"));
+}
+
+/// What LD_PRELOAD takes for the end of a name.
+TEST(RunEdges, AFolderWithASpaceInItsNameIsTold) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(R"(
+        mkdir -p "$FOLDER/a b/bin" "$FOLDER/a b/lib"
+        cp $HEDDLE "$FOLDER/a b/bin/" && cp ${HEDDLE%bin/heddle}lib/libheddle-launch.so "$FOLDER/a b/lib/"
+        "$FOLDER/a b/bin/heddle" run -- echo runs)");
+    EXPECT_EQ(outcome.output, "runs\n");
+    EXPECT_THAT(outcome.errors, testing::HasSubstr("a space or colon in its name"));
+}
+
+/// As that of a user who logs out and in again.
+TEST(RunEdges, AProgramComesBackWhereTheArbitersFolderWasMadeAnew) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(R"sh(
+        serve() {
+            mkdir $FOLDER/own
+            ${HEDDLE}d --socket $FOLDER/own/arbiter 2>/dev/null &
+            arbiter=$!
+            until [ -S $FOLDER/own/arbiter ]; do sleep 0.01; kill -0 $arbiter || exit 1; done
+        }
+        clients() { $HEDDLE status --json 2>/dev/null | grep -c '"name": "sleep"'; }
+        export HEDDLE_ARBITER=$FOLDER/own/arbiter
+        serve
+        $RUN sleep 50 2>/dev/null & program=$!
+        until [ "$(clients)" = 1 ]; do sleep 0.01; done
+        kill -9 $arbiter; wait $arbiter 2>/dev/null
+        rm -r $FOLDER/own
+        sleep 0.3
+        serve
+        for i in $(seq 1000); do [ "$(clients)" = 1 ] && echo back && break; sleep 0.01; done
+        kill $program $arbiter)sh");
+    EXPECT_EQ(outcome.output, "back\n") << outcome.errors;
+}
+
 /// The loader has its lock while constructors run.
 TEST(RunEdges, AConstructorMayWaitForThreadsThatWait) {
     const Managed managed;

@@ -73,16 +73,20 @@ TEST_P(OpenMp, TwoProgramsShareTheMachine) {
 }
 
 // The team that makes libgomp wait politely sleeps, and is none of the program's threads.
-TEST_P(OpenMp, PoliteWaitingLeavesTheDemandAlone) {
-    const Outcome outcome = managed_.shell(std::string("program=${PROGRAMS}") + GetParam() + R"(
-        OMP_NUM_THREADS=2 $HEDDLE run --max 1 -- $program 0.3 serial >$FOLDER/out &
-        until grep -q serial $FOLDER/out; do sleep 0.01; kill -0 $! || exit 1; done
-        sleep 0.1
-        $HEDDLE status --json
-        wait)");
-    const auto status = nlohmann::json::parse(outcome.output);
-    ASSERT_EQ(status["clients"].size(), 1U);
-    EXPECT_EQ(status["clients"][0]["demand"], 1);
+/// Alone, its workers have run; they sleep without being announced.
+TEST_P(OpenMp, WaitingBetweenRegionsLeavesTheDemandAlone) {
+    for (const std::string most : {"--max 1", ""}) {
+        const Outcome outcome = managed_.shell("program=${PROGRAMS}" + std::string(GetParam()) + R"(
+            export OMP_NUM_THREADS=2 KMP_BLOCKTIME=0
+            $HEDDLE run )" + most + R"( -- $program 0.3 serial >$FOLDER/out &
+            until grep -q serial $FOLDER/out; do sleep 0.01; kill -0 $! || exit 1; done
+            sleep 0.1
+            $HEDDLE status --json
+            wait; rm $FOLDER/out)");
+        const auto status = nlohmann::json::parse(outcome.output);
+        ASSERT_EQ(status["clients"].size(), 1U);
+        EXPECT_EQ(status["clients"][0]["demand"], 1) << most;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtimes, OpenMp, testing::Values("regions", "regions_libomp"),

@@ -91,6 +91,11 @@ class MemoryWorld {
         take(rank, actions);
         return ticket;
     }
+    void give_up(memory::Rank rank, memory::Ticket ticket) {
+        memory::Actions actions;
+        ranks_[rank]->node.give_up(ticket, actions);
+        take(rank, actions);
+    }
     void drop_client(memory::Rank rank, memory::ClientId client, bool died = false) {
         memory::Actions actions;
         ranks_[rank]->node.drop_client(client, actions, died);

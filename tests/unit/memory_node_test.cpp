@@ -198,6 +198,24 @@ TEST_F(MemoryNodeTest, ACopyIsTakenOverWhereThereIsNoRoomForAnother) {
 }
 
 /// A message that takes back what was asked for meanwhile would leave a reader whom no put waits for.
+/// What is in use needs no more room than it has bytes.
+TEST_F(MemoryNodeTest, OfACopyThatIsTakenOverTheRestIsRoomForOthers) {
+    put(1, at(60, 40), there_, 'x');
+    release(0, get(0, at(60, 40), here_));
+    const auto part = world_.get<MutableLocalRange>(0, op::GetMutable{at(70, 10), here_});
+    EXPECT_EQ(static_cast<char>(*part.pointer()), 'x');
+    const auto before = get(0, at(0, 10), here_), behind = get(0, at(20, 20), here_);
+    EXPECT_EQ(error(0, op::GetConst{at(50, 1), here_}).find("1 bytes in one piece") == std::string::npos,
+              false);
+    release(0, before);
+    release(0, behind);
+    std::memset(part.pointer(), 'y', 10);
+    world_.finish(0, op::Put{part, at(70, 10), {}, true});
+    const size_t messages = world_.delivered();
+    EXPECT_EQ(first(get(0, at(70, 10), here_)), 'y');
+    EXPECT_EQ(world_.delivered(), messages) << "what was put stays as a copy";
+}
+
 TEST_F(MemoryNodeTest, WhatIsEvictedWhileItIsFetchedAgainStaysKnown) {
     put(1, at(0, 8), there_, 'o');
     release(1, get(1, at(0, 8), there_));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 static void* say_done(void* unused) {
@@ -25,6 +26,55 @@ static int leave(void) {
         pthread_detach(thread);
     }
     pthread_exit(NULL);
+}
+
+static int say_done_c11(void* unused) {
+    say_done(unused);
+    return 0;
+}
+
+static int leave_c11(void) {
+    for (int i = 0; i < 3; ++i) {
+        thrd_t thread;
+        if (thrd_create(&thread, say_done_c11, NULL) != thrd_success) return 1;
+        thrd_detach(thread);
+    }
+    thrd_exit(0);
+}
+
+static void* cancel(void* thread) {
+    pthread_cancel(*(pthread_t*)thread);
+    return say_done(NULL);
+}
+
+static int be_cancelled(void) {
+    static pthread_t first;
+    first = pthread_self();
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, cancel, &first) != 0) return 1;
+    while (1) pause();
+}
+
+static int leave_by_the_system(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, say_done, NULL) != 0) return 1;
+    syscall(SYS_exit, 0);
+    return 1;
+}
+
+/* As who looks what each CPU is like, and goes back to all of them; then how many there are. */
+static int look_at_each(void) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0) return 1;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &all)) continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (sched_setaffinity(0, sizeof one, &one) != 0) return 1;
+    }
+    if (sched_setaffinity(0, sizeof all, &all) != 0 || sched_getaffinity(0, sizeof all, &all) != 0) return 1;
+    printf("%d\n", CPU_COUNT(&all));
+    return 0;
 }
 
 /* Loads a library, and again from the same path after another one was put there. */
@@ -62,6 +112,10 @@ static int bind_child(int cpu) {
 int main(int count, char** words) {
     const char* what = count > 1 ? words[1] : "";
     if (strcmp(what, "leave") == 0) return leave();
+    if (strcmp(what, "leave-c11") == 0) return leave_c11();
+    if (strcmp(what, "be-cancelled") == 0) return be_cancelled();
+    if (strcmp(what, "leave-by-the-system") == 0) return leave_by_the_system();
+    if (strcmp(what, "look-at-each") == 0) return look_at_each();
     if (strcmp(what, "load") == 0) return dlopen(words[2], RTLD_NOW) == NULL;
     if (strcmp(what, "reload") == 0) return reload(words + 2);
     if (strcmp(what, "bind-child") == 0) return bind_child(atoi(words[2]));
