@@ -27,6 +27,10 @@ class Segment {
     /// From a rank's part. Throws Error kSystem.
     virtual void read(Rank rank, uint64_t offset, std::byte* to, uint64_t size) = 0;
     virtual void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) = 0;
+    /// Throws what a write there would for want of room, or as what lies there is damaged: called for all
+    /// parts of a put that has several, before the first is written, as all of it is to be written or
+    /// nothing.
+    virtual void prepare_write(Rank /*rank*/, uint64_t /*offset*/, uint64_t /*size*/) {}
 };
 
 /// What a new segment is to be.

@@ -23,6 +23,9 @@ Segment* find(const UsedSegments& segments, SegmentId id) {
 std::string move_bytes(const Transfer& transfer, const UsedSegments& segments) {
     try {
         std::byte* copy = transfer.copy;
+        if (transfer.direction == Transfer::Direction::kToSegment && transfer.parts.size() > 1)
+            for (const Transfer::Part& part : transfer.parts)
+                find(segments, part.segment)->prepare_write(part.rank, part.part_offset, part.size);
         for (const Transfer::Part& part : transfer.parts) {
             switch (transfer.direction) {
                 case Transfer::Direction::kFromSegment:

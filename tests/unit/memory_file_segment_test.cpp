@@ -221,5 +221,39 @@ TEST(MemoryFileSegment, ChecksumsAreAnOptionOfTheSegment) {
     client.release(again);
 }
 
+/// The second piece cannot be written; the first one would have been by then.
+TEST(MemoryFileSegment, OfAPutInPiecesAllIsWrittenOrNothing) {
+    constexpr uint64_t kBlock = PartFile::kBlock;
+    const TemporaryFolder folder;
+    Server server;
+    Client client(server);
+    const SegmentId segment =
+        client.create_segment(4 * kBlock, {"file", {{"path", folder.path()}, {"checksums", "crc32c"}}});
+    const DataId before = client.allocate(kBlock, segment), between = client.allocate(kBlock, segment);
+    client.free(before);
+    const DataId data = client.allocate(3 * kBlock, segment);  // blocks 0, 2 and 3
+    const CacheId cache = client.create_cache(8 * kBlock);
+    const GlobalRange most{data, {0, kBlock + kBlock / 2}};
+    const auto put = [&](int value) {
+        const MutableLocalRange own = client.allocate_local(most.range.size, cache);
+        std::memset(own.pointer(), value, most.range.size);
+        client.put_and_release(own, most);
+    };
+    put(1);
+    for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+        if (file.path().extension() != ".sums") flip_a_bit(file.path(), 2 * kBlock + kBlock - 1);
+    client.delete_cache(cache);
+    const CacheId fresh = client.create_cache(8 * kBlock);
+    const MutableLocalRange own = client.allocate_local(most.range.size, fresh);
+    std::memset(own.pointer(), 2, most.range.size);
+    EXPECT_THAT([&] { client.put(own, most); }, ThrowsMessage<MemoryError>(HasSubstr("block 2")));
+    client.release(own);
+    const ConstLocalRange seen = client.get_const({data, {0, kBlock}}, fresh);
+    EXPECT_EQ(seen.pointer()[0], std::byte{1});
+    client.release(seen);
+    client.free(data);
+    client.free(between);
+}
+
 }  // namespace
 }  // namespace heddle::test

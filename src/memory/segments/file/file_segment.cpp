@@ -31,6 +31,9 @@ class FileSegment final : public Segment {
     void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) override {
         parts_[rank]->write(offset, from, size);
     }
+    void prepare_write(Rank rank, uint64_t offset, uint64_t size) override {
+        parts_[rank]->prepare_write(offset, size);
+    }
 
   private:
     /// Another process may have had this number and been killed, as where each container has its own first

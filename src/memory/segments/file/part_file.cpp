@@ -128,6 +128,19 @@ void PartFile::write(uint64_t offset, const std::byte* from, uint64_t size) {
     write_all(file_, path_, offset, from, size);
 }
 
+void PartFile::prepare_write(uint64_t offset, uint64_t size) {
+    if (size == 0) return;
+    make_room(file_, path_, offset, size);
+    if (!sums_.valid()) return;
+    const std::lock_guard guard(mutex_);
+    const uint64_t first = offset / kBlock, last = (offset + size - 1) / kBlock;
+    make_room(sums_, path_ + ".sums", first * sizeof(uint32_t), (last - first + 1) * sizeof(uint32_t));
+    const BlockLock lock(*this, F_RDLCK, first, last - first + 1);
+    if (offset % kBlock != 0) read_block(first, read_sums(first, 1).front());
+    const uint64_t end = offset + size;
+    if (end != last * kBlock + length_of(last)) read_block(last, read_sums(last, 1).front());
+}
+
 uint64_t PartFile::length_of(uint64_t block) const {
     return std::min(kBlock, size_ - block * kBlock);
 }

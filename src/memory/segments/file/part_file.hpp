@@ -31,6 +31,8 @@ class PartFile {
     /// was written there.
     void read(uint64_t offset, std::byte* to, uint64_t size);
     void write(uint64_t offset, const std::byte* from, uint64_t size);
+    /// Throws where a write there would, but for what fails while it writes.
+    void prepare_write(uint64_t offset, uint64_t size);
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
