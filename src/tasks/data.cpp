@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <new>
@@ -23,8 +24,9 @@ size_t bytes_of(const DataView& shape) {
     return bytes;
 }
 
-/// Tasks that come after all that use a datum so far, each in a sequence of its own: at the root, and among
-/// the children of each task that the caller is in, which are ordered among themselves alone.
+/// Tasks that come after all that use a datum so far, each in a sequence of its own: at the root, among the
+/// children of each task that the caller is in, and among those of other tasks, which may have ended before
+/// them. Children are ordered among themselves alone.
 class Followers {
   public:
     explicit Followers(DataView& view) : view_(view) {}
@@ -40,14 +42,9 @@ class Followers {
     void wait() {
         RuntimeState& runtime = DataState::of(view_).runtime;
         const std::shared_ptr<Domain> here = runtime.domain_here();
-        size_t number = 0;
-        for (auto domain = here; domain != nullptr; domain = above(*domain), ++number) {
-            if (number < sequences_.size() || is_left_out(*domain, *here)) continue;
-            const auto sequence = std::make_shared<SequenceState>(runtime, domain);
-            sequences_.reserve(number + 1);
-            insert(*sequence);
-            sequences_.push_back(sequence);
-        }
+        for (auto domain = here; domain != nullptr; domain = above(*domain))
+            if (!is_left_out(*domain, *here)) follow(domain);
+        for (const auto& domain : runtime.domains_of(DataState::of(view_))) follow(domain);
         for (const auto& one : sequences_) runtime.wait(*one);
     }
 
@@ -62,6 +59,13 @@ class Followers {
         const DataState& state = DataState::of(view_);
         return domain.parent() == nullptr && (!state.at_root.load(std::memory_order_relaxed) ||
                                               (here.below_data() && state.runtime.engine->own_graph()));
+    }
+    void follow(const std::shared_ptr<Domain>& domain) {
+        if (std::ranges::any_of(sequences_, [&](const auto& one) { return one->domain == domain; })) return;
+        const auto sequence = std::make_shared<SequenceState>(DataState::of(view_).runtime, domain);
+        sequences_.reserve(sequences_.size() + 1);
+        insert(*sequence);
+        sequences_.push_back(sequence);
     }
     void insert(SequenceState& sequence) {
         sequence.runtime.enter(sequence.shared_from_this());

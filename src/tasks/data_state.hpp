@@ -36,6 +36,7 @@ struct DataState : detail::DataView {
     std::unique_ptr<std::byte[]> own;  ///< empty: memory of the caller's
     LastUses uses;                     ///< by tasks of the root domain
     std::atomic<bool> at_root{false};  ///< such a task has named it
+    std::atomic<bool> below{false};    ///< and one of another domain
     FutureLink* future = nullptr;      ///< whose datum this is; set before anybody knows it
     std::atomic<uint32_t> owners{1};   ///< the handle, and recordings
     /// Who has the elements elsewhere. Written with KeptData's lock, and read with it; without it only to see

@@ -53,6 +53,8 @@ class Domain {
         : parent_(std::move(parent)), below_data_(below_data) {}
     [[nodiscard]] SequenceState* parent() const { return parent_.get(); }
     [[nodiscard]] bool below_data() const noexcept { return below_data_; }
+    /// Under the graph's lock: a task of this domain, not the root, has used it.
+    [[nodiscard]] bool knows(const DataState& data) const { return uses_.contains(&data); }
     /// While no task is in it; null only at the root.
     void set_parent(std::shared_ptr<SequenceState> parent) noexcept { parent_ = std::move(parent); }
     /// Under the graph's lock. Throws std::bad_alloc.
@@ -122,6 +124,12 @@ class Graph {
     /// A task with Task::in_order is not to be run yet. True: it is the first in line again. False: it was
     /// entered meanwhile, and could run.
     [[nodiscard]] bool put_back(GraphSeat& seat, Task& task) noexcept;
+
+    /// Of a domain that is not the root.
+    [[nodiscard]] bool knows(const Domain& domain, const DataState& data) {
+        const std::lock_guard guard(lock_);
+        return domain.knows(data);
+    }
 
     /// All that stand in line: from now on their data may go while they run. Throws std::bad_alloc.
     void enter_all() {

@@ -144,6 +144,17 @@ std::shared_ptr<Domain> RuntimeState::domain_here() {
     return parent->children;
 }
 
+std::vector<std::shared_ptr<Domain>> RuntimeState::domains_of(const DataState& data) {
+    std::vector<std::shared_ptr<Domain>> all;
+    if (!data.below.load(std::memory_order_relaxed)) return all;
+    for (const auto& sequence : sequences())
+        if (const auto& domain = sequence->domain;
+            domain != root && std::ranges::find(all, domain) == all.end())
+            all.push_back(domain);
+    std::erase_if(all, [&](const auto& domain) { return !graph.knows(*domain, data); });
+    return all;
+}
+
 void RuntimeState::enter(const std::shared_ptr<SequenceState>& sequence) {
     drop_kept();
     const std::lock_guard guard(sequences_mutex_);

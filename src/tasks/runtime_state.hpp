@@ -86,6 +86,8 @@ struct RuntimeState final : EngineHost {
     [[nodiscard]] Lane& lane() override { return lane_of(lanes); }
     /// Where tasks that the calling thread inserts into a new sequence are ordered.
     [[nodiscard]] std::shared_ptr<Domain> domain_here();
+    /// Those below the root, of sequences that live, whose tasks have used it.
+    [[nodiscard]] std::vector<std::shared_ptr<Domain>> domains_of(const DataState& data);
 
     /// Null where the task may run anywhere; throws as Placements::find().
     [[nodiscard]] const Placement* placement_for(const TaskOptions& options) {

@@ -96,8 +96,8 @@ void Insertion::name(const DataView* const* data, const AccessMode* modes, const
             throw Error(ErrorCode::kInvalidArgument,
                         "a task was given data of another runtime: data belong to the runtime that they were "
                         "made with");
-        if (at_root && !state.at_root.load(std::memory_order_relaxed))
-            state.at_root.store(true, std::memory_order_relaxed);
+        std::atomic<bool>& named = at_root ? state.at_root : state.below;
+        if (!named.load(std::memory_order_relaxed)) named.store(true, std::memory_order_relaxed);
         Access& access = *task.access(i);
         access.data = &state;
         access.mode = modes[i];

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <numeric>
 #include <thread>
 
@@ -267,6 +268,39 @@ TEST(RuntimeTest, SwitchesItsEngineWhileOthersInsert) {
     stop = true;
     inserter.join();
     EXPECT_EQ(sum.get(), inserted);
+}
+
+/// A child may live longer than the task that made it; its data do not go before, nor are they looked at.
+TEST_P(TaskTest, DataAreThereForChildrenThatWereLeftBehind) {
+    for (const bool is_waited_for : {true, false}) {
+        BlockCondition goes_on;
+        std::atomic<bool> is_done{false};
+        std::thread signals([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            goes_on.signal();
+        });
+        Sequence parents(runtime_);
+        {
+            Scalar<int> x(runtime_, 1);
+            parents.insert([&] {
+                const auto children = std::make_shared<Sequence>(runtime_);
+                children->insert(
+                    [&, children](int& value) {
+                        goes_on.block();
+                        value = 2;
+                        is_done = true;
+                    },
+                    inout(x));
+            });
+            parents.wait();
+            if (is_waited_for) {
+                EXPECT_EQ(x.get(), 2);
+            }
+        }
+        EXPECT_TRUE(is_done) << "its data are gone";
+        signals.join();
+        runtime_.wait();
+    }
 }
 
 /// A service that comes while a switch waits for tasks is heard of: they may wait for what it tells.
