@@ -1,4 +1,5 @@
-// The engine of a RuntimeState: how it starts, stops, and is switched while other threads want to use it.
+// The engine of a RuntimeState: how it starts, stops, and is switched while other threads want to use it, and
+// hears of polling services.
 #include <chrono>
 #include <exception>
 #include <mutex>
@@ -70,6 +71,21 @@ bool RuntimeState::quiet() {
     for (uint32_t i = 0; i < lanes->size(); ++i)
         if ((*lanes)[i].in_engine.load(std::memory_order_acquire)) return false;
     return all_done();
+}
+
+void RuntimeState::add_service(const std::string& name, PollingService service, void* data) {
+    polling.add(name, service, data);
+    try {
+        // Not as who inserts: while a switch waits for tasks, they may wait for what the service is to tell.
+        const std::lock_guard lock(services_mutex_);
+        if (is_replaced_)
+            services_arrived_ = true;
+        else
+            engine->services_arrived();
+    } catch (...) {
+        polling.remove(service, data);
+        throw;
+    }
 }
 
 /// Services that come meanwhile are told of to the engine that is there then.

@@ -108,21 +108,6 @@ WorkCounts RuntimeState::work() const noexcept {
     return work;
 }
 
-void RuntimeState::add_service(const std::string& name, PollingService service, void* data) {
-    polling.add(name, service, data);
-    try {
-        // Not as who inserts: while a switch waits for tasks, they may wait for what the service is to tell.
-        const std::lock_guard lock(services_mutex_);
-        if (is_replaced_)
-            services_arrived_ = true;
-        else
-            engine->services_arrived();
-    } catch (...) {
-        polling.remove(service, data);
-        throw;
-    }
-}
-
 void RuntimeState::confine(const CpuSet& among) {
     wanted_cpus = among;
     provider->confine(among);
@@ -142,49 +127,6 @@ std::shared_ptr<Domain> RuntimeState::domain_here() {
                                                     task.accesses > 0 || task.sequence->domain->below_data());
     }
     return parent->children;
-}
-
-std::vector<std::shared_ptr<Domain>> RuntimeState::domains_of(const DataState& data) {
-    std::vector<std::shared_ptr<Domain>> all;
-    if (!data.below.load(std::memory_order_relaxed)) return all;
-    for (const auto& sequence : sequences())
-        if (const auto& domain = sequence->domain;
-            domain != root && std::ranges::find(all, domain) == all.end())
-            all.push_back(domain);
-    std::erase_if(all, [&](const auto& domain) { return !graph.knows(*domain, data); });
-    return all;
-}
-
-void RuntimeState::enter(const std::shared_ptr<SequenceState>& sequence) {
-    drop_kept();
-    const std::lock_guard guard(sequences_mutex_);
-    std::erase_if(sequences_, [](const auto& one) { return one.expired(); });
-    sequences_.push_back(sequence);
-}
-
-/// Those that are done by now.
-void RuntimeState::drop_kept() {
-    const std::lock_guard guard(sequences_mutex_);
-    if (!any_kept_) return;
-    any_kept_ = false;
-    for (const auto& one : sequences_) {
-        const auto sequence = one.lock();
-        if (sequence == nullptr || sequence->kept == nullptr) continue;
-        if (sequence->done()) {
-            (void)failures.take(*sequence);
-            sequence->kept.reset();
-        } else {
-            any_kept_ = true;
-        }
-    }
-}
-
-std::vector<std::shared_ptr<SequenceState>> RuntimeState::sequences() {
-    const std::lock_guard guard(sequences_mutex_);
-    std::vector<std::shared_ptr<SequenceState>> live;
-    for (const auto& one : sequences_)
-        if (auto sequence = one.lock()) live.push_back(std::move(sequence));
-    return live;
 }
 
 void RuntimeState::commit(Lane& lane, Task& task) {
@@ -456,14 +398,6 @@ bool RuntimeState::is_in_task() const noexcept {
     for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
         if (frame->runtime == this) return true;
     return false;
-}
-
-bool RuntimeState::all_done() {
-    const std::lock_guard guard(sequences_mutex_);
-    return std::ranges::all_of(sequences_, [](const auto& one) {
-        const auto sequence = one.lock();
-        return sequence == nullptr || sequence->done();
-    });
 }
 
 bool RuntimeState::idle() {

@@ -1,10 +1,14 @@
-// The waits of RuntimeState: of threads and tasks for sequences.
+// The sequences of a RuntimeState, and the waits of threads and tasks for them.
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "heddle/error.hpp"
+#include "tasks/data_state.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle::detail {
@@ -144,6 +148,57 @@ void RuntimeState::wait_all() {
     for (const auto& sequence : sequences()) wait_until_done(*sequence, InnerWait::Kind::kMay);
     forget_failures();
     kept.bring_all_home();
+}
+
+std::vector<std::shared_ptr<Domain>> RuntimeState::domains_of(const DataState& data) {
+    std::vector<std::shared_ptr<Domain>> all;
+    if (!data.below.load(std::memory_order_relaxed)) return all;
+    for (const auto& sequence : sequences())
+        if (const auto& domain = sequence->domain;
+            domain != root && std::ranges::find(all, domain) == all.end())
+            all.push_back(domain);
+    std::erase_if(all, [&](const auto& domain) { return !graph.knows(*domain, data); });
+    return all;
+}
+
+void RuntimeState::enter(const std::shared_ptr<SequenceState>& sequence) {
+    drop_kept();
+    const std::lock_guard guard(sequences_mutex_);
+    std::erase_if(sequences_, [](const auto& one) { return one.expired(); });
+    sequences_.push_back(sequence);
+}
+
+/// Those that are done by now.
+void RuntimeState::drop_kept() {
+    const std::lock_guard guard(sequences_mutex_);
+    if (!any_kept_) return;
+    any_kept_ = false;
+    for (const auto& one : sequences_) {
+        const auto sequence = one.lock();
+        if (sequence == nullptr || sequence->kept == nullptr) continue;
+        if (sequence->done()) {
+            (void)failures.take(*sequence);
+            sequence->kept.reset();
+        } else {
+            any_kept_ = true;
+        }
+    }
+}
+
+std::vector<std::shared_ptr<SequenceState>> RuntimeState::sequences() {
+    const std::lock_guard guard(sequences_mutex_);
+    std::vector<std::shared_ptr<SequenceState>> live;
+    for (const auto& one : sequences_)
+        if (auto sequence = one.lock()) live.push_back(std::move(sequence));
+    return live;
+}
+
+bool RuntimeState::all_done() {
+    const std::lock_guard guard(sequences_mutex_);
+    return std::ranges::all_of(sequences_, [](const auto& one) {
+        const auto sequence = one.lock();
+        return sequence == nullptr || sequence->done();
+    });
 }
 
 }  // namespace heddle::detail
