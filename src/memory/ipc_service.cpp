@@ -16,7 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -46,15 +45,6 @@ constexpr uint64_t pidfd_event(uint64_t peer) {
 
 [[noreturn]] void fail(const std::string& what, int reason) {
     throw Error(ErrorCode::kSystem, fmt::format("{}: {}", what, std::strerror(reason)));
-}
-
-using Json = nlohmann::json;
-
-/// The row of that id, made where there is none yet.
-Json& row_of(Json& rows, uint64_t id) {
-    for (Json& row : rows)
-        if (row["id"] == id) return row;
-    return rows.emplace_back(Json{{"id", id}});
 }
 
 /// Somebody listens there.
@@ -206,7 +196,7 @@ void IpcService::accept_one() {
     peer->session = std::make_shared<IpcSession>(server_, host, id);
     peer->socket = std::move(socket);
     const auto refuse = [&](ErrorCode code, const std::string& why) {
-        (void)send(*peer, {ipc::packet_of(1, ipc::Failure{code, {}, why}), {}});
+        (void)send(*peer, {ipc::packet_of(1, ipc::Failure{code, {}, why}), {}, {}});
     };
     if (os_.peer_credentials(peer->socket.get(), peer->who) < 0) return;
     if (peer->who.uid != ::getuid() && peer->who.uid != 0)
@@ -319,6 +309,13 @@ void IpcService::close(uint64_t id) {
     (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, peer->pidfd.get(), nullptr);
     ::shutdown(peer->socket.get(), SHUT_RDWR);
     peer->session->close();
+    const std::scoped_lock lock(peer->mutex);
+    for (Outgoing& outgoing : peer->waiting) is_never_told(outgoing);
+    peer->waiting.clear();
+}
+
+void IpcService::is_never_told(Outgoing& outgoing) {
+    if (outgoing.untold) do_later(std::move(outgoing.untold));
 }
 
 IpcService::Sent IpcService::send(Peer& peer, const Outgoing& outgoing) {
@@ -348,15 +345,19 @@ void IpcService::watch(const Peer& peer, uint32_t events) {
     (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, peer.socket.get(), &wanted);
 }
 
-void IpcService::reply(uint64_t session, Packet packet, IpcSession::Regions regions) {
+void IpcService::reply(uint64_t session, Packet packet, IpcSession::Regions regions,
+                       std::function<void()> untold) {
     const std::shared_ptr<Peer> peer = peer_of(session);
-    if (!peer) return;
-    Outgoing outgoing{std::move(packet), std::move(regions)};
+    Outgoing outgoing{std::move(packet), std::move(regions), std::move(untold)};
+    if (!peer) return is_never_told(outgoing);
     const std::scoped_lock lock(peer->mutex);
     if (!peer->waiting.empty()) return peer->waiting.push_back(std::move(outgoing));
     const Sent sent = send(*peer, outgoing);
     // The thread will see that it is gone; who is there would wait for it for ever.
-    if (sent == Sent::kNever) ::shutdown(peer->socket.get(), SHUT_WR);
+    if (sent == Sent::kNever) {
+        ::shutdown(peer->socket.get(), SHUT_WR);
+        is_never_told(outgoing);
+    }
     if (sent == Sent::kYes || sent == Sent::kNever) return;
     peer->waiting.push_back(std::move(outgoing));
     wait_to_send(*peer, sent);
@@ -368,7 +369,10 @@ void IpcService::flush(Peer& peer) {
     while (!peer.waiting.empty()) {
         const Sent sent = send(peer, peer.waiting.front());
         if (sent == Sent::kWhenThereIsRoom || sent == Sent::kLater) return wait_to_send(peer, sent);
-        if (sent == Sent::kNever) ::shutdown(peer.socket.get(), SHUT_WR);
+        if (sent == Sent::kNever) {
+            ::shutdown(peer.socket.get(), SHUT_WR);
+            is_never_told(peer.waiting.front());
+        }
         peer.waiting.pop_front();
     }
     watch(peer, EPOLLIN);
@@ -393,43 +397,6 @@ void IpcService::run_clerk() {
         work();
         lock.lock();
     }
-}
-
-std::string IpcService::status() {
-    const ServerStatus all = server_.status();
-    Json status = Json::parse(to_json(all.counters));
-    Json allocations = Json::array(), clients = Json::array();
-    for (const auto& one : all.inventory.segments) {
-        Json& shown = row_of(status["segments"], one.id.value);
-        shown["size"] = one.size;
-        shown["options"] = one.options;
-    }
-    for (const auto& one : all.room) row_of(status["segments"], one.id.value)["free_bytes"] = one.free_bytes;
-    for (const auto& one : all.caches) {
-        Json& shown = row_of(status["caches"], one.id.value);
-        shown["shareable"] = one.shareable;
-        shown["clients"] = one.clients;
-        shown["in_use"] = one.in_use;
-    }
-    for (const auto& one : all.inventory.allocations)
-        allocations.push_back({{"id", one.id.value},
-                               {"segment", one.segment.value},
-                               {"size", one.size},
-                               {"distribution", one.distribution}});
-    {
-        const std::scoped_lock lock(peers_mutex_);
-        for (const auto& [id, peer] : peers_)
-            clients.push_back(
-                {{"pid", peer->who.pid}, {"uid", peer->who.uid}, {"name", peer->session->name()}});
-    }
-    status["ranks"] = all.ranks;
-    status["pid"] = ::getpid();
-    status["allocations"] = std::move(allocations);
-    status["clients"] = std::move(clients);
-    status["local_ranges"] = all.local_ranges;
-    status["operations"] = all.operations;
-    // A name is whatever its client says.
-    return status.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 IpcServer::IpcServer(Server& server, const std::string& path)

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,7 @@ class IpcService : private IpcSession::Host {
     struct Outgoing {
         Packet packet;
         IpcSession::Regions regions;
+        std::function<void()> untold;
     };
     struct Peer {
         Descriptor socket, pidfd;
@@ -71,7 +73,9 @@ class IpcService : private IpcSession::Host {
     void retry();
     [[nodiscard]] std::shared_ptr<Peer> peer_of(uint64_t id);
 
-    void reply(uint64_t session, Packet packet, IpcSession::Regions regions) override;
+    void reply(uint64_t session, Packet packet, IpcSession::Regions regions,
+               std::function<void()> untold) override;
+    void is_never_told(Outgoing& outgoing);
     void do_later(std::function<void()> work) override;
     [[nodiscard]] std::string status() override;
     void run_clerk();

@@ -315,19 +315,23 @@ void IpcSession::change(uint64_t number, ipc::Request request) {
             --self->changes_;
         }
         // What nobody can ever know of is not to stay.
-        try {
-            if (!self->reply(number, answer, std::move(regions))) undo();
-        } catch (const std::exception&) {
-            // A rank is gone, and what it had is of no use.
-        }
+        const auto untold = [undo = std::move(undo)] {
+            try {
+                undo();
+            } catch (const std::exception&) {
+                // A rank is gone, and what it had is of no use.
+            }
+        };
+        if (!self->reply(number, answer, std::move(regions), untold)) untold();
     });
 }
 
-bool IpcSession::reply(uint64_t number, const ipc::Reply& content, Regions regions) {
+bool IpcSession::reply(uint64_t number, const ipc::Reply& content, Regions regions,
+                       std::function<void()> untold) {
     // Under the lock: after close() there may be no host any more.
     const std::scoped_lock lock(mutex_);
     if (closed_) return false;
-    if (number != 0) host_.reply(id_, ipc::packet_of(number, content), std::move(regions));
+    if (number != 0) host_.reply(id_, ipc::packet_of(number, content), std::move(regions), std::move(untold));
     return true;
 }
 

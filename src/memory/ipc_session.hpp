@@ -28,8 +28,10 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     class Host {
       public:
         virtual ~Host() = default;
-        /// Never blocks, nor calls the session. Any thread.
-        virtual void reply(uint64_t session, Packet packet, Regions regions) = 0;
+        /// Never blocks, nor calls the session. Any thread. `untold` is called later where the client is gone
+        /// before the packet could be sent.
+        virtual void reply(uint64_t session, Packet packet, Regions regions,
+                           std::function<void()> untold) = 0;
         /// Calls it in another thread, one after the other.
         virtual void do_later(std::function<void()> work) = 0;
         [[nodiscard]] virtual std::string status() = 0;
@@ -61,7 +63,8 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     /// What it wrote is where the server puts it from.
     void fetch_written(Attached& cache, LocalRange& source);
     /// False: the client is gone.
-    bool reply(uint64_t number, const ipc::Reply& reply, Regions regions = {});
+    bool reply(uint64_t number, const ipc::Reply& reply, Regions regions = {},
+               std::function<void()> untold = {});
 
     ServerState& server_;
     Host& host_;

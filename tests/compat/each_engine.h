@@ -17,6 +17,12 @@ static void on_each_engine(void (*test)(heddle_runtime_t* runtime)) {
             printf("skipped: %s: %s\n", engines[i].name, engines[i].reason);
             continue;
         }
+#ifdef __SANITIZE_ADDRESS__
+        if (strcmp(engines[i].name, "tbb") == 0) {
+            printf("skipped: tbb: AddressSanitizer does not know oneTBB's stacks\n");
+            continue;
+        }
+#endif
         tested_engine = engines[i].name;
         heddle_runtime_t* runtime = heddle_runtime_create(tested_engine, NULL, 0);
         EXPECT(runtime != NULL);

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "fuzz/fuzz.hpp"
@@ -51,7 +52,7 @@ class Input {
 /// Takes every reply, and makes changes at once.
 class Nowhere final : public IpcSession::Host {
   public:
-    void reply(uint64_t, Packet packet, IpcSession::Regions regions) override {
+    void reply(uint64_t, Packet packet, IpcSession::Regions regions, std::function<void()>) override {
         const auto parsed = ipc::parse_reply(packet);
         require(parsed.has_value(), "a reply is one");
         if (std::holds_alternative<ipc::CacheIs>(parsed->content)) pins_.push_back(regions.back());
