@@ -205,7 +205,7 @@ static inline heddle_argument_t heddle_after(const heddle_future_t* future) {
  * would read it do not run. */
 typedef int (*heddle_function_t)(heddle_task_t* task);
 
-typedef enum {
+typedef enum HEDDLE_TASK_ANY {
     HEDDLE_NEAR_NOTHING,
     HEDDLE_NEAR_CPU,
     HEDDLE_NEAR_NUMA_NODE,

@@ -44,7 +44,8 @@ size_t VirtualMemory::page_bytes() {
 }
 
 VirtualMemory& VirtualMemory::of_system() {
-    static VirtualMemory system;
+    // Never destroyed: threads of engines may still want stacks while the process exits.
+    static auto& system = *new VirtualMemory;
     return system;
 }
 
