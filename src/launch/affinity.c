@@ -29,7 +29,7 @@ static __thread struct {
     cpu_set_t mask;
 } chosen_here;
 
-static uint32_t grant_epoch(void) {
+uint32_t affinity_epoch(void) {
     struct link_grant grant;
     return link_read_grant(&grant) ? grant.epoch : 0;
 }
@@ -61,17 +61,13 @@ void affinity_forget_in_child(void) {
     atomic_store(&have_chosen, chosen_here.is ? 1 : 0);
 }
 
-uint32_t affinity_epoch(void) {
-    return grant_epoch();
-}
-
 void affinity_follow_since(uint32_t epoch) {
-    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || grant_epoch() == epoch) return;
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || affinity_epoch() == epoch) return;
     struct link_grant grant;
     do {
         if (!link_read_grant(&grant) || grant.count == 0) return;
         affinity_set(0, &grant.cpus);
-    } while (grant_epoch() != grant.epoch);
+    } while (affinity_epoch() != grant.epoch);
 }
 
 bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
@@ -99,7 +95,7 @@ void affinity_narrow(const struct affinity_widened* widened) {
         if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
         /* Without any CPU, or a grant that can be read, a thread stays where it was. */
         affinity_set(0, grant.count > 0 ? &grant.cpus : &widened->before);
-    } while (grant_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
+    } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
     errno = result;
 }
 
@@ -145,19 +141,19 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
 }
 
 /* A thread that puts back the mask it has read gets the grant. Any other mask is the program's own will. */
-#define WITHIN_GRANT(call, is_caller)                                                   \
-    const size_t known = bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t);         \
-    cpu_set_t own;                                                                      \
-    int failure;                                                                        \
-    uint32_t epoch;                                                                     \
-    do {                                                                                \
-        epoch = grant_epoch();                                                          \
-        CPU_ZERO(&own);                                                                 \
-        memcpy(&own, mask, known);                                                      \
-        affinity_apply_grant(&own, known);                                              \
-        failure = call;                                                                 \
-    } while (failure == 0 && memcmp(&own, mask, known) != 0 && grant_epoch() != epoch); \
-    if (failure == 0) affinity_note_choice(mask, known, &own, is_caller);               \
+#define WITHIN_GRANT(call, is_caller)                                                      \
+    const size_t known = bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t);            \
+    cpu_set_t own;                                                                         \
+    int failure;                                                                           \
+    uint32_t epoch;                                                                        \
+    do {                                                                                   \
+        epoch = affinity_epoch();                                                          \
+        CPU_ZERO(&own);                                                                    \
+        memcpy(&own, mask, known);                                                         \
+        affinity_apply_grant(&own, known);                                                 \
+        failure = call;                                                                    \
+    } while (failure == 0 && memcmp(&own, mask, known) != 0 && affinity_epoch() != epoch); \
+    if (failure == 0) affinity_note_choice(mask, known, &own, is_caller);                  \
     return failure;
 
 HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {

@@ -9,6 +9,7 @@
 
 #include "streams/metadata.hpp"
 #include "streams/pattern_parser.hpp"
+#include "streams/typing.hpp"
 
 namespace heddle::streams {
 namespace {
@@ -193,12 +194,9 @@ class Parser : PatternParser {
         fail(place, "this is nested too deeply: its parts, and theirs, and so on");
     }
 
-    /// Of variants, or of pairs of them: names double them, and names of those.
-    void check_number(size_t variants, const Token& name) const {
-        constexpr size_t kMost = 4096;
-        if (variants > kMost)
-            fail(name.place,
-                 fmt::format("\"{}\" makes this more than {} types of records", name.text, kMost));
+    /// Names double what they stand for, and names of those.
+    static void check_doubled(size_t types, const Token& name) {
+        check_number(types, fmt::format("\"{}\" is a part of is", name.text), name.place);
     }
 
     Signature signature(const Scope& scope) {
@@ -209,7 +207,7 @@ class Parser : PatternParser {
                 if (const Signature* known = scope.find(&Scope::signatures, called.text)) {
                     lexer().take();
                     maps.insert(maps.end(), known->begin(), known->end());
-                    check_number(maps.size(), called);
+                    check_doubled(maps.size(), called);
                     continue;
                 }
             }
@@ -237,7 +235,7 @@ class Parser : PatternParser {
             if (known == nullptr)
                 fail(called.place, fmt::format("there is no type \"{}\" before this line", called.text));
             variants.insert(variants.end(), known->begin(), known->end());
-            check_number(variants.size(), called);
+            check_doubled(variants.size(), called);
         } while (skip("|"));
         return variants;
     }

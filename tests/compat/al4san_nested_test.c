@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "expect.h"
+#include "available_engines.h"
 #include "runtime/al4san_openmp.h"
 #include "runtime/al4san_parsec.h"
 #include "runtime/al4san_quark.h"
@@ -189,22 +189,18 @@ static void a_grid_of_processes_is_refused_by_each_descriptor(void) {
     EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
 }
 
+static void all_on(const char* engine) {
+    (void)engine;
+    the_context_is_there_until_its_tasks_have_ended();
+    a_task_may_insert_into_an_older_sequence_during_a_switch();
+    a_descriptor_goes_while_tasks_insert();
+    sequences_are_ordered_whoever_uses_them_first();
+    what_a_task_may_not_do_is_refused_and_changes_nothing();
+    a_wait_that_is_refused_fails_nothing();
+    a_grid_of_processes_is_refused_by_each_descriptor();
+}
+
 int main(void) {
-    heddle_engine_t engines[16];
-    const size_t count = heddle_engines(engines, 16);
-    for (size_t i = 0; i < count && i < 16; ++i) {
-        tested_engine = engines[i].name;
-        if (!engines[i].available) {
-            printf("skipped: %s: %s\n", tested_engine, engines[i].reason);
-            continue;
-        }
-        the_context_is_there_until_its_tasks_have_ended();
-        a_task_may_insert_into_an_older_sequence_during_a_switch();
-        a_descriptor_goes_while_tasks_insert();
-        sequences_are_ordered_whoever_uses_them_first();
-        what_a_task_may_not_do_is_refused_and_changes_nothing();
-        a_wait_that_is_refused_fails_nothing();
-        a_grid_of_processes_is_refused_by_each_descriptor();
-    }
+    for_each_available_engine(all_on);
     return failures == 0 ? 0 : 1;
 }

@@ -3,10 +3,11 @@
 #include <al4san.h>
 #include <al4san/timer.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
+#include "available_engines.h"
 #include "control/al4san_descriptor.h"
-#include "expect.h"
 #include "runtime/al4san_openmp.h"
 #include "runtime/al4san_parsec.h"
 #include "runtime/al4san_quark.h"
@@ -380,23 +381,20 @@ static void one_process_and_its_parameters(void) {
     EXPECT(AL4SAN_Switch_Runtime("loom", 2, 0) == NULL && AL4SAN_Switch_Runtime(tested_engine, 2, 1) == NULL);
 }
 
+static void on(const char* engine) {
+    /* Names are known in any case, as AL4SAN writes them. */
+    char name[32];
+    snprintf(name, sizeof name, "%c%s", engine[0] - 'a' + 'A', engine + 1);
+    EXPECT(AL4SAN_Init(name, 2, 0) != NULL);
+    one_process_and_its_parameters();
+    static bool is_first = true;
+    all_on(is_first ? engine : "Native");
+    is_first = false;
+    EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
+}
+
 int main(void) {
     before_there_is_a_context();
-    heddle_engine_t engines[16];
-    const size_t count = heddle_engines(engines, 16);
-    for (size_t i = 0; i < count && i < 16; ++i) {
-        tested_engine = engines[i].name;
-        if (!engines[i].available) {
-            printf("skipped: %s: %s\n", tested_engine, engines[i].reason);
-            continue;
-        }
-        /* Names are known in any case, as AL4SAN writes them. */
-        char name[32];
-        snprintf(name, sizeof name, "%c%s", tested_engine[0] - 'a' + 'A', tested_engine + 1);
-        EXPECT(AL4SAN_Init(name, 2, 0) != NULL);
-        one_process_and_its_parameters();
-        all_on(i == 0 ? tested_engine : "Native");
-        EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
-    }
+    for_each_available_engine(on);
     return failures == 0 ? 0 : 1;
 }

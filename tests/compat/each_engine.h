@@ -6,30 +6,28 @@
 #include <malloc.h>
 #include <stdint.h>
 
+#include "available_engines.h"
 #include "refused.h"
 
-static void on_each_engine(void (*test)(heddle_runtime_t* runtime)) {
-    heddle_engine_t engines[16];
-    const size_t count = heddle_engines(engines, 16);
-    EXPECT(count >= 1 && count <= 16);
-    for (size_t i = 0; i < count && i < 16; ++i) {
-        if (!engines[i].available) {
-            printf("skipped: %s: %s\n", engines[i].name, engines[i].reason);
-            continue;
-        }
+static void (*with_runtime)(heddle_runtime_t* runtime);
+
+static void make_runtime_for_it(const char* engine) {
 #ifdef __SANITIZE_ADDRESS__
-        if (strcmp(engines[i].name, "tbb") == 0) {
-            printf("skipped: tbb: AddressSanitizer does not know oneTBB's stacks\n");
-            continue;
-        }
-#endif
-        tested_engine = engines[i].name;
-        heddle_runtime_t* runtime = heddle_runtime_create(tested_engine, NULL, 0);
-        EXPECT(runtime != NULL);
-        test(runtime);
-        /* Refused where a handle is left. */
-        EXPECT(heddle_runtime_destroy(runtime) == HEDDLE_TASK_SUCCESS);
+    if (strcmp(engine, "tbb") == 0) {
+        printf("skipped: tbb: AddressSanitizer does not know oneTBB's stacks\n");
+        return;
     }
+#endif
+    heddle_runtime_t* runtime = heddle_runtime_create(engine, NULL, 0);
+    EXPECT(runtime != NULL);
+    with_runtime(runtime);
+    /* Refused where a handle is left. */
+    EXPECT(heddle_runtime_destroy(runtime) == HEDDLE_TASK_SUCCESS);
+}
+
+static void on_each_engine(void (*test)(heddle_runtime_t* runtime)) {
+    with_runtime = test;
+    for_each_available_engine(make_runtime_for_it);
 }
 
 /* Bytes that malloc has given out; 0 where a sanitizer took its place, which looks for leaks itself. */
