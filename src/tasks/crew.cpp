@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "tasks/outer_affinity.hpp"
 #include "topology/thread_affinity.hpp"
 
 namespace heddle {
@@ -62,6 +63,8 @@ void Crew::end() noexcept {
             remove(last);
         }
     }
+    // Others are told in this thread, which libomp may have bound by itself.
+    const CalledOutside called(options_.makers_affinity);
     if (component_.has_value()) quietly([this] { (void)component_->detach(); });
 }
 

@@ -45,7 +45,8 @@ void RuntimeState::start_engine(const EngineFactory& wanted) {
             const WorkCounts now = work();
             return WorkCounts{now.inserted - before.inserted, now.ended - before.ended};
         });
-    engine = wanted.make({*this, machine, *provider, cpus, workers, !machine.synthetic(), callers_work,
+    cpus_of_engine = std::make_unique<OutsideCpus>(*provider, makers_affinity);
+    engine = wanted.make({*this, machine, *cpus_of_engine, cpus, workers, !machine.synthetic(), callers_work,
                           DeviceChoice::wants_devices(), stack_bytes});
     own_graph_ = engine->own_graph();
     looks_at_line_ = engine->looks_at_line();
@@ -64,6 +65,7 @@ void RuntimeState::stop_engine() {
     // until all of them have gone.
     delete engine.get();
     (void)engine.release();
+    cpus_of_engine.reset();
     provider.reset();
 }
 

@@ -21,6 +21,7 @@
 #include "tasks/inner_wait.hpp"
 #include "tasks/kept_data.hpp"
 #include "tasks/lane.hpp"
+#include "tasks/outer_affinity.hpp"
 #include "tasks/reactor.hpp"
 #include "tasks/task_log.hpp"
 #include "tasks/task_memory.hpp"
@@ -174,7 +175,8 @@ struct RuntimeState final : EngineHost {
     std::shared_ptr<LaneTable> lanes;
 
     const EngineFactory* factory;
-    std::unique_ptr<ComponentCpus> provider;  ///< of the engine, and outlives it
+    std::unique_ptr<ComponentCpus> provider;      ///< of the engine, and outlives it
+    std::unique_ptr<OutsideCpus> cpus_of_engine;  ///< these, as the engine has them
     std::unique_ptr<Engine> engine;
 
   private:

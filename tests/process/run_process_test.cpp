@@ -497,7 +497,8 @@ TEST(RunProcess, RunsUnderMpirun) {
         "rank $OMPI_COMM_WORLD_RANK' | sort");
     EXPECT_EQ(outcome.output, "rank 0\nrank 1\n") << outcome.errors;
     // Each rank is a client, and gets its part of the machine.
-    if (!std::filesystem::exists(kPrograms + "regions") || std::thread::hardware_concurrency() < 2) return;
+    const test::OnCpus two(2);
+    if (!std::filesystem::exists(kPrograms + "regions") || !two.enough()) return;
     const std::string mpirun =
         "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none -n "
         "2 ";

@@ -8,6 +8,7 @@
 
 #include "support/managed.hpp"
 #include "support/on_cpus.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -67,6 +68,7 @@ TEST_P(OpenMp, ForkedChildRegistersWhenItBecomesParallel) {
 }
 
 TEST_P(OpenMp, TwoProgramsShareTheMachine) {
+    const test::OnCpus two(2);
     const std::vector<bench::Command> both(2, managed_.run_command({kPrograms + GetParam(), "1"}));
     for (const Outcome& outcome : bench::run_together(both, std::chrono::seconds(60)))
         EXPECT_THAT(outcome.output, HasSubstr("team 1")) << outcome.output;
@@ -104,7 +106,9 @@ TEST(RunRuntimes, ThreadprivateDataLasts) {
 
 TEST(RunRuntimes, TbbIsLimitedByItsGlobalControl) {
     if (!there("loops")) GTEST_SKIP() << "oneTBB is missing";
-    const Managed managed("core:4 pu:1");
+    // With those CPUs that this process may use, and as many as four.
+    const int cpus = std::max(4, thread_affinity().last() + 1);
+    const Managed managed(fmt::format("core:{} pu:1", cpus));
     const auto most = [&](const std::vector<std::string>& words) {
         const Outcome outcome = Managed::one(managed.command(words));
         EXPECT_EQ(outcome.errors, "");

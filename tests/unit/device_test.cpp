@@ -249,18 +249,11 @@ TEST(Devices, ATaskThatHasOverwrittenWhatItReadsIsNotRunAgain) {
         task->add_kernel("copy").arg(0, in(x)).arg(1, out(y)).work(100);
         task->add_kernel("fill").arg(0, out(overwrites ? x : z)).arg(1, 3).work(100);
         task->add_kernel("fill").arg(0, out(z)).arg(1, 4).work(100);
-        // The other device has something to do until it has begun.
-        std::atomic<bool> begun{false};
+        // The other device has something to do.
         const auto w = std::make_shared<Buffer>(400);
         const TaskPointer busy = addition(program, inout(w), 1);
         busy->only_on(runtime.devices()[1]);
-        busy->on_configure([&](Device&, DeviceTask&) { begun.wait(false); });
-        task->on_configure([&](Device&, DeviceTask&) {
-            begun = true;
-            begun.notify_all();
-        });
-        runtime.submit(busy);
-        runtime.submit(task);
+        runtime.submit(std::vector<TaskPointer>{busy, task});
         const std::string why = failure([&] { task->wait(); });
         EXPECT_FALSE(runtime.devices()[0].alive());
         if (overwrites)

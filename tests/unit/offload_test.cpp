@@ -315,7 +315,7 @@ TEST_P(OffloadTest, AKernelThatSleepsKeepsNoCpuThatComesMeanwhile) {
 
 /// A component's callback may run in the thread that ends a kernel.
 TEST_P(OffloadTest, ACallbackMaySpawnAndMoveKernels) {
-    const CpuSet mine{all_cpus().first()};
+    const CpuSet all = all_cpus(), mine{all.first()};
     Offload offload(engine());
     for (int round = 0; round < 20; ++round) {
         Component waits("waits", {});
@@ -323,6 +323,7 @@ TEST_P(OffloadTest, ACallbackMaySpawnAndMoveKernels) {
         std::vector<Kernel> more;
         (void)waits.on_enable_cpu([&](int cpu) {
             more.push_back(offload.spawn([] {}));
+            EXPECT_EQ(all_cpus(), all) << "whoever's thread calls";
             offload.set_cpus(all_cpus());
             (void)waits.lend_cpu(cpu);
             ++came;
