@@ -180,11 +180,27 @@ void IpcSession::hold_pinned(uint64_t number, const ipc::HoldPinned& wanted) {
     }
 }
 
-void IpcSession::fetch_written(Attached& cache, LocalRange& source) {
+void IpcSession::fetch_written(Attached& cache, const LocalRange& source) {
     const HeldRange held = server_.held(client_, source);
     if (!held.writable || !cache.staging) return;
-    std::memcpy(cache.payload->data() + source.range.offset, cache.staging->data() + source.range.offset,
-                source.range.size);
+    std::vector<Range> read;
+    {
+        const std::scoped_lock lock(mutex_);
+        // Parts of one local range overlap, those of two do not.
+        for (auto other = sources_.lower_bound({cache.id, held.range.offset, 0}); other != sources_.end();
+             ++other) {
+            const auto& [where, offset, number] = other->first;
+            if (where != cache.id || offset >= source.range.end()) break;
+            read.push_back({offset, other->second - offset});
+        }
+    }
+    read.push_back({source.range.end(), 0});
+    uint64_t at = source.range.offset;
+    for (const Range& other : read) {
+        if (other.offset > at)
+            std::memcpy(cache.payload->data() + at, cache.staging->data() + at, other.offset - at);
+        at = std::max(at, other.end());
+    }
 }
 
 void IpcSession::begin(uint64_t number, Operation operation) {
@@ -209,8 +225,14 @@ void IpcSession::begin(uint64_t number, Operation operation) {
     const auto* const put = std::get_if<op::Put>(&operation);
     const bool gives_back =
         std::holds_alternative<op::Release>(operation) || (put != nullptr && put->release);
-    state->when_done = [self = shared_from_this(), number, staging, payload,
-                        gives_back](OperationState::Outcome outcome) {
+    std::optional<Source> source;
+    if (put != nullptr) source = {cache.id, put->source.range.offset, number};
+    state->when_done = [self = shared_from_this(), number, staging, payload, gives_back,
+                        source](OperationState::Outcome outcome) {
+        if (source) {
+            const std::scoped_lock lock(self->mutex_);
+            self->sources_.erase(*source);
+        }
         const auto* const error = std::get_if<MemoryError>(&outcome);
         if (gives_back && (std::holds_alternative<OperationResult>(outcome) ||
                            (error != nullptr && ipc::was_begun(error->memory_code())))) {
@@ -225,6 +247,7 @@ void IpcSession::begin(uint64_t number, Operation operation) {
         if (held_ >= kMostHeld && !gives_back) limit("local ranges", kMostHeld);
         if (number != 0 && !running_.emplace(number, state).second)
             throw Error(ErrorCode::kInvalidArgument, fmt::format("request {} is there twice", number));
+        if (source) sources_.emplace(*source, put->source.range.end());
     }
     try {
         server_.execute(client_, operation, state);
@@ -232,6 +255,7 @@ void IpcSession::begin(uint64_t number, Operation operation) {
         state->when_done = nullptr;
         const std::scoped_lock lock(mutex_);
         running_.erase(number);
+        if (source) sources_.erase(*source);
         throw;
     }
 }

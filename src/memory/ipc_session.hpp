@@ -10,9 +10,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "memory/ipc_wire.hpp"
@@ -60,8 +62,9 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     void show_cache(uint64_t number, const Attached& cache);
     void hold_pinned(uint64_t number, const ipc::HoldPinned& wanted);
     [[nodiscard]] Attached& attached(CacheId cache);
-    /// What it wrote is where the server puts it from.
-    void fetch_written(Attached& cache, LocalRange& source);
+    /// What it wrote is where the server puts it from. What an earlier put is still being read from stays:
+    /// the client was not to write there.
+    void fetch_written(Attached& cache, const LocalRange& source);
     /// False: the client is gone.
     bool reply(uint64_t number, const ipc::Reply& reply, Regions regions = {},
                std::function<void()> untold = {});
@@ -77,6 +80,9 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     std::map<CacheId, Attached> caches_;
 
     std::mutex mutex_;
+    /// Where puts under way read: to where by cache, offset and request.
+    using Source = std::tuple<CacheId, uint64_t, uint64_t>;
+    std::map<Source, uint64_t> sources_;
     std::unordered_map<uint64_t, std::shared_ptr<OperationState>> running_;
     size_t held_ = 0;
     size_t changes_ = 0;

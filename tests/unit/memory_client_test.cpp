@@ -250,6 +250,30 @@ TEST_P(MemoryClientTest, AnOperationThatIsRefusedStopsNoOtherOfItsBatch) {
     EXPECT_NO_THROW(client_.delete_cache(cache_));
 }
 
+TEST_P(MemoryClientTest, PartsOfALocalRangeThatOverlapArePutAtOnce) {
+    const DataId data = client_.allocate(40, segment_);
+    const MutableLocalRange own = client_.allocate_local(10, cache_);
+    const std::vector<Range> parts{{2, 4}, {0, 10}, {2, 4}, {4, 6}, {0, 3}};
+    for (int round = 0; round < 100; ++round) {
+        std::string text;
+        for (int i = 0; i < 10; ++i) text += static_cast<char>('a' + (round + i) % 26);
+        std::memcpy(own.pointer(), text.data(), text.size());
+        std::vector<Operation> puts;
+        std::string expected;
+        uint64_t at = 0;
+        for (const Range& part : parts) {
+            MutableLocalRange source = own;
+            source.range = {own.range.offset + part.offset, part.size};
+            puts.push_back(op::Put{source, {data, {at, part.size}}});
+            expected += text.substr(part.offset, part.size);
+            at += part.size;
+        }
+        (void)client_.execute_sync(puts);
+        ASSERT_EQ(get({data, {0, at}}), expected) << "round " << round;
+    }
+    client_.release(own);
+}
+
 TEST_P(MemoryClientTest, AWaitInATaskPausesTheTask) {
     const DataId data = client_.allocate(4, segment_);
     Runtime runtime({.engine = "native", .cpus = {}, .workers = 1});
