@@ -16,6 +16,9 @@ struct real_function {
 /* Looks up all that the wrappers stand before. Called by the constructor. */
 void real_look_up_all(void);
 
+/* The C library's of that version; another object's that stands before it, as ThreadSanitizer's does. */
+void* real_versioned(const char* name, const char* version);
+
 /* The section has pointers, which lie side by side; compilers space larger things out. */
 #define REAL_WITH(name, its_version)                                                 \
     static __typeof__(&name) real;                                                   \
@@ -26,9 +29,8 @@ void real_look_up_all(void);
     REAL_WITH(name, NULL) \
     if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
 /* Where an older version goes by the same name, which dlsym would find. */
-#define REAL_VERSION(name, version)                                                \
-    REAL_WITH(name, version)                                                       \
-    if (real == NULL) real = (__typeof__(&name))dlvsym(RTLD_NEXT, #name, version); \
-    if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
+#define REAL_VERSION(name, version) \
+    REAL_WITH(name, version)        \
+    if (real == NULL) real = (__typeof__(&name))real_versioned(#name, version);
 
 #endif

@@ -53,6 +53,18 @@ TEST(RunEdges, AProgramOfAddressSanitizerIsManagedAsAnyOther) {
     EXPECT_EQ(outcome.errors, "");
 }
 
+/// Its functions stand between ours and the C library's, and see each wait.
+TEST(RunEdges, AProgramOfThreadSanitizerSeesItsOwnWaits) {
+    if (!std::filesystem::exists(kPrograms + "raced")) GTEST_SKIP() << "the compiler has no such library";
+    const Outcome bare = Managed::one({{kPrograms + "raced"}, {}, {}});
+    if (bare.exit_code != 0) GTEST_SKIP() << "ThreadSanitizer does not work here: " << bare.errors;
+    const Managed managed;
+    const Outcome outcome = managed.run({kPrograms + "raced"});
+    EXPECT_EQ(outcome.output, "2000 turns\n");
+    EXPECT_EQ(outcome.errors, "");
+    EXPECT_EQ(outcome.exit_code, 0);
+}
+
 TEST(RunEdges, AProgramOfAnotherCLibraryRunsUnmanagedAndSaysSo) {
     const Managed managed;
     EXPECT_THAT(managed.run({kPrograms + "other_library"}).errors,

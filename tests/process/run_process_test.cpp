@@ -397,7 +397,7 @@ TEST(RunProcess, StoppedArbiterDelaysAProgramShortly) {
 TEST(RunProcess, ProgramMayCloseAllDescriptors) {
     const Managed managed;
     // "none" closes nothing and puts its own in the place of what is there.
-    for (const char* how : {"one", "raw", "from", "range", "none"}) {
+    for (const char* how : {"one", "raw", "from", "old", "range", "none"}) {
         const Outcome outcome = managed.run({kPrograms + "plain", "close", how});
         EXPECT_EQ(outcome.exit_code, 0) << how;
         EXPECT_EQ(outcome.output, "intact\n") << how << ": " << outcome.errors;

@@ -2,14 +2,18 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,14 +43,30 @@ static int count_interrupts(void) {
     return 0;
 }
 
+// From now on there is no close_range, as before Linux 5.9.
+static bool is_old_kernel(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
 // Closes what it does not know, and opens its own: none of it may get lost or read by somebody else.
 static int close_all(const char* how) {
-    if (strcmp(how, "from") == 0) closefrom(3);
+    if (strcmp(how, "old") == 0 && !is_old_kernel()) return 1;
+    const int known = dup(0);
+    if (strcmp(how, "from") == 0 || strcmp(how, "old") == 0) closefrom(3);
     if (strcmp(how, "range") == 0) close_range(3, ~0u, 0);
     for (int fd = 3; fd < 1024; ++fd) {
         if (strcmp(how, "raw") == 0) syscall(SYS_close, fd);
         if (strcmp(how, "one") == 0) close(fd);
     }
+    if (strcmp(how, "none") != 0 && fcntl(known, F_GETFD) != -1) return 1;
     int pair[2];
     if (pipe(pair) != 0) return 1;
     const int end = 900;
