@@ -28,6 +28,7 @@
 #include "last_thread.h"
 #include "link.h"
 #include "real.h"
+#include "sandbox.h"
 #include "waiting.h"
 
 enum { kLongWaitNs = 1000000 };
@@ -254,6 +255,7 @@ HEDDLE_EXPORT long syscall(long number, ...) {
         return bound;
     }
     if (number == SYS_exit) last_thread_leaves();
+    if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b);
     const long result = real(number, a, b, c, d, e, f);
     if (number == SYS_sched_getaffinity && result > 0 && (a == 0 || a == getpid()))
         affinity_hide_grant((cpu_set_t*)c, (size_t)result);

@@ -78,7 +78,8 @@ static bool read_library(struct library* library, void* entry_parallel, void* ha
     if (library->max_threads == NULL || library->num_procs == NULL || library->set_num_threads == NULL ||
         library->thread_limit == NULL || library->level == NULL)
         return false;
-    library->is_libomp = dlsym(handle, "__kmpc_fork_call") != NULL;
+    const void* const of_libomp = dlsym(handle, "__kmpc_fork_call");
+    library->is_libomp = of_libomp != NULL && object_at(of_libomp) == object_at(entry_parallel);
     struct range range = {.inside = entry_parallel};
     dl_iterate_phdr(find_range, &range);
     library->base = range.from;
@@ -220,6 +221,13 @@ bool callers_are_libgomp(const void* address) {
     for (unsigned i = 0; i < count; ++i)
         if (address >= libraries[i].base && address < libraries[i].end) return true;
     return count == 0 && strncmp(object_name_at(address), "libgomp", 7) == 0;
+}
+
+bool callers_are_libomp_under_another_name(const void* address) {
+    const unsigned count = atomic_load_explicit(&library_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; ++i)
+        if (libraries[i].is_libomp && address >= libraries[i].base && address < libraries[i].end) return true;
+    return false;
 }
 
 void callers_note_libomp(const void* address) {

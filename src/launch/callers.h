@@ -45,6 +45,8 @@ extern _Atomic unsigned library_count;
 struct caller callers_at(const void* address);
 /* The address lies in a libgomp: its threads are counted by their regions, not one by one. */
 bool callers_are_libgomp(const void* address);
+/* In LLVM's OpenMP, which a call of libgomp's entries came to: it may go by the name of libgomp. */
+bool callers_are_libomp_under_another_name(const void* address);
 /* The same of LLVM's OpenMP and Intel's, one of which `address` lies in. */
 void callers_note_libomp(const void* address);
 bool callers_are_libomp(const void* address);

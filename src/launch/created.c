@@ -167,7 +167,8 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
     if (!link_managed()) return real(thread, attributes, run, argument);
     const void* caller = __builtin_return_address(0);
     const char* by = object_name_at(caller);
-    const bool by_libomp = begins_with(by, "libomp") || begins_with(by, "libiomp");
+    const bool by_libomp = begins_with(by, "libomp") || begins_with(by, "libiomp") ||
+                           callers_are_libomp_under_another_name(caller);
     const bool by_tbb = begins_with(by, "libtbb");
     const bool in_regions = by_libomp || callers_are_libgomp(caller);
     if (by_libomp)

@@ -260,6 +260,18 @@ bool follow_end(void) {
     return others() == 0;
 }
 
+void follow_stop(void) {
+    REAL(syscall)
+    const struct timespec rest = {.tv_nsec = kEndAgainNs};
+    int tries = 0;
+    while (atomic_load(&helper) == 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL); /* it begins */
+    atomic_store(&is_to_end, true);
+    link_hang_up();
+    while (real(SYS_tgkill, getpid(), helper, 0) == 0 && ++tries < kEndTries)
+        real(SYS_nanosleep, &rest, NULL);
+    (void)threads_bind(0, link_allowed());
+}
+
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake
  * an idle CPU, now and again to be ended: a tenth of a millisecond for a program that ends soon. */
 static bool start_here(void) {
@@ -272,14 +284,19 @@ static bool start_here(void) {
     if (known) CPU_SET((size_t)cpu, &here);
     if (known) affinity_set(0, &here);
     const bool started = waiting_start_uncounted(follow, NULL);
-    if (known) affinity_set(0, &before);
+    /* The helper may have bound this thread to another grant meanwhile. */
+    if (known && link_mode() == HEDDLE_MODE_THREADS)
+        affinity_set(0, &before);
+    else if (known)
+        affinity_narrow(&(struct affinity_widened){true, before});
     return started;
 }
 
 bool follow_start(void) {
     bound = *link_allowed();
     struct link_grant grant;
-    if (link_read_grant(&grant)) (void)obey(&grant);
+    /* Who is parked is let go by the helper, which does both. */
+    if (link_read_grant(&grant) && !grant.parked) (void)obey(&grant);
     return start_here();
 }
 

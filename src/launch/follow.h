@@ -16,6 +16,8 @@ bool follow_start(void);
  * does not end. */
 bool follow_end(void);
 void follow_forget_in_child(void);
+/* Ends the helper thread, whatever other threads there are, and lets all run wherever the program may. */
+void follow_stop(void);
 
 /* How many CPUs are granted and the threads of this process are bound to; 0 while there are none. */
 unsigned follow_cpus(void);

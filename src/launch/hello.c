@@ -45,8 +45,11 @@ int hello_connect(const char* path) {
         errno = failure;
         return -1;
     }
-    /* Out of the way of programs that expect their first descriptors to be 3, 4, ... */
-    const int high = fcntl(fd, F_DUPFD_CLOEXEC, kHighDescriptor);
+    return hello_out_of_the_way(fd);
+}
+
+int hello_out_of_the_way(int fd) {
+    const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kHighDescriptor);
     if (high < 0) return fd;
     close(fd);
     return high;

@@ -32,6 +32,9 @@ unsigned hello_max_cpus(void);
 /* A connected socket with a high number, closed on exec; -1 and errno where nobody listens, or who listens is
  * stopped and has a full backlog. */
 int hello_connect(const char* path);
+/* The same file under a high number, where there is one, in place of `fd`: programs expect their first
+ * descriptors to be 3, 4, ... -1 stays. */
+int hello_out_of_the_way(int fd);
 /* Returns 0 or an errno. */
 int hello_send(int socket, const struct hello* hello);
 

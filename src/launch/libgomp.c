@@ -76,7 +76,8 @@ static void park_team(struct library* library, uint32_t word) {
  * none. */
 static unsigned enter_region(const struct caller* caller, void (*body)(void*), bool is_loop, unsigned asked) {
     struct library* library = found(caller->library);
-    if (library->is_libomp || asked == 1 || region_inside() || library->level() > 0) {
+    if (library->is_libomp) return asked; /* its OMPT tool sees the region */
+    if (asked == 1 || region_inside() || library->level() > 0) {
         region_begin_unnoticed();
         return asked;
     }
@@ -92,6 +93,10 @@ static unsigned enter_region(const struct caller* caller, void (*body)(void*), b
     return asked != 0 || (int)threads == wanted ? asked : threads;
 }
 
+static void leave_region(const struct library* library) {
+    if (!library->is_libomp) region_end();
+}
+
 /* An entry that runs the whole region: pass the chosen number of threads on in place of the one asked for. */
 #define WHOLE_REGION(result, name, is_loop, parameters, types, arguments)          \
     HEDDLE_EXPORT result name parameters {                                         \
@@ -102,10 +107,10 @@ static unsigned enter_region(const struct caller* caller, void (*body)(void*), b
     }
 #define WHOLE_REGION_CALL_void(call) \
     call;                            \
-    region_end();
+    leave_region(library);
 #define WHOLE_REGION_CALL_unsigned(call) \
     const unsigned value = call;         \
-    region_end();                        \
+    leave_region(library);               \
     return value;
 
 /* An entry of the older kind: the region runs on until GOMP_parallel_end. */
@@ -158,8 +163,9 @@ REGION_START(GOMP_parallel_loop_runtime_start, true, (LOOP), (LOOP_TYPES),
              (fn, data, num_threads, start, end, incr))
 
 HEDDLE_EXPORT void GOMP_parallel_end(void) {
-    REAL(CALLER().library, GOMP_parallel_end, void (*)(void))();
-    region_end();
+    struct library* const library = CALLER().library;
+    REAL(library, GOMP_parallel_end, void (*)(void))();
+    leave_region(library);
 }
 
 /* A league of teams on the host runs its teams one after the other, each a region of its own inside. */

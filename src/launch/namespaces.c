@@ -13,9 +13,11 @@
 
 /* True: the failure may be that of a process with several threads, and this one has a single one now. */
 static bool leaves_after(int failure) {
-    if (failure == 0 || errno != EINVAL) return false;
+    const int why = errno;
+    /* EUSERS is the answer of time namespaces. */
+    if (failure == 0 || (why != EINVAL && why != EUSERS)) return false;
     const bool left = link_managed() && process_leave();
-    errno = EINVAL;
+    errno = why;
     return left;
 }
 

@@ -63,6 +63,16 @@ bool process_leave(void) {
     return true;
 }
 
+void process_renounce(void) {
+    if (getenv("HEDDLE_ARBITER") != NULL) setenv("HEDDLE_ARBITER", "off", 1);
+    atomic_store(&is_child, false);
+    if (!link_managed()) return;
+    libgomp_wait_politely(false);
+    follow_stop();
+    link_forget();
+    follow_forget_in_child();
+}
+
 void process_join(void) {
     if (!atomic_load_explicit(&is_child, memory_order_relaxed) || !atomic_exchange(&is_child, false)) return;
     const int result = errno;

@@ -10,5 +10,7 @@ void process_join(void);
 /* For a process with one thread of its own, which may have no other one now: ends the helper thread, and is
  * as a forked child from then on. False: that cannot be, and nothing has changed. */
 bool process_leave(void);
+/* From now on nobody of this process, and of what it starts, speaks to an arbiter. */
+void process_renounce(void);
 
 #endif

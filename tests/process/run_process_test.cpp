@@ -404,6 +404,13 @@ TEST(RunProcess, ProgramMayCloseAllDescriptors) {
     }
 }
 
+TEST(RunProcess, AProgramMayForbidItselfWhatWeDo) {
+    const Managed managed;
+    const Outcome outcome = managed.run({kPrograms + "plain", "sandbox"});
+    EXPECT_EQ(outcome.output, "alive\n") << outcome.errors;
+    EXPECT_EQ(outcome.exit_code, 0);
+}
+
 TEST(RunProcess, NothingOfTheArbiterOutlivesAnExec) {
     const Managed managed;
     EXPECT_THAT(managed.shell("$RUN ${PROGRAMS}plain link").output, "program pages 2 sockets 1\n");

@@ -91,7 +91,9 @@ TEST_P(OpenMp, WaitingBetweenRegionsLeavesTheDemandAlone) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Runtimes, OpenMp, testing::Values("regions", "regions_libomp"),
+INSTANTIATE_TEST_SUITE_P(Runtimes, OpenMp,
+                         testing::Values("regions", "regions_libomp", "regions_gcc_on_libomp",
+                                         "regions_gcc_beside_libomp"),
                          [](const auto& program) { return std::string(program.param); });
 
 TEST(RunRuntimes, ThreadprivateDataLasts) {
@@ -141,6 +143,21 @@ TEST(RunRuntimes, SpinningGangsTakeTurns) {
     }
     // 40 to 170 times longer as the system runs them; heddle bench has the exact figure.
     EXPECT_LT(together_s, 4 * alone_s);
+}
+
+/// What comes in the turn of others waits for its own before its first instruction, and has it.
+TEST(RunRuntimes, AProgramThatStartsBesideASpinningGangHasItsTurn) {
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    const auto gang = managed.run_command({HEDDLE_BUILD_DIR "/bench/spin_barrier", "--rounds", "400000"});
+    std::vector<bench::Command> all{gang};
+    for (int i = 0; i < 4; ++i)
+        all.push_back(managed.run_command(
+            {"sh", "-c", fmt::format("sleep 0.{}; exec {}plain exit 3", i + 2, kPrograms)}));
+    const auto outcomes = bench::run_together(all, std::chrono::seconds(60));
+    for (size_t i = 1; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].exit_code, 3) << outcomes[i].errors;
+    EXPECT_EQ(outcomes[0].exit_code, 0);
 }
 
 TEST(RunRuntimes, EachWheelKeepsItsLibgomp) {
