@@ -151,6 +151,7 @@ class TextDrawing {
             const std::vector<double> means =
                 column_means(timeline_.clients[i].waiting, timeline_.end_ns, columns_);
             const double most = *std::max_element(means.begin(), means.end());
+            if (!(most > 0)) continue;  // too short for its columns to tell
             const std::string_view doing = timeline_.of_tasks ? "paused" : "waits";
             margin(
                 fmt::format("{} {}", shortened(name(i), margin_ - 1 - doing.size(), options_.ascii), doing));

@@ -71,6 +71,28 @@ TEST_F(TraceTool, SummaryIsTextOrJson) {
     EXPECT_EQ(sum.at("cpus"), 8);
     EXPECT_EQ(sum.at("clients").size(), 2U);
     EXPECT_GT(sum.at("lent_s").get<double>(), 0);
+    EXPECT_FALSE(sum.at("truncated").get<bool>());
+    std::filesystem::copy_file(kOwners, folder + "cut.jsonl");
+    std::ofstream(folder + "cut.jsonl", std::ios::app)
+        << R"({"t":999999999999,"e":"mark","text":"truncated"})" << '\n';
+    EXPECT_TRUE(nlohmann::json::parse(heddle_trace("summary --json " + folder + "cut.jsonl").output)
+                    .at("truncated")
+                    .get<bool>());
+}
+
+TEST_F(TraceTool, AWaitThatIsTooShortToBeDrawnIsLeftOut) {
+    std::ofstream(folder + "short.jsonl")
+        << R"({"heddle_trace":1,"machine":"m","start_ns":0,"cpus":[[0,0,0,0]]}
+{"t":0,"e":"join","c":1,"pid":1,"name":"a"}
+{"t":999999999999999000,"e":"wait","c":1,"n":1}
+{"t":999999999999999001,"e":"wait","c":1,"n":0}
+{"t":1000000000000000000,"e":"mark","text":"end"}
+)";
+    for (const char* how : {"--text --ascii ", "--text "}) {
+        const Outcome drawn = heddle_trace(std::string("draw ") + how + folder + "short.jsonl");
+        EXPECT_EQ(drawn.status, 0) << drawn.output;
+        EXPECT_THAT(drawn.output, HasSubstr("a ")) << how;
+    }
 }
 
 // pajeng refuses what does not follow the Paje definitions. pj_validate, where it is installed, is stricter.

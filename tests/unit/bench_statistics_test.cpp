@@ -38,6 +38,8 @@ TEST(Statistics, ACutRunMakesTheMedianABoundOnlyWhereItReachesIt) {
     EXPECT_TRUE(summarize({{1}, {20, true}, {20, true}}).at_least);
     // Cut early, at a value below the median: the true median may be higher.
     EXPECT_TRUE(summarize({{1, true}, {2}, {3}}).at_least);
+    EXPECT_TRUE(summarize({{1}, {20, true}}).at_least) << "the higher of the middle two may be any";
+    EXPECT_FALSE(summarize({{1}, {2}, {3}, {20, true}}).at_least);
     EXPECT_FALSE(summarize({}).at_least);
 }
 

@@ -80,6 +80,7 @@ class Progress {
 struct Session {
     std::vector<Result> results;
     std::vector<std::string> complaints;  // what could not be measured, a line each
+    std::vector<std::string> skipped;     // what there is nothing here to measure with, likewise
 };
 
 void run_benchmark(const Benchmark& benchmark, const Options& options, const Host& host, MachineLoad& load,
@@ -143,12 +144,15 @@ void bench(const Options& given) {
         }
         session.complaints.insert(session.complaints.end(), figures_told.complaints.begin(),
                                   figures_told.complaints.end());
+        session.skipped = figures_told.skipped;
     }
     if (options.json) fmt::print("{}\n", results_json(session.results).dump(1));
+    for (const std::string& one : session.skipped) to_stderr("heddle: skipped: {}\n", one);
     for (const std::string& complaint : session.complaints) to_stderr("heddle: {}\n", complaint);
-    if (!session.complaints.empty())
-        throw Error(ErrorCode::kUnavailable, fmt::format("{} of the figures asked for could not be measured",
-                                                         session.complaints.size()));
+    const size_t missed = session.complaints.size() + (session.results.empty() ? session.skipped.size() : 0);
+    if (missed > 0)
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("{} of the figures asked for could not be measured", missed));
 }
 
 }  // namespace

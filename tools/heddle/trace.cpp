@@ -149,7 +149,8 @@ nlohmann::ordered_json to_json(const trace::Timeline& timeline, const trace::Sum
             {"lent_s", sum.lent_s},
             {"clients", clients},
             {"work", work},
-            {"dropped", timeline.dropped}};
+            {"dropped", timeline.dropped},
+            {"truncated", timeline.truncated}};
 }
 
 struct Sum {

@@ -37,12 +37,22 @@ struct Record {
             Recorder recorder(Observer::default_path(), output);
             const pid_t child = command.empty() ? 0 : start(before);
             exit_code = wait(recorder, arrived.get(), child);
-            recorder.finish();
+            finish(recorder, exit_code);
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kUnavailable) throw ServiceAbsent(error.what());
             throw;
         }
         if (exit_code != 0) throw CLI::RuntimeError(exit_code);
+    }
+
+    /// A command that failed ends the tool as it has ended, whatever became of the recording.
+    static void finish(Recorder& recorder, int exit_code) {
+        try {
+            recorder.finish();
+        } catch (const Error& error) {
+            if (exit_code == 0) throw;
+            to_stderr("heddle: {}\n", error.what());
+        }
     }
 
     [[nodiscard]] pid_t start(const sigset_t& mask) const {

@@ -52,6 +52,7 @@ struct Options {
 
 /// Where all users look for their arbiter. Its folder is root's to make.
 std::string system_socket() {
+    ::umask(022);  // all users are to find the socket there
     if (::mkdir(HEDDLE_SYSTEM_FOLDER, 0755) != 0 && errno != EEXIST)
         throw Error(ErrorCode::kSystem,
                     fmt::format("cannot make {}: {}", HEDDLE_SYSTEM_FOLDER, std::strerror(errno)));

@@ -273,7 +273,7 @@ static int start(int count, char** words) {
  * asks how to, does not. */
 static bool records(int argc, char** argv) {
     if (argc < 3 || strcmp(argv[1], "trace") != 0 || strcmp(argv[2], "record") != 0) return false;
-    for (int i = 3; i < argc; ++i)
+    for (int i = 3; i < argc && strcmp(argv[i], "--") != 0; ++i)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return false;
     return true;
 }

@@ -30,6 +30,10 @@ std::string_view named_in(const std::string& complaint) {
     return std::string_view(complaint).substr(0, complaint.find(':'));
 }
 
+std::string_view first_line(std::string_view text) {
+    return text.substr(0, text.find('\n'));
+}
+
 Result read_figure(const nlohmann::json& object, const Figure& figure) {
     Result result{std::string(figure.name),
                   object.at("n"),
@@ -66,8 +70,7 @@ FigureResults read_figures(const std::string& output) {
             const auto figure = std::ranges::find(figures(), name, &Figure::name);
             if (figure == figures().end()) continue;
             if (object.contains("skipped"))
-                all.complaints.push_back(
-                    fmt::format("{}: {}", name, object.at("skipped").get<std::string>()));
+                all.skipped.push_back(fmt::format("{}: {}", name, object.at("skipped").get<std::string>()));
             else
                 all.results.push_back(read_figure(object, *figure));
         } catch (const nlohmann::json::exception& error) {
@@ -81,27 +84,40 @@ FigureResults run_figure_programs(const Host& host, bool quick,
                                   const std::function<bool(std::string_view)>& wanted) {
     FigureResults all;
     for (const std::string_view program : programs_of(wanted)) {
+        if (!fs::exists(host.programs / program)) continue;
         Command command{{(host.programs / program).string()}, {}, {}};
         if (quick) command.argv.emplace_back("--quick");
         try {
             const Outcome outcome = run_together({&command, 1}, kLongest).front();
+            if (outcome.cut)
+                throw Error(ErrorCode::kUnavailable, fmt::format("took longer than {} s", kLongest.count()));
             if (outcome.exit_code != 0)
-                throw Error(ErrorCode::kUnavailable, fmt::format("ended with {}", outcome.exit_code));
+                throw Error(ErrorCode::kUnavailable,
+                            fmt::format("ended with {}: {}", outcome.exit_code, first_line(outcome.errors)));
             FigureResults told = read_figures(outcome.output);
             for (Result& result : told.results)
                 if (wanted(result.name)) all.results.push_back(std::move(result));
             for (std::string& complaint : told.complaints)
                 if (wanted(named_in(complaint))) all.complaints.push_back(std::move(complaint));
+            for (std::string& one : told.skipped)
+                if (wanted(named_in(one))) all.skipped.push_back(std::move(one));
         } catch (const Error& error) {
             all.complaints.push_back(fmt::format("{}: {}", program, error.what()));
         }
     }
-    for (const Figure& figure : figures())
-        if (wanted(figure.name) &&
-            std::ranges::find(all.results, figure.name, &Result::name) == all.results.end() &&
-            std::ranges::find(all.complaints, figure.name, named_in) == all.complaints.end())
-            all.complaints.push_back(
-                fmt::format("{}: no program of {} told it", figure.name, host.programs.string()));
+    const auto is_told = [&](const Figure& figure) {
+        return std::ranges::find(all.results, figure.name, &Result::name) != all.results.end() ||
+               std::ranges::find(all.complaints, figure.name, named_in) != all.complaints.end() ||
+               std::ranges::find(all.skipped, figure.name, named_in) != all.skipped.end();
+    };
+    for (const Figure& figure : figures()) {
+        if (!wanted(figure.name) || is_told(figure)) continue;
+        if (fs::exists(host.programs / figure.program))
+            all.complaints.push_back(fmt::format("{}: {} did not tell it", figure.name, figure.program));
+        else
+            all.skipped.push_back(fmt::format("{}: {} was not built, for want of what it measures",
+                                              figure.name, figure.program));
+    }
     return all;
 }
 

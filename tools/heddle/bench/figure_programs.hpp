@@ -18,6 +18,7 @@ namespace heddle::bench {
 struct FigureResults {
     std::vector<Result> results;
     std::vector<std::string> complaints;  ///< a figure that no program printed, a program that failed
+    std::vector<std::string> skipped;     ///< figures for which this machine lacks something, and what
 };
 
 /// The figures whose name `wanted` accepts.
@@ -26,7 +27,7 @@ struct FigureResults {
 
 /// What one program printed. Throws kBadInput for a line that is none of the above; figures that are not in
 /// the table are left out. A line that says why its figure cannot be measured here, {"name","skipped"},
-/// becomes a complaint.
+/// is one of those skipped.
 [[nodiscard]] FigureResults read_figures(const std::string& output);
 
 }  // namespace heddle::bench

@@ -31,8 +31,10 @@ Summary summarize(const std::vector<Sample>& samples) {
     summary.n = static_cast<int>(samples.size());
     summary.median = median(values);
     summary.mad = median_absolute_deviation(values);
-    // A cut run may really lie anywhere above its value, also above the median, which then would be higher.
-    summary.at_least = !samples.empty() && lowest_cut <= summary.median;
+    // A cut run may really lie anywhere above its value, also above those in the middle, of which the upper
+    // one is looked at: the median would be higher then.
+    std::ranges::sort(values);
+    summary.at_least = !values.empty() && lowest_cut <= values[values.size() / 2];
     return summary;
 }
 
