@@ -75,34 +75,6 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     return Refusal::kNone;
 }
 
-std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
-    const CpuSet keeps = registration.held & free_;
-    if (clients_.size() >= static_cast<size_t>(limits_.clients) || keeps.empty()) return std::nullopt;
-    Client& restored = enter(registration, now);
-    restored.away = true;
-    restored.demand = restored.peak = 0;
-    grant(restored, keeps, now);
-    rebalance(now);
-    return restored.id;
-}
-
-void Arbiter::note_claims(Client& client, const CpuSet& held) {
-    for (const int cpu : held& cpus_) {
-        const Client* holder = find(this->holder(cpu));
-        if (holder != nullptr && holder->away && holder->user == client.user) client.claims.insert(cpu);
-    }
-}
-
-/// Among two claimants of one CPU the older has it.
-void Arbiter::honour_claims(Time now) {
-    if (std::ranges::all_of(clients_, [](const auto& client) { return client->claims.empty(); })) return;
-    for (const auto& client : clients_) grant(*client, client->claims & free_, now);
-    CpuSet kept;
-    for (const auto& client : clients_)
-        if (client->away) kept |= client->granted | client->leaving_cpus();
-    for (const auto& client : clients_) client->claims &= kept;
-}
-
 Arbiter::Client& Arbiter::enter(const Registration& registration, Time now) {
     auto client = std::make_unique<Client>();
     client->id = ClientId{++last_id_};
@@ -247,6 +219,7 @@ std::optional<Time> Arbiter::next_deadline() const {
     if (turn_ != ClientId{0}) at(turn_ends_);
     if (sampling_) at(last_sample_ + limits_.sample_every);
     if (recovering_until_ > last_sample_ && !clients_.empty()) at(recovering_until_);
+    if (awaits_restored(last_sample_)) at(started_ + limits_.recovery);
     return next;
 }
 

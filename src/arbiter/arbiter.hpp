@@ -253,6 +253,8 @@ class Arbiter {
     void revoke(Client& client, const CpuSet& cpus, Time now);
     void vacate(Client& client, const CpuSet& cpus, Time now);
     void end_grant(int cpu);
+    /// Clients of the arbiter before, that live, may come back any moment.
+    [[nodiscard]] bool awaits_restored(Time now) const;
     void note_claims(Client& client, const CpuSet& held);
     void honour_claims(Time now);
     void name_successors();

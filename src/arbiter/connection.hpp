@@ -16,6 +16,7 @@ struct Server::Connection {
     ClientId client;  ///< ClientId{} for an observer, and before HELLO
     bool watching = false;
     Asked asked = Asked::kNothing;
+    bool answer_waits = false;  ///< until the one before was sent
     bool wake_pending = false;  ///< a CHANGED that found the socket full
     bool waits_writable = false;
     bool count_pending = false;  ///< a COUNT to be sent
@@ -23,6 +24,8 @@ struct Server::Connection {
     uint64_t read_again_in = 0;  ///< the turn in which its page was last read because of a new grant
     std::deque<std::vector<std::byte>> outgoing;
     size_t outgoing_bytes = 0;
+    size_t answer_bytes = 0;   ///< of these, those that it asked for and that were not sent yet, at most
+    bool shown_pages = false;  ///< descriptors were sent to it
 
     Descriptor grant_fd;   ///< until it was sent
     Descriptor client_fd;  ///< for ever where the client hands CPUs over: its peers map it too

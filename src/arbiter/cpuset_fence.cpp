@@ -111,6 +111,12 @@ std::string CpusetFence::hold(pid_t process, const CpuSet& cpus) {
     return "";
 }
 
+std::string CpusetFence::hold_again(pid_t process) const {
+    const std::string& folder = held_.at(process).folder;
+    const int moved = os_.write(folder + "/cgroup.procs", std::to_string(process));
+    return moved < 0 ? because("cannot move it back to " + folder, moved) : "";
+}
+
 std::string CpusetFence::make(const Fence& fence) const {
     if (fence.unified && !has_cpuset(os_, fence.origin, "/cgroup.controllers"))
         return fmt::format("{} has no cpuset controller", fence.origin);
@@ -175,8 +181,9 @@ void CpusetFence::admit(pid_t process) {
 }
 
 void CpusetFence::remove_leftovers() {
-    if (!missing().empty()) return;
+    // Wherever our own group is: clients may be in groups where it is otherwise.
     const auto own = cpuset_group_of(os_, "self");
+    if (tag_.empty() || !own) return;
     int budget = kMostFolders;
     remove_leftovers_below(own->top, own->unified, 0, budget);
 }
@@ -186,10 +193,10 @@ void CpusetFence::remove_leftovers_below(const std::string& folder, bool unified
     for (const std::string& name : os_.folders_in(folder)) {
         if (--budget < 0) return;
         const std::string below = folder + "/" + name;
-        if (is_ours(below))
-            remove_for_good({below, folder, unified, {}});
-        else
+        if (!is_ours(below))
             remove_leftovers_below(below, unified, depth + 1, budget);
+        else if (os_.may_write(folder))
+            remove_for_good({below, folder, unified, {}});
     }
 }
 

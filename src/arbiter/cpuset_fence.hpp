@@ -35,6 +35,8 @@ class CpusetFence {
     /// Keeps all threads of the process, and those to come, on `cpus`, which are not empty. "" or why that
     /// cannot be; then the process is where it was before.
     [[nodiscard]] std::string hold(pid_t process, const CpuSet& cpus);
+    /// One that is held, and has gone elsewhere.
+    [[nodiscard]] std::string hold_again(pid_t process) const;
     [[nodiscard]] bool holds(pid_t process) const { return held_.contains(process); }
     /// Puts the process, if it lives, and those that it forked back where it came from.
     void let_go(pid_t process);

@@ -60,7 +60,7 @@ void Server::look_at_fenced() {
     for (auto place = fenced_.begin(); place != fenced_.end();) {
         auto& [client, fenced] = *place;
         const pid_t process = process_of(client);
-        if (clock_.now() >= fenced.look_at && !fence_.holds(process)) look_at(client, fenced);
+        if (clock_.now() >= fenced.look_at) look_at(client, fenced);
         const bool over = fenced.off.empty() || (fenced.obeyed && fenced.rest >= kLongestRest);
         if (!over || fence_.holds(process)) {
             ++place;
@@ -104,7 +104,9 @@ void Server::look_at(ClientId client, Fenced& fenced) {
     const CpuSet off = fenced.off - cpus_of_process(process, false);
     if (stays.empty() || off.empty() || os_.process_may_use(process, off.to_native()) != 1) return;
     ++fenced.offences;
-    const std::string problem = fence_.hold(process, stays);
+    // Who is held has left its group, if that could be.
+    const std::string problem =
+        fence_.holds(process) ? fence_.hold_again(process) : fence_.hold(process, stays);
     if (!problem.empty()) {
         (void)os_.bind_process(process, stays.to_native());
         fenced.bound = stays;

@@ -34,9 +34,20 @@ heddle_event event_message(const Event& event, Time now) {
 void Server::apply_actions() {
     decided_at_ =
         clock_.now();  // events tell when things were decided, not when this thread came to send them
-    // Applying may close a connection, which decides more.
-    for (auto actions = arbiter_.take_actions(); !actions.empty(); actions = arbiter_.take_actions())
-        for (const ArbiterAction& action : actions) std::visit([this](const auto& a) { apply(a); }, action);
+    // Applying may close a connection, which decides more. Who watches hears of it after those whom it
+    // concerns.
+    std::vector<Event> events;
+    do {
+        for (const Event& event : std::exchange(events, {})) apply(event);
+        for (auto actions = arbiter_.take_actions(); !actions.empty(); actions = arbiter_.take_actions()) {
+            for (ArbiterAction& action : actions) {
+                if (auto* const event = std::get_if<Event>(&action))
+                    events.push_back(std::move(*event));
+                else
+                    std::visit([this](const auto& a) { apply(a); }, action);
+            }
+        }
+    } while (!events.empty());
 }
 
 void Server::apply(const Publish& publish) {
@@ -127,8 +138,8 @@ void Server::send_status(Connection& connection) {
     }
     HEDDLE_FAILPOINT(status_goes_out);
     queue(connection, message_of<heddle_header>(HEDDLE_STATUS_END));
+    connection.answer_bytes = connection.outgoing_bytes;
     send_or_wait(connection);
-    drop_if_overrun(connection);
 }
 
 /// Shows what is in the client's page now, and asks for what will be there when somebody looks again.
@@ -166,8 +177,8 @@ void Server::start_watching(Connection& connection) {
         for (const int cpu : client.granted | client.leaving)
             queue(connection, event_message({Event::Kind::kCpu, client.client, cpu, 0, {}}, now));
     }
+    connection.answer_bytes = connection.outgoing_bytes;
     send_or_wait(connection);
-    drop_if_overrun(connection);
 }
 
 void Server::send_or_wait(Connection& connection) {
@@ -197,6 +208,9 @@ void Server::send_or_wait(Connection& connection) {
         connection.outgoing_bytes -= next.size();
         connection.outgoing.pop_front();
     }
+    connection.answer_bytes = 0;
+    if (connection.asked != Asked::kNothing && std::exchange(connection.answer_waits, false))
+        asking_.push_back(fd);
     want_writable(connection, false);
 }
 
@@ -210,7 +224,7 @@ void Server::want_writable(Connection& connection, bool on) {
 }
 
 void Server::drop_if_overrun(Connection& connection) {
-    if (connection.outgoing_bytes <= config_.queued_bytes) return;
+    if (connection.outgoing_bytes <= config_.queued_bytes + connection.answer_bytes) return;
     log(fmt::format("dropped a peer that does not read what it asked for (pid {})", connection.peer.pid));
     close(connection, false);
     ::malloc_trim(0);  // it may be the largest thing that this process ever had

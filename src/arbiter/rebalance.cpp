@@ -46,7 +46,7 @@ void Arbiter::rebalance(Time now) {
     honour_claims(now);
     compute_targets();
     take_turns(now);
-    if (now >= recovering_until_) {
+    if (now >= recovering_until_ && !awaits_restored(now)) {
         enforce_maxima(now);
         grant_own(now);
         grant_to_the_needy(now);

@@ -68,6 +68,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                                   {connection.grant_fd.get(), connection.client_fd.get()});
     HEDDLE_FAILPOINT(server_welcomed);
     connection.wake_pending = false;
+    connection.shown_pages = true;
     connection.grant_fd = Descriptor();
     if (!connection.can_hand_over) connection.client_fd = Descriptor();
     if (sent < 0) return close(connection, false);

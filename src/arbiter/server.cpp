@@ -158,8 +158,7 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
     for (const auto& [fd, connection] : connections_)
         if (!connection->registered) at(connection->handshake_deadline);
     if (!away_.empty()) at(started_ + config_.away_at_most);
-    for (const auto& [client, fenced] : fenced_)
-        if (!fence_.holds(process_of(client))) at(fenced.look_at);
+    for (const auto& [client, fenced] : fenced_) at(fenced.look_at);
     if (accept_again_at_) at(*accept_again_at_);
     if (read_again_at_) at(*read_again_at_);
     if (retry_writable_) at(clock_.now() + kPause);
@@ -212,17 +211,27 @@ void Server::refuse_unwanted(Connection& connection) {
     const bool stranger = user != ::getuid() && user != 0;
     const auto has =
         std::ranges::count_if(connections_, [&](const auto& c) { return c.second->peer.uid == user; });
-    if (connections_.size() > static_cast<size_t>(config_.connections)) {
+    const size_t all = connections_.size() + unread_of(std::nullopt);
+    if (all > static_cast<size_t>(config_.connections)) {
         refuse(connection, HEDDLE_REFUSED_FULL,
                fmt::format("there are {} connections already", config_.connections));
     } else if (stranger && !config_.other_users) {
         refuse(connection, HEDDLE_REFUSED_PERMISSION,
                fmt::format("this arbiter serves user {} only; start your own, or ask for a system-wide one",
                            ::getuid()));
-    } else if (stranger && has > config_.connections_per_user) {
+    } else if (stranger && static_cast<size_t>(has) + unread_of(user) >
+                               static_cast<size_t>(config_.connections_per_user)) {
         refuse(connection, HEDDLE_REFUSED_FULL,
                fmt::format("user {} has {} connections already", user, config_.connections_per_user));
     }
+}
+
+/// Connections that were closed and count as long as there is something to read in them: of one user, or of
+/// all.
+size_t Server::unread_of(std::optional<uid_t> user) {
+    std::erase_if(unread_, [this](const Unread& one) { return os_.unread_bytes(one.socket.get()) == 0; });
+    return static_cast<size_t>(
+        std::ranges::count_if(unread_, [&](const Unread& one) { return !user || one.user == *user; }));
 }
 
 void Server::receive_from(Connection& connection) {
@@ -237,8 +246,9 @@ void Server::receive_from(Connection& connection) {
             return refuse(connection, HEDDLE_REFUSED_MALFORMED,
                           fmt::format("a message of {} bytes is too long", length));
         HEDDLE_FAILPOINT(server_received);
-        handle(connection, decode_request(std::span(bytes).first(length)));
-        if (!connections_.contains(fd)) return;
+        const bool decided = handle(connection, decode_request(std::span(bytes).first(length)));
+        // Others are heard before it may have something decided once more.
+        if (decided || !connections_.contains(fd)) return;
     }
 }
 
@@ -255,6 +265,10 @@ void Server::answer_one() {
         asking_.pop_front();
         if (place == connections_.end()) continue;
         Connection& connection = *place->second;
+        if (!connection.outgoing.empty()) {
+            connection.answer_waits = connection.asked != Asked::kNothing;
+            continue;
+        }
         switch (std::exchange(connection.asked, Asked::kNothing)) {
             case Asked::kNothing:
                 continue;  // another connection, with the number of one that has gone
@@ -267,28 +281,37 @@ void Server::answer_one() {
     }
 }
 
-void Server::handle(Connection& connection, Request request) {
-    if (const auto* bad = std::get_if<BadRequest>(&request))
-        return refuse(connection, bad->code, bad->reason);
+bool Server::handle(Connection& connection, Request request) {
+    const auto refused = [&](uint32_t code, const std::string& reason) {
+        refuse(connection, code, reason);
+        return true;
+    };
+    if (const auto* bad = std::get_if<BadRequest>(&request)) return refused(bad->code, bad->reason);
     const bool says_hello = std::holds_alternative<HelloRequest>(request);
     if (says_hello == connection.registered)
-        return refuse(connection, HEDDLE_REFUSED_MALFORMED,
-                      says_hello ? "the client is registered already" : "the first message has to be HELLO");
+        return refused(HEDDLE_REFUSED_MALFORMED,
+                       says_hello ? "the client is registered already" : "the first message has to be HELLO");
     const bool grows = says_hello || std::holds_alternative<StatusRequest>(request) ||
                        std::holds_alternative<WatchRequest>(request);
     if (grows && short_of_memory())
-        return refuse(connection, HEDDLE_REFUSED_FULL, "the arbiter has no memory left; try again later");
-    if (const auto* hello_request = std::get_if<HelloRequest>(&request))
-        return hello(connection, *hello_request);
-    if (std::holds_alternative<StatusRequest>(request)) return answer_later(connection, Asked::kStatus);
-    if (std::holds_alternative<WatchRequest>(request)) return answer_later(connection, Asked::kWatch);
+        return refused(HEDDLE_REFUSED_FULL, "the arbiter has no memory left; try again later");
+    if (const auto* hello_request = std::get_if<HelloRequest>(&request)) {
+        hello(connection, *hello_request);
+        return true;
+    }
+    if (std::holds_alternative<StatusRequest>(request) || std::holds_alternative<WatchRequest>(request)) {
+        const bool watches = std::holds_alternative<WatchRequest>(request);
+        answer_later(connection, watches ? Asked::kWatch : Asked::kStatus);
+        return false;
+    }
     if (connection.client == ClientId{})
-        return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
+        return refused(HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
     if (std::holds_alternative<DemandRequest>(request)) {
         HEDDLE_FAILPOINT(server_looks_at_demand);
         read_page(connection, true);
     } else if (std::holds_alternative<MappedRequest>(request)) {
         mapped(connection);
+        return false;
     } else if (std::holds_alternative<ReleasedRequest>(request)) {
         read_releases(connection, {}, false);
         for (const ClientId peer : std::vector(connection.peers))
@@ -304,6 +327,7 @@ void Server::handle(Connection& connection, Request request) {
         HEDDLE_FAILPOINT(server_changes_limits);
         arbiter_.set_limits(connection.client, limits->min, limits->max, limits->weight, clock_.now());
     }
+    return true;
 }
 
 void Server::refuse(Connection& connection, uint32_t code, const std::string& reason) {
@@ -329,6 +353,11 @@ void Server::close(Connection& connection, bool died) {
     }
     sockets_by_client_.erase(client);
     connection.release_pages(os_);
+    if (connection.shown_pages && os_.unread_bytes(fd) > 0) {
+        (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+        os_.end_sending(fd);
+        unread_.push_back({std::move(connection.socket), connection.peer.uid});
+    }
     connections_.erase(fd);  // closing a descriptor takes it out of the epoll
     HEDDLE_FAILPOINT(server_closed);
     if (client != ClientId{}) {

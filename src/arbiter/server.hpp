@@ -81,6 +81,12 @@ class Server {
         std::string name;
     };
 
+    /// What a connection that is closed has not read. Descriptors among that stay in the system, at our cost.
+    struct Unread {
+        Descriptor socket;
+        uid_t user;
+    };
+
     /// A client that was kept from CPUs by force, and has not done since what it was asked to.
     struct Fenced {
         CpuSet off;  ///< the CPUs, without those that it got again
@@ -99,8 +105,10 @@ class Server {
     void pause_accepting();
     void resume_accepting();
     void refuse_unwanted(Connection& connection);
+    [[nodiscard]] size_t unread_of(std::optional<uid_t> user);
     void receive_from(Connection& connection);
-    void handle(Connection& connection, Request request);
+    /// True where the arbiter may have decided something.
+    bool handle(Connection& connection, Request request);
     void answer_later(Connection& connection, Asked asked);
     void answer_one();
     void hello(Connection& connection, const HelloRequest& request);
@@ -174,6 +182,7 @@ class Server {
     Descriptor epoll_;
     std::map<int, std::unique_ptr<Connection>> connections_;  // by socket
     std::deque<int> asking_;                                  // sockets, in the order of their answers
+    std::vector<Unread> unread_;
     std::map<int, int> sockets_by_pidfd_;
     std::map<ClientId, int> sockets_by_client_;
     SavedClients saved_;

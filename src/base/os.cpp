@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -164,6 +166,15 @@ ssize_t Os::send(int fd, const void* buffer, size_t bytes, const std::vector<int
     }
     const ssize_t sent = ::sendmsg(fd, &packet, MSG_DONTWAIT | MSG_NOSIGNAL);
     return sent < 0 ? -errno : sent;
+}
+
+size_t Os::unread_bytes(int fd) {
+    int bytes = 0;
+    return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
+
+void Os::end_sending(int fd) {
+    (void)::shutdown(fd, SHUT_RDWR);
 }
 
 int Os::epoll_create() {

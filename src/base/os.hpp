@@ -69,6 +69,11 @@ class Os : public FileSystem {
     virtual ssize_t receive(int fd, void* buffer, size_t bytes);
     virtual ssize_t send(int fd, const void* buffer, size_t bytes, const std::vector<int>& descriptors);
 
+    /// Of what was sent and has not been read, with what the kernel has beside it; 0: all was read.
+    virtual size_t unread_bytes(int fd);
+    /// The peer reads what is there, and then the end.
+    virtual void end_sending(int fd);
+
     virtual int epoll_create();
     virtual int epoll_control(int epoll, int operation, int fd, epoll_event* event);
     /// Waits until an event or the timeout (none: for ever).

@@ -197,6 +197,17 @@ void an_observer_with_demand(const Attacker& a) {
     ASSERT_TRUE(client.send_left(2));
     Attacker::expect_refused(client, HEDDLE_REFUSED_MALFORMED);
 }
+void never_reads_its_welcome(const Attacker& a) {
+    // The pages in it stay in the system, at the arbiter's cost: who is closed counts until it was read.
+    const auto hello = hello_of("silent", 1);
+    std::vector<WireClient> silent;
+    for (int i = 0; i < 600; ++i) {
+        silent.push_back(a.connect());
+        silent.back().send(hello);
+        silent.back().send(hello);
+    }
+    EXPECT_FALSE(WireClient(a.path()).join(hello_of("late", 1)));
+}
 void never_reads_the_status(const Attacker& a) {
     WireClient client = a.observe();
     flood(client, message_of<heddle_header>(HEDDLE_STATUS), 20'000);
@@ -432,13 +443,13 @@ INSTANTIATE_TEST_SUITE_P(
                     ATTACK(claims_to_hold_everything), ATTACK(a_name_that_never_ends), ATTACK(early_close),
                     ATTACK(half_closed), ATTACK(a_silent_handshake), ATTACK(thousands_of_connections),
                     ATTACK(as_many_clients_as_it_takes), ATTACK(hello_twice), ATTACK(an_observer_with_demand),
-                    ATTACK(never_reads_the_status), ATTACK(never_reads_events),
-                    ATTACK(watches_again_and_again), ATTACK(a_flood_of_left), ATTACK(a_flood_of_demand),
-                    ATTACK(epochs_that_lie), ATTACK(nonsense_limits), ATTACK(limits_back_and_forth),
-                    ATTACK(a_list_of_descriptors), ATTACK(random_messages), ATTACK(random_words_in_its_page),
-                    ATTACK(answers_each_grant_with_another_need), ATTACK(components_that_lie),
-                    ATTACK(demand_from_the_future), ATTACK(resizes_the_pages), ATTACK(seals_the_pages),
-                    ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
+                    ATTACK(never_reads_its_welcome), ATTACK(never_reads_the_status),
+                    ATTACK(never_reads_events), ATTACK(watches_again_and_again), ATTACK(a_flood_of_left),
+                    ATTACK(a_flood_of_demand), ATTACK(epochs_that_lie), ATTACK(nonsense_limits),
+                    ATTACK(limits_back_and_forth), ATTACK(a_list_of_descriptors), ATTACK(random_messages),
+                    ATTACK(random_words_in_its_page), ATTACK(answers_each_grant_with_another_need),
+                    ATTACK(components_that_lie), ATTACK(demand_from_the_future), ATTACK(resizes_the_pages),
+                    ATTACK(seals_the_pages), ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
     [](const auto& attack) { return attack.param.name; });
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cores/observer.hpp"
 #include "cores/outside.hpp"
 #include "heddle/cores.hpp"
 #include "heddle/machine.hpp"
@@ -201,6 +202,24 @@ TEST_F(StatusTool, AForkedChildTouchesNoPageOfItsParents) {
     EXPECT_EQ(json::parse(output_of(tool("status --json")))["cpus"][1]["component"], "warp");
 }
 
+/// More than waits for anybody else who does not read.
+TEST_F(StatusTool, AStatusOfThousandsOfComponentsArrivesWhole) {
+    std::vector<WireClient> clients;
+    for (int i = 0; i < 200; ++i) {
+        clients.push_back(client("crowd", 0));
+        auto& page = *clients.back().page();
+        for (size_t place = 0; place < HEDDLE_COMPONENTS; ++place) {
+            page.component[place][0] = 0x6d6f6f6c;  // "loom"
+            page.inserted[place] = 1;
+        }
+    }
+    for (int times = 0; times < 3; ++times) {
+        const ArbiterSnapshot status = Observer(daemon_.path()).status();
+        ASSERT_EQ(status.clients.size(), 200U);
+        ASSERT_EQ(status.components.size(), size_t{200} * HEDDLE_COMPONENTS);
+    }
+}
+
 TEST_F(StatusTool, AFreeMachineHasNoClients) {
     const json status = json::parse(output_of(tool("status --json")));
     EXPECT_TRUE(status["clients"].empty());
@@ -289,6 +308,14 @@ TEST_F(StatusTool, RecordsWhatACommandCausesAndKeepsItsExitCode) {
     EXPECT_EQ(moves, 8) << "four CPUs given and given back";
 }
 
+TEST_F(StatusTool, ACommandThatFailsAfterTheArbiterHasGoneEndsTheRecorderAsItEnds) {
+    const std::string pid =
+        std::to_string(json::parse(output_of(tool("status --json")))["arbiter"]["pid"].get<int>());
+    EXPECT_THAT(output_of(tool("trace record --out " + daemon_.folder() + "/run.jsonl -- sh -c 'kill " + pid +
+                               "; sleep 0.3; exit 3' 2>/dev/null; echo code $?")),
+                HasSubstr("code 3"));
+}
+
 // The status inside the recorded time, the trace, and the status around it hold each other's accounts.
 TEST_F(StatusTool, AccountsOfStatusAndTraceAgree) {
     const WireClient a = client("weaver", 4);
@@ -315,6 +342,16 @@ TEST(Record, StartsTheArbiterBeforeTheCommand) {
     EXPECT_EQ(output_of(record + heddle + "run --require -- echo woven"), "woven\n");
     const json sum = json::parse(output_of(heddle + "trace summary --json " + folder.path() + "/run.jsonl"));
     EXPECT_EQ(sum["clients"].size(), 1U);
+    const json status = json::parse(output_of(heddle + "status --json"));
+    EXPECT_EQ(::kill(status["arbiter"]["pid"].get<pid_t>(), SIGTERM), 0);
+}
+
+TEST(Record, ACommandsOwnHelpIsTheCommands) {
+    const TemporaryFolder folder;
+    const std::string heddle =
+        "env -u HEDDLE_ARBITER XDG_RUNTIME_DIR=" + folder.path() + " " HEDDLE_BUILD_DIR "/bin/heddle ";
+    EXPECT_EQ(output_of(heddle + "trace record -o " + folder.path() + "/run.jsonl -- echo -h --help"),
+              "-h --help\n");
     const json status = json::parse(output_of(heddle + "status --json"));
     EXPECT_EQ(::kill(status["arbiter"]["pid"].get<pid_t>(), SIGTERM), 0);
 }

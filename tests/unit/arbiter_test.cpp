@@ -176,6 +176,43 @@ TEST_F(ArbiterClaims, AreNothingWhereTheOtherHoldsItOrIsAnotherUsers) {
         << "one user's claim to another's CPU";
 }
 
+/// What was asked back from it when the arbiter died is not in the file.
+TEST_F(ArbiterTest, NobodyGetsWhatARestoredClientMayStillBeOn) {
+    start("core:2 pu:1");
+    Registration holder;
+    holder.name = "holder";
+    holder.demand = 2;
+    holder.held = {0};
+    const ClientId away = arbiter_->restore(holder, now_).value();
+    const ClientId newcomer = join(2);
+    EXPECT_EQ(held(newcomer), 0);
+    holder.held = {0, 1};
+    holder.returns = away;
+    ClientId back;
+    ASSERT_EQ(arbiter_->join(holder, now_, back), Refusal::kNone);
+    settle();
+    EXPECT_EQ(arbiter_->cpus_of(back), (CpuSet{0, 1}));
+    now_ += 400ms;
+    arbiter_->tick(now_);
+    settle();
+    EXPECT_EQ(held(newcomer), 1);
+}
+
+TEST_F(ArbiterTest, WhoNeverComesBackHoldsNobodyUp) {
+    start("core:2 pu:1");
+    Registration holder;
+    holder.name = "holder";
+    holder.held = {0};
+    (void)arbiter_->restore(holder, now_).value();
+    const ClientId newcomer = join(2);
+    EXPECT_EQ(held(newcomer), 0);
+    ASSERT_TRUE(arbiter_->next_deadline().has_value());
+    now_ = std::max(now_, *arbiter_->next_deadline());
+    arbiter_->tick(now_);
+    settle();
+    EXPECT_EQ(held(newcomer), 1);
+}
+
 TEST_F(ArbiterTest, ADeadHoldersCpusMoveInTheSameCall) {
     start("core:4 pu:1");
     obedient_ = false;

@@ -1,0 +1,42 @@
+// What an arbiter makes of the clients of the one before it: docs/ARBITER.md.
+#include <algorithm>
+
+#include "arbiter/client.hpp"
+
+namespace heddle {
+
+std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
+    const CpuSet keeps = registration.held & free_;
+    if (clients_.size() >= static_cast<size_t>(limits_.clients) || keeps.empty()) return std::nullopt;
+    Client& restored = enter(registration, now);
+    restored.away = true;
+    restored.demand = restored.peak = 0;
+    grant(restored, keeps, now);
+    rebalance(now);
+    return restored.id;
+}
+
+/// They may be on more than they keep: on what was asked back from them.
+bool Arbiter::awaits_restored(Time now) const {
+    return now < started_ + limits_.recovery &&
+           std::ranges::any_of(clients_, [](const auto& client) { return client->away; });
+}
+
+void Arbiter::note_claims(Client& client, const CpuSet& held) {
+    for (const int cpu : held& cpus_) {
+        const Client* holder = find(this->holder(cpu));
+        if (holder != nullptr && holder->away && holder->user == client.user) client.claims.insert(cpu);
+    }
+}
+
+/// Among two claimants of one CPU the older has it.
+void Arbiter::honour_claims(Time now) {
+    if (std::ranges::all_of(clients_, [](const auto& client) { return client->claims.empty(); })) return;
+    for (const auto& client : clients_) grant(*client, client->claims & free_, now);
+    CpuSet kept;
+    for (const auto& client : clients_)
+        if (client->away) kept |= client->granted | client->leaving_cpus();
+    for (const auto& client : clients_) client->claims &= kept;
+}
+
+}  // namespace heddle
