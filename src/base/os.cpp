@@ -266,13 +266,12 @@ int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {
 
 std::map<pid_t, std::vector<unsigned long>> Os::thread_masks(pid_t pid) {
     std::map<pid_t, std::vector<unsigned long>> masks;
+    std::vector<unsigned long> mask(kAffinityWords);
     (void)for_each_thread(pid, [&](pid_t thread) {
-        std::vector<unsigned long> mask(kAffinityWords);
         const long bytes =
             ::syscall(SYS_sched_getaffinity, thread, mask.size() * sizeof(mask[0]), mask.data());
-        if (bytes < 0) return;
-        mask.resize(static_cast<size_t>(bytes) / sizeof(mask[0]));
-        masks.emplace(thread, std::move(mask));
+        const auto words = bytes / static_cast<long>(sizeof(mask[0]));
+        if (bytes >= 0) masks.emplace(thread, std::vector(mask.begin(), mask.begin() + words));
     });
     return masks;
 }

@@ -129,6 +129,16 @@ static void* only_runtime(void** handle) {
     return only;
 }
 
+/* The one that the program loaded for all, known before threads exist: nobody has to ask the loader for it,
+ * whose lock a thread may have that waits for the one that asks. */
+static struct library first_library;
+static bool has_first_library;
+
+void callers_know_first(void) {
+    void* const parallel = dlsym(RTLD_NEXT, "GOMP_parallel");
+    has_first_library = parallel != NULL && read_library(&first_library, parallel, RTLD_NEXT);
+}
+
 /* Which libgomp would `address` have called, had we not come between? The first one that the program loaded
  * for all, or, for an object that came by dlopen, the one among its own dependencies. False: there is none.
  */
@@ -136,13 +146,14 @@ static bool find_caller(const void* address, struct caller* caller, struct libra
     struct range range = {.inside = address};
     dl_iterate_phdr(find_range, &range);
     *caller = (struct caller){.from = range.from, .to = range.to, .object = object_at(address)};
-    void* own = NULL;
-    if (caller->object != NULL) {
-        const char* path = caller->object->l_name;
-        if (path[0] != '\0') own = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-        caller->trusts_max_threads = strstr(path, "openblas") != NULL || strstr(path, "libblas") != NULL;
-    }
+    const char* const path = caller->object != NULL ? caller->object->l_name : "";
+    caller->trusts_max_threads = strstr(path, "openblas") != NULL || strstr(path, "libblas") != NULL;
     caller->has_thread_data = range.has_thread_data && !caller->trusts_max_threads;
+    if (has_first_library) {
+        *library = first_library;
+        return true;
+    }
+    void* const own = path[0] != '\0' ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     void* handle = RTLD_NEXT;
     void* parallel = dlsym(RTLD_NEXT, "GOMP_parallel");
     if (parallel == NULL && own != NULL) {

@@ -37,6 +37,9 @@ struct caller {
     bool has_thread_data;    /* its threads may hold threadprivate data: their number is its own */
 };
 
+/* Before threads exist. */
+void callers_know_first(void);
+
 /* Complete as soon as they are counted; they stay. */
 extern struct library libraries[kMaxLibraries];
 extern _Atomic unsigned library_count;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "affinity.h"
+#include "callers.h"
 #include "follow.h"
 #include "last_thread.h"
 #include "libgomp.h"
@@ -93,6 +94,7 @@ __attribute__((constructor)) static void begin(void) {
                 arbiter, strerror(failure));
     }
     if (failure != 0) return;
+    callers_know_first();
     waiting_is_main();
     last_thread_is_first();
     follow();

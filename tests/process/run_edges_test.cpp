@@ -114,6 +114,15 @@ TEST(RunEdges, AConstructorMayWaitForThreadsThatWait) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
 }
 
+TEST(RunEdges, AConstructorMayWaitForRegionsOfTheProgramsOwnLibgomp) {
+    if (!std::filesystem::exists(kPrograms + "edges_openmp")) GTEST_SKIP() << "there is no OpenMP for C";
+    const Managed managed;
+    const Outcome outcome =
+        managed.run({kPrograms + "edges_openmp", "load", kPrograms + "regions_in_constructor.so"});
+    EXPECT_FALSE(outcome.cut);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+}
+
 TEST(RunEdges, ALibraryWithRegionsIsUnloadedWhenItIsClosed) {
     if (!std::filesystem::exists(kPrograms + "reloaded_1.so")) GTEST_SKIP() << "there is no OpenMP for C";
     const Managed managed;

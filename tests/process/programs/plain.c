@@ -43,6 +43,11 @@ static int count_interrupts(void) {
     return 0;
 }
 
+static ino_t identity_of(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
 // From now on this system call has that result.
 static bool forbid(unsigned number, unsigned result) {
     struct sock_filter filter[] = {
@@ -76,14 +81,16 @@ static int enter_sandbox(void) {
 // Closes what it does not know, and opens its own: none of it may get lost or read by somebody else.
 static int close_all(const char* how) {
     if (strcmp(how, "old") == 0 && !forbid(SYS_close_range, SECCOMP_RET_ERRNO | ENOSYS)) return 1;
-    const int known = dup(0);
+    int known[2];
+    if (pipe(known) != 0) return 1;
+    const ino_t identity = identity_of(known[0]);
     if (strcmp(how, "from") == 0 || strcmp(how, "old") == 0) closefrom(3);
     if (strcmp(how, "range") == 0) close_range(3, ~0u, 0);
     for (int fd = 3; fd < 1024; ++fd) {
         if (strcmp(how, "raw") == 0) syscall(SYS_close, fd);
         if (strcmp(how, "one") == 0) close(fd);
     }
-    if (strcmp(how, "none") != 0 && fcntl(known, F_GETFD) != -1) return 1;
+    if (strcmp(how, "none") != 0 && identity_of(known[0]) == identity) return 1;
     int pair[2];
     if (pipe(pair) != 0) return 1;
     const int end = 900;
