@@ -1,6 +1,8 @@
 // Server::Connection: one peer of the server, from accept to close. Internal to the server.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <new>
 
 #include "arbiter/server.hpp"
@@ -16,9 +18,9 @@ struct Server::Connection {
     ClientId client;  ///< ClientId{} for an observer, and before HELLO
     bool watching = false;
     Asked asked = Asked::kNothing;
-    bool answer_waits = false;  ///< until the one before was sent
-    bool wake_pending = false;  ///< a CHANGED that found the socket full
-    bool waits_writable = false;
+    bool answer_waits = false;   ///< until the one before was sent
+    bool wake_pending = false;   ///< a CHANGED that found the socket full
+    uint32_t watched = EPOLLIN;  ///< for these events
     bool count_pending = false;  ///< a COUNT to be sent
     Time counted_at{};           ///< when the last one was
     uint64_t read_again_in = 0;  ///< the turn in which its page was last read because of a new grant

@@ -215,10 +215,12 @@ void Server::send_or_wait(Connection& connection) {
 }
 
 void Server::want_writable(Connection& connection, bool on) {
-    if (connection.waits_writable == on) return;
-    epoll_event event{on ? EPOLLIN | EPOLLOUT : EPOLLIN, {.fd = connection.socket.get()}};
+    // Who has not read an answer says nothing that would be heard.
+    const uint32_t wanted = (connection.answer_waits ? 0U : EPOLLIN) | (on ? EPOLLOUT : 0U);
+    if (connection.watched == wanted) return;
+    epoll_event event{wanted, {.fd = connection.socket.get()}};
     if (os_.epoll_control(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event) == 0)
-        connection.waits_writable = on;
+        connection.watched = wanted;
     else
         retry_writable_ = true;
 }

@@ -267,6 +267,7 @@ void Server::answer_one() {
         Connection& connection = *place->second;
         if (!connection.outgoing.empty()) {
             connection.answer_waits = connection.asked != Asked::kNothing;
+            want_writable(connection, true);
             continue;
         }
         switch (std::exchange(connection.asked, Asked::kNothing)) {

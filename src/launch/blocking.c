@@ -250,12 +250,13 @@ HEDDLE_EXPORT long syscall(long number, ...) {
         memcpy(&own, (const void*)c, (size_t)b);
         affinity_apply_grant(&own, (size_t)b);
         const long bound = real(number, a, b, &own, d, e, f);
+        if (bound == 0 && !link_managed()) link_mask_is_own();
         if (bound == 0 && link_managed())
             affinity_note_choice((const cpu_set_t*)c, (size_t)b, &own, a == 0 || a == gettid());
         return bound;
     }
     if (number == SYS_exit) last_thread_leaves();
-    if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b);
+    if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b, c);
     const long result = real(number, a, b, c, d, e, f);
     if (number == SYS_sched_getaffinity && result > 0 && (a == 0 || a == getpid()))
         affinity_hide_grant((cpu_set_t*)c, (size_t)result);

@@ -133,11 +133,11 @@ static bool obey(const struct link_grant* grant) {
     if (grant->count > 0) {
         if ((may_be_unbound || !CPU_EQUAL(&bound, &grant->cpus)) && link_mode() != HEDDLE_MODE_THREADS)
             obeyed = bind_to(&grant->cpus);
-        if (grant->turn && link_mode() != HEDDLE_MODE_THREADS && park_spread(&grant->cpus))
-            may_be_unbound = true;
+        const bool spread = grant->turn && link_mode() != HEDDLE_MODE_THREADS && park_spread(&grant->cpus);
+        if (spread) may_be_unbound = true;
         HEDDLE_FAILPOINT(follow_has_bound);
         if (obeyed) bound = grant->cpus;
-        atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && !has_all(grant));
+        atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && (spread || !has_all(grant)));
     }
     atomic_store(&has_turn, grant->turn);
     atomic_store(&granted_cpus, grant->count);
@@ -265,11 +265,12 @@ void follow_stop(void) {
     const struct timespec rest = {.tv_nsec = kEndAgainNs};
     int tries = 0;
     while (atomic_load(&helper) == 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL); /* it begins */
+    const bool is_ours = follow_is_bound();
     atomic_store(&is_to_end, true);
-    link_hang_up();
+    link_renounce();
     while (real(SYS_tgkill, getpid(), helper, 0) == 0 && ++tries < kEndTries)
         real(SYS_nanosleep, &rest, NULL);
-    (void)threads_bind(0, link_allowed());
+    if (is_ours) (void)threads_bind(0, link_allowed());
 }
 
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake

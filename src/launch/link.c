@@ -2,14 +2,12 @@
 #include "link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +18,7 @@
 
 #include "base/failpoint.h"
 #include "hello.h"
+#include "news.h"
 
 enum { kRetryMs = 100, kLookAgainMs = 1000, kGrantTries = 10000 };
 #define NOTHING_OBSERVED UINT64_MAX
@@ -166,8 +165,10 @@ static bool map_pages(const int descriptors[2]) {
     madvise(page, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
     madvise((void*)(size_t)grant, HEDDLE_PAGE_BYTES, MADV_DONTFORK);
     atomic_store_explicit(&pages->page, page, memory_order_release);
-    atomic_store_explicit(&pages->grant, grant, memory_order_release);
-    return true;
+    atomic_store(&pages->grant, grant);
+    if (!news_have_ended()) return true;
+    atomic_store(&pages->grant, NULL);
+    return false;
 }
 
 /* Of so many CPUs that the arbiter hands out. */
@@ -241,7 +242,6 @@ void link_forget(void) {
     atomic_store(&self.socket, -1);
     if (fd >= 0) syscall(SYS_close, fd);
     self.name[0] = '\0';
-    self.allowed_known = false; /* it may be bound anew before it registers again */
     atomic_store(&pages->grant, NULL);
     atomic_store(&pages->page, NULL);
     atomic_store(&self.announced, 1);
@@ -250,9 +250,18 @@ void link_forget(void) {
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
+void link_mask_is_own(void) {
+    self.allowed_known = false;
+}
+
 void link_hang_up(void) {
     const int fd = own_socket();
     if (fd >= 0) shutdown(fd, SHUT_RDWR);
+}
+
+void link_renounce(void) {
+    news_end();
+    link_hang_up();
 }
 
 enum link_news link_wait(int timeout_ms) {
@@ -269,27 +278,6 @@ enum link_news link_wait(int timeout_ms) {
     }
 }
 
-/* As own_socket: no file of the program's is read or closed. */
-static bool is_watch(int fd) {
-    struct stat status;
-    return fd >= 0 && fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == 0;
-}
-
-/* Until something happens in the arbiter's folder, or for so long; -1: however long, with a watch. */
-static void wait_for_news(int watch, int timeout_ms) {
-    if (watch >= 0) {
-        struct pollfd ready = {.fd = watch, .events = POLLIN};
-        char events[sizeof(struct inotify_event) + NAME_MAX + 1];
-        if (wait_readable(&ready, timeout_ms) == 1 && is_watch(watch))
-            (void)!syscall(SYS_read, watch, events, sizeof events);
-    } else {
-        const struct timespec rest = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
-        syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &rest, NULL);
-    }
-    const struct timespec settle = {.tv_nsec = 2000000};
-    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &settle, NULL);
-}
-
 bool link_reopen(void) {
     HEDDLE_FAILPOINT(link_lost_its_arbiter);
     const int old = own_socket();
@@ -300,21 +288,20 @@ bool link_reopen(void) {
     char* slash = strrchr(folder, '/');
     if (slash == NULL || slash == folder) return false;
     *slash = '\0';
-    int watch = -1;
     while (true) {
-        if (!is_watch(watch)) watch = hello_out_of_the_way(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
         /* Each time, as the folder may have gone, and another may have come. */
-        const bool watching =
-            watch >= 0 && inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
+        const bool watching = news_watch(folder);
+        if (news_have_ended()) return false;
         const int failure = register_with(self.path);
         if (failure == 0) break;
         /* Where nobody listens, nothing wakes us until something happens in the arbiter's folder; without
          * inotify we look once a second. Where somebody listens and did not take us in, being stopped or on
          * its way out, no such event may ever come. */
         const bool nobody = failure == ENOENT || failure == ECONNREFUSED || failure == LINK_REFUSED;
-        wait_for_news(watch, !nobody ? kRetryMs : watching ? -1 : kLookAgainMs);
+        news_wait(!nobody ? kRetryMs : watching ? -1 : kLookAgainMs);
+        if (news_have_ended()) return false;
     }
-    if (is_watch(watch)) syscall(SYS_close, watch);
+    news_close();
     HEDDLE_FAILPOINT(link_is_back);
     return atomic_load(&self.socket) >= 0;
 }

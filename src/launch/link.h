@@ -24,6 +24,10 @@ int link_open(void);
 void link_forget(void);
 /* Ends the connection: link_wait() finds the arbiter gone. */
 void link_hang_up(void);
+/* As that, and no other arbiter is looked for. For good. */
+void link_renounce(void);
+/* Of a process that is not managed: it may run where it has bound itself to. */
+void link_mask_is_own(void);
 enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };
 /* Blocks until the arbiter says something, or for `timeout_ms`; -1: without end. After LINK_CHANGED the grant
  * page may be another. */

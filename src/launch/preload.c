@@ -68,8 +68,9 @@ void process_renounce(void) {
     if (getenv("HEDDLE_ARBITER") != NULL) setenv("HEDDLE_ARBITER", "off", 1);
     atomic_store(&is_child, false);
     if (!link_managed()) return;
-    libgomp_wait_politely(false);
     follow_stop();
+    tbb_limit(0);
+    libgomp_wait_politely(false);
     link_forget();
     follow_forget_in_child();
 }

@@ -6,6 +6,7 @@
 
 #include <linux/seccomp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -13,12 +14,17 @@
 #include "process.h"
 #include "real.h"
 
-void sandbox_look_at(long number, long first, long second) {
-    const bool forbids =
-        number == SYS_seccomp
-            ? first == SECCOMP_SET_MODE_STRICT || first == SECCOMP_SET_MODE_FILTER
-            : number == SYS_prctl && first == PR_SET_SECCOMP && second != SECCOMP_MODE_DISABLED;
-    if (forbids) process_renounce();
+/* Calls that cannot succeed ask what there is. */
+static bool forbids(long number, long first, long second, long third) {
+    if (number == SYS_seccomp)
+        return (first == SECCOMP_SET_MODE_FILTER && third != 0) ||
+               (first == SECCOMP_SET_MODE_STRICT && second == 0 && third == 0);
+    return number == SYS_prctl && first == PR_SET_SECCOMP &&
+           (second == SECCOMP_MODE_STRICT || (second == SECCOMP_MODE_FILTER && third != 0));
+}
+
+void sandbox_look_at(long number, long first, long second, long third) {
+    if (forbids(number, first, second, third)) process_renounce();
 }
 
 HEDDLE_EXPORT int prctl(int option, ...) {
@@ -28,6 +34,6 @@ HEDDLE_EXPORT int prctl(int option, ...) {
     const unsigned long a = va_arg(rest, unsigned long), b = va_arg(rest, unsigned long);
     const unsigned long c = va_arg(rest, unsigned long), d = va_arg(rest, unsigned long);
     va_end(rest);
-    sandbox_look_at(SYS_prctl, option, (long)a);
+    sandbox_look_at(SYS_prctl, option, (long)a, (long)b);
     return real(option, a, b, c, d);
 }

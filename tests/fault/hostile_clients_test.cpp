@@ -432,6 +432,32 @@ TEST_P(HostileClient, HarmsNobody) {
     }
 }
 
+class WhoDoesNotRead : public HostileClient {};
+
+TEST_P(WhoDoesNotRead, LetsTheArbiterSleep) {
+    const Attacker attacker(daemon_);
+    std::vector<WireClient> others;
+    for (int i = 0; i < 4; ++i) others.push_back(attacker.join(1));  // so that an answer is long
+    const WireClient client = attacker.observe();
+    const uint16_t asks = GetParam().name == std::string("status") ? HEDDLE_STATUS : HEDDLE_WATCH;
+    auto message = message_of<heddle_header>(HEDDLE_STATUS);
+    message.type = asks;
+    for (int i = 0, failed = 0; i < 20'000 && failed < 50; ++i) {
+        if (client.send(message)) continue;
+        ++failed;
+        ::usleep(200);
+    }
+    ::usleep(100'000);
+    const double before = daemon_.process().cpu_seconds();
+    ::usleep(500'000);
+    EXPECT_LT(daemon_.process().cpu_seconds() - before, 0.25);
+    round_trip();
+}
+
+INSTANTIATE_TEST_SUITE_P(Asks, WhoDoesNotRead,
+                         testing::Values(Attack{"status", nullptr}, Attack{"watch", nullptr}),
+                         [](const auto& attack) { return attack.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(
     Attacks, HostileClient,
     testing::Values(ATTACK(nothing_but_a_header), ATTACK(three_bytes), ATTACK(no_bytes), ATTACK(wrong_magic),

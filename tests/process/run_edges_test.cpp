@@ -106,6 +106,32 @@ TEST(RunEdges, AProgramComesBackWhereTheArbitersFolderWasMadeAnew) {
     EXPECT_EQ(outcome.output, "back\n") << outcome.errors;
 }
 
+/// Nor does it come back where the arbiter does after that.
+TEST(RunEdges, AProgramThatForbidsItselfWhatWeDoWhileTheArbiterIsAwayStaysUnmanaged) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(R"sh(
+        serve() {
+            ${HEDDLE}d --socket $FOLDER/own/arbiter 2>/dev/null &
+            arbiter=$!
+            until [ -S $FOLDER/own/arbiter ]; do sleep 0.01; kill -0 $arbiter || exit 1; done
+        }
+        mkdir $FOLDER/own
+        export HEDDLE_ARBITER=$FOLDER/own/arbiter
+        serve
+        touch $FOLDER/wait
+        $RUN ${PROGRAMS}plain sandbox $FOLDER/wait & program=$!
+        until $HEDDLE status --json | grep -q '"name": "plain"'; do sleep 0.01; done
+        kill -9 $arbiter; wait $arbiter 2>/dev/null
+        rm $FOLDER/own/arbiter
+        sleep 0.2
+        rm $FOLDER/wait
+        sleep 0.3
+        serve
+        wait $program && $HEDDLE status --json | grep -c '"name": "plain"'
+        kill $arbiter)sh");
+    EXPECT_EQ(outcome.output, "alive\n0\n") << outcome.errors;
+}
+
 /// The loader has its lock while constructors run.
 TEST(RunEdges, AConstructorMayWaitForThreadsThatWait) {
     const Managed managed;

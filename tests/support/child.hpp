@@ -105,6 +105,14 @@ class Child {
         return resident * ::sysconf(_SC_PAGESIZE);
     }
 
+    /// On a CPU so far, of its first thread.
+    [[nodiscard]] double cpu_seconds() const {
+        std::ifstream file("/proc/" + std::to_string(pid_) + "/schedstat");
+        double nanoseconds = 0;
+        file >> nanoseconds;
+        return nanoseconds * 1e-9;
+    }
+
   private:
     pid_t pid_ = -1;
     Descriptor pidfd_;
