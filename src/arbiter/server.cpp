@@ -124,7 +124,8 @@ bool Server::turn() {
         } else if (const auto gone = away_by_pidfd_.find(fd); gone != away_by_pidfd_.end()) {
             forget_away(away_.find(gone->second), true);
         } else if (const auto place = connections_.find(fd); place != connections_.end()) {
-            if ((event.events & EPOLLOUT) != 0) send_or_wait(*place->second);
+            // A broken socket too: what it does not take holds up nothing.
+            if ((event.events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) send_or_wait(*place->second);
             if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && connections_.contains(fd))
                 receive_from(*connections_.at(fd));
         }

@@ -59,7 +59,10 @@ void affinity_forget_choice(void) {
 
 void affinity_forget_in_child(void) {
     atomic_store(&have_chosen, chosen_here.is ? 1 : 0);
-    if (chosen_here.is) link_mask_is_own();
+}
+
+bool affinity_is_chosen(void) {
+    return chosen_here.is;
 }
 
 void affinity_follow_since(uint32_t epoch) {
@@ -127,12 +130,6 @@ void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t
     chosen_here.mask = *got;
 }
 
-/* A forked child that binds itself before it registers. */
-static int note_unmanaged(int failure) {
-    if (failure == 0) link_mask_is_own();
-    return failure;
-}
-
 HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {
     REAL(sched_getaffinity)
     const int failure = real(thread, bytes, mask);
@@ -165,16 +162,14 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
 
 HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(sched_setaffinity)
-    if (!link_managed()) return note_unmanaged(real(thread, bytes, mask));
-    if (bytes > sizeof(cpu_set_t) || mask == NULL || !affinity_concerns(thread))
+    if (bytes > sizeof(cpu_set_t) || !link_managed() || mask == NULL || !affinity_concerns(thread))
         return real(thread, bytes, mask);
     WITHIN_GRANT(real(thread, known, &own), thread == 0 || thread == gettid())
 }
 
 HEDDLE_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(pthread_setaffinity_np)
-    if (!link_managed()) return note_unmanaged(real(thread, bytes, mask));
-    if (bytes > sizeof(cpu_set_t)) return real(thread, bytes, mask);
+    if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
     WITHIN_GRANT(real(thread, known, &own), pthread_equal(thread, pthread_self()) != 0)
 }
 

@@ -34,6 +34,8 @@ void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t
 /* The calling thread ends; of a forked child it is the only one. */
 void affinity_forget_choice(void);
 void affinity_forget_in_child(void);
+/* The program has bound the calling thread by a call of that thread. */
+bool affinity_is_chosen(void);
 /* Of the grant; and binds the calling thread, which began with that one's mask, where there is another. */
 uint32_t affinity_epoch(void);
 void affinity_follow_since(uint32_t epoch);

@@ -250,7 +250,6 @@ HEDDLE_EXPORT long syscall(long number, ...) {
         memcpy(&own, (const void*)c, (size_t)b);
         affinity_apply_grant(&own, (size_t)b);
         const long bound = real(number, a, b, &own, d, e, f);
-        if (bound == 0 && !link_managed()) link_mask_is_own();
         if (bound == 0 && link_managed())
             affinity_note_choice((const cpu_set_t*)c, (size_t)b, &own, a == 0 || a == gettid());
         return bound;

@@ -270,7 +270,8 @@ void follow_stop(void) {
     link_renounce();
     while (real(SYS_tgkill, getpid(), helper, 0) == 0 && ++tries < kEndTries)
         real(SYS_nanosleep, &rest, NULL);
-    if (is_ours) (void)threads_bind(0, link_allowed());
+    /* It may have obeyed once more. */
+    if (is_ours || follow_is_bound()) (void)threads_bind(0, link_allowed());
 }
 
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake

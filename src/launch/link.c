@@ -19,6 +19,7 @@
 #include "base/failpoint.h"
 #include "hello.h"
 #include "news.h"
+#include "real.h"
 
 enum { kRetryMs = 100, kLookAgainMs = 1000, kGrantTries = 10000 };
 #define NOTHING_OBSERVED UINT64_MAX
@@ -46,6 +47,7 @@ static struct {
     enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
+    cpu_set_t mask_left; /* the calling thread's, when the process was last let go */
     _Atomic unsigned most_cpus;
     /* As `heddle run` has registered this process: where it is a script, the kernel names its interpreter. */
     char name[HEDDLE_NAME_BYTES];
@@ -214,6 +216,13 @@ static int register_with(const char* path) {
     return failure;
 }
 
+/* Of the calling thread, as it is. */
+static bool read_mask(cpu_set_t* mask) {
+    REAL(syscall) /* our own wrapper would tell the program's own mask */
+    CPU_ZERO(mask);
+    return real(SYS_sched_getaffinity, 0, sizeof *mask, mask) > 0;
+}
+
 int link_open(void) {
     const char* path = getenv("HEDDLE_ARBITER");
     if (path == NULL || *path != '/' || strlen(path) >= sizeof self.path) return ENOENT;
@@ -229,11 +238,11 @@ int link_open(void) {
         const int failure = be_welcomed(handed_over);
         if (failure != ECONNRESET) return failure; /* else the arbiter has died since */
     }
-    if (!self.allowed_known) {
-        CPU_ZERO(&self.allowed);
-        if (sched_getaffinity(0, sizeof self.allowed, &self.allowed) != 0) return errno;
-        self.allowed_known = true;
-    }
+    cpu_set_t mask;
+    if (!read_mask(&mask)) return errno;
+    /* Who was bound anew since it was let go, by whomever, may run there alone. */
+    if (!self.allowed_known || !CPU_EQUAL(&mask, &self.mask_left)) self.allowed = mask;
+    self.allowed_known = true;
     return register_with(self.path);
 }
 
@@ -250,8 +259,13 @@ void link_forget(void) {
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
-void link_mask_is_own(void) {
-    self.allowed_known = false;
+void link_note_mask(void) {
+    (void)read_mask(&self.mask_left);
+}
+
+void link_let_go(bool is_widened, bool is_own) {
+    if (is_widened) self.mask_left = self.allowed;
+    if (is_own) self.allowed_known = false;
 }
 
 void link_hang_up(void) {
@@ -303,7 +317,7 @@ bool link_reopen(void) {
     }
     news_close();
     HEDDLE_FAILPOINT(link_is_back);
-    return atomic_load(&self.socket) >= 0;
+    return !news_have_ended() && atomic_load(&self.socket) >= 0;
 }
 
 bool link_read_grant(struct link_grant* grant) {

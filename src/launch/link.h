@@ -26,8 +26,10 @@ void link_forget(void);
 void link_hang_up(void);
 /* As that, and no other arbiter is looked for. For good. */
 void link_renounce(void);
-/* Of a process that is not managed: it may run where it has bound itself to. */
-void link_mask_is_own(void);
+/* Where the calling thread, which will be the only one of a process that is managed no more, may run. */
+void link_note_mask(void);
+/* Then: that was widened to all that the program may use; or it is the program's own will. */
+void link_let_go(bool is_widened, bool is_own);
 enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };
 /* Blocks until the arbiter says something, or for `timeout_ms`; -1: without end. After LINK_CHANGED the grant
  * page may be another. */

@@ -13,6 +13,8 @@ bool news_watch(const char* folder);
 /* Until something has happened, or for so long; -1: however long, where something would be heard. */
 void news_wait(int timeout_ms);
 void news_close(void);
+/* The parent's is none of the child's. */
+void news_forget_in_child(void);
 /* For good: a wait returns soon. Any thread. */
 void news_end(void);
 bool news_have_ended(void);

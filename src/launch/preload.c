@@ -21,6 +21,7 @@
 #include "last_thread.h"
 #include "libgomp.h"
 #include "link.h"
+#include "news.h"
 #include "park.h"
 #include "process.h"
 #include "real.h"
@@ -32,9 +33,10 @@
 static _Atomic bool is_child;
 
 static void forget_in_child(void) {
-    (void)affinity_widen();
+    link_let_go(affinity_widen().is, affinity_is_chosen());
     affinity_forget_in_child();
     link_forget();
+    news_forget_in_child();
     follow_forget_in_child();
     libgomp_forget_in_child();
     region_forget_in_child();
@@ -57,7 +59,8 @@ static void follow(void) {
 
 bool process_leave(void) {
     if (!follow_end()) return false;
-    (void)affinity_widen();
+    link_note_mask();
+    link_let_go(affinity_widen().is, affinity_is_chosen());
     link_forget();
     follow_forget_in_child();
     atomic_store(&is_child, true);
@@ -72,6 +75,7 @@ void process_renounce(void) {
     tbb_limit(0);
     libgomp_wait_politely(false);
     link_forget();
+    news_close();
     follow_forget_in_child();
 }
 
@@ -99,5 +103,5 @@ __attribute__((constructor)) static void begin(void) {
     waiting_is_main();
     last_thread_is_first();
     follow();
-    pthread_atfork(NULL, NULL, forget_in_child);
+    pthread_atfork(link_note_mask, NULL, forget_in_child);
 }

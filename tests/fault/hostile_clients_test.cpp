@@ -438,7 +438,7 @@ TEST_P(WhoDoesNotRead, LetsTheArbiterSleep) {
     const Attacker attacker(daemon_);
     std::vector<WireClient> others;
     for (int i = 0; i < 4; ++i) others.push_back(attacker.join(1));  // so that an answer is long
-    const WireClient client = attacker.observe();
+    WireClient client = attacker.observe();
     const uint16_t asks = GetParam().name == std::string("status") ? HEDDLE_STATUS : HEDDLE_WATCH;
     auto message = message_of<heddle_header>(HEDDLE_STATUS);
     message.type = asks;
@@ -447,10 +447,13 @@ TEST_P(WhoDoesNotRead, LetsTheArbiterSleep) {
         ++failed;
         ::usleep(200);
     }
-    ::usleep(100'000);
-    const double before = daemon_.process().cpu_seconds();
-    ::usleep(500'000);
-    EXPECT_LT(daemon_.process().cpu_seconds() - before, 0.25);
+    for (const bool hangs_up : {false, true}) {
+        if (hangs_up) client.hang_up();
+        ::usleep(100'000);
+        const double before = daemon_.process().cpu_seconds();
+        ::usleep(500'000);
+        EXPECT_LT(daemon_.process().cpu_seconds() - before, 0.25) << hangs_up;
+    }
     round_trip();
 }
 

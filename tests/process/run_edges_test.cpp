@@ -163,6 +163,14 @@ TEST(RunEdges, ACallWithoutAMaskFailsAsItWould) {
     EXPECT_EQ(managed.run({kEdges, "no-mask"}).exit_code, 0);
 }
 
+TEST(RunEdges, AChildStaysWhereItsParentHasBoundIt) {
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    const Outcome outcome = managed.run({kPrograms + "plain", "pin-child"});
+    EXPECT_EQ(outcome.output, "1\n") << outcome.errors;
+}
+
 TEST(RunEdges, AMaskThatAForkedChildChoosesIsKeptOverItsExec) {
     const test::OnCpus two(2);
     if (!two.enough()) GTEST_SKIP() << "needs two CPUs";

@@ -64,6 +64,8 @@ class WireClient {
         std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
         if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) close();
     }
+    /// Both ways; the descriptor stays.
+    void hang_up() { ::shutdown(socket_, SHUT_RDWR); }
     WireClient(WireClient&& other) noexcept
         : socket_(std::exchange(other.socket_, -1)),
           grant_(std::exchange(other.grant_, nullptr)),

@@ -150,6 +150,37 @@ static int fork_child(bool raw) {
     return WEXITSTATUS(status);
 }
 
+// Binds its child to a CPU before that has a thread, as launchers of workers do; the child says on how many
+// it is.
+static int pin_child(void) {
+    int go[2];
+    if (pipe(go) != 0) return 1;
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        double seconds = 0.05;
+        pthread_t other;
+        if (read(go[0], &byte, 1) != 1) _exit(1);
+        pthread_create(&other, NULL, spin, &seconds);
+        pthread_join(other, NULL);
+        cpu_set_t mask;
+        sched_getaffinity(0, sizeof mask, &mask);
+        printf("%d\n", CPU_COUNT(&mask));
+        fflush(stdout);
+        _exit(0);
+    }
+    cpu_set_t all, one;
+    sched_getaffinity(0, sizeof all, &all);
+    CPU_ZERO(&one);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all)) ++cpu;
+    CPU_SET(cpu, &one);
+    int status = 1;
+    if (sched_setaffinity(child, sizeof one, &one) != 0 || write(go[1], "x", 1) != 1) return 1;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+
 static int spawn(void) {
     char* words[] = {"nproc", NULL};
     pid_t child;
@@ -179,6 +210,7 @@ int main(int count, char** words) {
     if (strcmp(what, "close") == 0) return close_all(detail);
     if (strcmp(what, "sandbox") == 0) return enter_sandbox(detail);
     if (strcmp(what, "fork") == 0) return fork_child(strcmp(detail, "raw") == 0);
+    if (strcmp(what, "pin-child") == 0) return pin_child();
     if (strcmp(what, "link") == 0) return print_link("program"), 0;
     if (strcmp(what, "daemon") == 0) return become_daemon(detail);
     if (strcmp(what, "vfork") == 0) return spawn_by_vfork();
