@@ -150,14 +150,16 @@ TEST(RunRuntimes, AProgramThatStartsBesideASpinningGangHasItsTurn) {
     const test::OnCpus two(2);
     if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
     const Managed managed;
-    const auto gang = managed.run_command({HEDDLE_BUILD_DIR "/bench/spin_barrier", "--rounds", "400000"});
-    std::vector<bench::Command> all{gang};
-    for (int i = 0; i < 4; ++i)
-        all.push_back(managed.run_command(
-            {"sh", "-c", fmt::format("sleep 0.{}; exec {}plain exit 3", i + 2, kPrograms)}));
-    const auto outcomes = bench::run_together(all, std::chrono::seconds(60));
-    for (size_t i = 1; i < outcomes.size(); ++i) EXPECT_EQ(outcomes[i].exit_code, 3) << outcomes[i].errors;
-    EXPECT_EQ(outcomes[0].exit_code, 0);
+    const Outcome outcome = managed.shell("$RUN " HEDDLE_BUILD_DIR R"(/bench/spin_barrier --rounds 100000000 &
+        gang=$!
+        for i in 1 2 3 4; do
+            sleep 0.2
+            $RUN ${PROGRAMS}plain exit 3
+            echo $?
+        done
+        kill $gang)");
+    EXPECT_FALSE(outcome.cut);
+    EXPECT_EQ(outcome.output, "3\n3\n3\n3\n") << outcome.errors;
 }
 
 TEST(RunRuntimes, EachWheelKeepsItsLibgomp) {
