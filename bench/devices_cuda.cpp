@@ -2,13 +2,11 @@
 // launch in a raw stream. devices.cuda_copy: 256 MiB of the caller's memory to the device and back, over the
 // same by hand. devices.cuda_overlap: tasks that read 32 MiB each, over what they take where a copy runs
 // beside each kernel: c + t + (k - 1) max(c, t).
-#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "devices/kinds/cuda/cuda_program.hpp"
-#include "figures.hpp"
-#include "heddle/device.hpp"
+#include "touch_tasks.hpp"
 
 namespace {
 
@@ -23,12 +21,6 @@ extern "C" __global__ void compute(const float* from, float* to, int rounds) {
     for (int round = 0; round < rounds; ++round) x = x * 0.999f + 0.001f;
     to[i] = x;
 })";
-constexpr int kBuffers = 64;
-
-double microseconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-}
-
 void require(cuda::Result result, const char* call) {
     cuda::check(result, "the device", call);
 }
@@ -46,7 +38,7 @@ class Raw {
         for (cuda::Address& buffer : buffers_) require(api_.allocate(&buffer, 64), "cuMemAlloc");
     }
 
-    double us_per_launch(int launches) {
+    double us_per_task(int launches) {
         const auto start = std::chrono::steady_clock::now();
         for (int i = 0; i < launches; ++i) launch(touch_, 1, 1, {&buffers_[i % kBuffers]});
         require(api_.finish_stream(stream_), "cuStreamSynchronize");
@@ -102,18 +94,9 @@ class Raw {
     cuda::Address buffers_[kBuffers] = {};
 };
 
-class Ours {
+class Ours : public TouchTasks {
   public:
-    Ours() {
-        for (int i = 0; i < kBuffers; ++i) buffers_.push_back(std::make_shared<Buffer>(64));
-    }
-
-    double us_per_task(int tasks) {
-        const auto start = std::chrono::steady_clock::now();
-        for (int i = 0; i < tasks; ++i) runtime_.submit(touch(buffers_[static_cast<size_t>(i % kBuffers)]));
-        runtime_.finish();
-        return microseconds_since(start) / tasks;
-    }
+    Ours() : TouchTasks("cuda", {.cuda = kSource}) {}
 
     double there_and_back_us(std::vector<char>& memory) {
         const auto start = std::chrono::steady_clock::now();
@@ -140,17 +123,6 @@ class Ours {
         runtime_.finish();
         return microseconds_since(start);
     }
-
-  private:
-    TaskPointer touch(const std::shared_ptr<Buffer>& buffer) {
-        auto task = std::make_shared<DeviceTask>(program_);
-        task->add_kernel("touch").arg(0, inout(buffer)).work(1);
-        return task;
-    }
-
-    DeviceRuntime runtime_{{.kinds = {"cuda"}}};
-    std::shared_ptr<Program> program_ = std::make_shared<Program>(runtime_, ProgramSource{.cuda = kSource});
-    std::vector<std::shared_ptr<Buffer>> buffers_;
 };
 
 void measure_copies(Raw& raw, Ours& ours) {
@@ -196,19 +168,7 @@ void run(bool quick) {
         }
     Raw raw;
     Ours ours;
-    std::vector<double> added, raw_us, our_us;
-    for (int round = -2; round < 11; ++round) {  // the first two warm up
-        const int tasks = quick ? 1000 : 10'000;
-        const double theirs = raw.us_per_launch(tasks), own = ours.us_per_task(tasks);
-        if (round < 0) continue;
-        raw_us.push_back(theirs);
-        our_us.push_back(own);
-        added.push_back(own - theirs);
-    }
-    print({.name = "devices.cuda_overhead",
-           .unit = "us",
-           .values = added,
-           .more = {{"raw", median(raw_us)}, {"heddle", median(our_us)}}});
+    print_added("devices.cuda_overhead", quick, raw, ours);
     measure_copies(raw, ours);
     measure_overlap(raw, ours);
 }

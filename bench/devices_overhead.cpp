@@ -4,13 +4,10 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
-#include <chrono>
 #include <cstring>
-#include <memory>
 #include <vector>
 
-#include "figures.hpp"
-#include "heddle/device.hpp"
+#include "touch_tasks.hpp"
 
 namespace {
 
@@ -22,10 +19,6 @@ constexpr const char* kSource = "kernel void touch(global int* data) { data[0] +
 void require(cl_int code, const char* what) {
     if (code != CL_SUCCESS)
         throw heddle::Error(heddle::ErrorCode::kSystem, fmt::format("{} answers {}", what, code));
-}
-
-double microseconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// An in-order queue as a program that knows OpenCL uses it; it lives as long as the process.
@@ -65,27 +58,15 @@ class Raw {
         return microseconds_since(start) / tasks;
     }
 
-    static constexpr int kBuffers = 64;
-
   private:
     cl_command_queue queue_ = nullptr;
     cl_kernel kernel_ = nullptr;
     cl_mem buffers_[kBuffers] = {};
 };
 
-class Ours {
+class Ours : public TouchTasks {
   public:
-    Ours() : program_(std::make_shared<Program>(runtime_, ProgramSource{.opencl = kSource})) {
-        for (int i = 0; i < Raw::kBuffers; ++i) buffers_.push_back(std::make_shared<Buffer>(64));
-    }
-
-    double us_per_task(int tasks) {
-        const auto start = std::chrono::steady_clock::now();
-        for (int i = 0; i < tasks; ++i)
-            runtime_.submit(touch(buffers_[static_cast<size_t>(i % Raw::kBuffers)]));
-        runtime_.finish();
-        return microseconds_since(start) / tasks;
-    }
+    Ours() : TouchTasks("opencl", {.opencl = kSource}) {}
 
     double handover_us(std::vector<char>& memory) {
         const auto start = std::chrono::steady_clock::now();
@@ -101,37 +82,13 @@ class Ours {
     }
 
     [[nodiscard]] bool in_place() const { return runtime_.devices()[0].info().shares_host_memory; }
-
-  private:
-    TaskPointer touch(const std::shared_ptr<Buffer>& buffer) {
-        auto task = std::make_shared<DeviceTask>(program_);
-        task->add_kernel("touch").arg(0, inout(buffer)).work(1);
-        task->only_on(runtime_.devices()[0]);
-        return task;
-    }
-
-    DeviceRuntime runtime_;
-    std::shared_ptr<Program> program_;
-    std::vector<std::shared_ptr<Buffer>> buffers_;
 };
 
 void run(bool quick) {
-    const int tasks = quick ? 1000 : 10'000;
     constexpr int kRounds = 11;
     Raw raw;
     Ours ours;
-    std::vector<double> added, raw_us, our_us;
-    for (int round = -2; round < kRounds; ++round) {  // the first two warm up
-        const double theirs = raw.us_per_task(tasks), own = ours.us_per_task(tasks);
-        if (round < 0) continue;
-        raw_us.push_back(theirs);
-        our_us.push_back(own);
-        added.push_back(own - theirs);
-    }
-    print({.name = "devices.overhead",
-           .unit = "us",
-           .values = added,
-           .more = {{"raw", median(raw_us)}, {"heddle", median(our_us)}}});
+    print_added("devices.overhead", quick, raw, ours);
     if (!ours.in_place()) return;
     constexpr size_t kBytes = size_t{64} << 20;
     std::vector<char> memory(kBytes, 1), copy(kBytes, 2);

@@ -209,8 +209,7 @@ void Server::send_or_wait(Connection& connection) {
         connection.outgoing.pop_front();
     }
     connection.answer_bytes = 0;
-    if (connection.asked != Asked::kNothing && std::exchange(connection.answer_waits, false))
-        asking_.push_back(fd);
+    if (std::exchange(connection.answer_waits, false)) asking_.push_back(fd);
     want_writable(connection, false);
 }
 

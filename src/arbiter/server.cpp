@@ -17,7 +17,6 @@ namespace heddle {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kMessagesPerTurn = 64;  // of one client, so that a flood does not starve the others
 constexpr int kAcceptedPerTurn = 64;
 constexpr Nanoseconds kPause = std::chrono::milliseconds(50);  // before what failed is tried again
 
@@ -210,9 +209,12 @@ void Server::resume_accepting() {
 void Server::refuse_unwanted(Connection& connection) {
     const uid_t user = connection.peer.uid;
     const bool stranger = user != ::getuid() && user != 0;
+    // Connections that were closed count as long as there is something to read in them.
+    std::erase_if(unread_, [this](const Unread& one) { return os_.unread_bytes(one.socket.get()) == 0; });
+    const size_t all = connections_.size() + unread_.size();
     const auto has =
-        std::ranges::count_if(connections_, [&](const auto& c) { return c.second->peer.uid == user; });
-    const size_t all = connections_.size() + unread_of(std::nullopt);
+        std::ranges::count_if(connections_, [&](const auto& c) { return c.second->peer.uid == user; }) +
+        std::ranges::count(unread_, user, &Unread::user);
     if (all > static_cast<size_t>(config_.connections)) {
         refuse(connection, HEDDLE_REFUSED_FULL,
                fmt::format("there are {} connections already", config_.connections));
@@ -220,37 +222,25 @@ void Server::refuse_unwanted(Connection& connection) {
         refuse(connection, HEDDLE_REFUSED_PERMISSION,
                fmt::format("this arbiter serves user {} only; start your own, or ask for a system-wide one",
                            ::getuid()));
-    } else if (stranger && static_cast<size_t>(has) + unread_of(user) >
-                               static_cast<size_t>(config_.connections_per_user)) {
+    } else if (stranger && has > config_.connections_per_user) {
         refuse(connection, HEDDLE_REFUSED_FULL,
                fmt::format("user {} has {} connections already", user, config_.connections_per_user));
     }
 }
 
-/// Connections that were closed and count as long as there is something to read in them: of one user, or of
-/// all.
-size_t Server::unread_of(std::optional<uid_t> user) {
-    std::erase_if(unread_, [this](const Unread& one) { return os_.unread_bytes(one.socket.get()) == 0; });
-    return static_cast<size_t>(
-        std::ranges::count_if(unread_, [&](const Unread& one) { return !user || one.user == *user; }));
-}
-
+/// One message a turn: it may have something decided, and others are heard before the next.
 void Server::receive_from(Connection& connection) {
-    const int fd = connection.socket.get();
+    if (connection.asked != Asked::kNothing) return;
     alignas(8) std::array<std::byte, HEDDLE_MESSAGE_BYTES> bytes;
-    for (int i = 0; i < kMessagesPerTurn && connection.asked == Asked::kNothing; ++i) {
-        const ssize_t got = os_.receive(fd, bytes.data(), bytes.size());
-        if (is_passing(got)) return;
-        if (got <= 0) return close(connection, got < 0);
-        const auto length = static_cast<size_t>(got);
-        if (length > bytes.size())
-            return refuse(connection, HEDDLE_REFUSED_MALFORMED,
-                          fmt::format("a message of {} bytes is too long", length));
-        HEDDLE_FAILPOINT(server_received);
-        const bool decided = handle(connection, decode_request(std::span(bytes).first(length)));
-        // Others are heard before it may have something decided once more.
-        if (decided || !connections_.contains(fd)) return;
-    }
+    const ssize_t got = os_.receive(connection.socket.get(), bytes.data(), bytes.size());
+    if (is_passing(got)) return;
+    if (got <= 0) return close(connection, got < 0);
+    const auto length = static_cast<size_t>(got);
+    if (length > bytes.size())
+        return refuse(connection, HEDDLE_REFUSED_MALFORMED,
+                      fmt::format("a message of {} bytes is too long", length));
+    HEDDLE_FAILPOINT(server_received);
+    handle(connection, decode_request(std::span(bytes).first(length)));
 }
 
 void Server::answer_later(Connection& connection, Asked asked) {
@@ -266,8 +256,8 @@ void Server::answer_one() {
         asking_.pop_front();
         if (place == connections_.end()) continue;
         Connection& connection = *place->second;
-        if (!connection.outgoing.empty()) {
-            connection.answer_waits = connection.asked != Asked::kNothing;
+        if (connection.asked != Asked::kNothing && !connection.outgoing.empty()) {
+            connection.answer_waits = true;
             want_writable(connection, true);
             continue;
         }
@@ -283,37 +273,28 @@ void Server::answer_one() {
     }
 }
 
-bool Server::handle(Connection& connection, Request request) {
-    const auto refused = [&](uint32_t code, const std::string& reason) {
-        refuse(connection, code, reason);
-        return true;
-    };
-    if (const auto* bad = std::get_if<BadRequest>(&request)) return refused(bad->code, bad->reason);
+void Server::handle(Connection& connection, Request request) {
+    if (const auto* bad = std::get_if<BadRequest>(&request))
+        return refuse(connection, bad->code, bad->reason);
     const bool says_hello = std::holds_alternative<HelloRequest>(request);
     if (says_hello == connection.registered)
-        return refused(HEDDLE_REFUSED_MALFORMED,
-                       says_hello ? "the client is registered already" : "the first message has to be HELLO");
+        return refuse(connection, HEDDLE_REFUSED_MALFORMED,
+                      says_hello ? "the client is registered already" : "the first message has to be HELLO");
     const bool grows = says_hello || std::holds_alternative<StatusRequest>(request) ||
                        std::holds_alternative<WatchRequest>(request);
     if (grows && short_of_memory())
-        return refused(HEDDLE_REFUSED_FULL, "the arbiter has no memory left; try again later");
-    if (const auto* hello_request = std::get_if<HelloRequest>(&request)) {
-        hello(connection, *hello_request);
-        return true;
-    }
-    if (std::holds_alternative<StatusRequest>(request) || std::holds_alternative<WatchRequest>(request)) {
-        const bool watches = std::holds_alternative<WatchRequest>(request);
-        answer_later(connection, watches ? Asked::kWatch : Asked::kStatus);
-        return false;
-    }
+        return refuse(connection, HEDDLE_REFUSED_FULL, "the arbiter has no memory left; try again later");
+    if (const auto* hello_request = std::get_if<HelloRequest>(&request))
+        return hello(connection, *hello_request);
+    if (std::holds_alternative<StatusRequest>(request)) return answer_later(connection, Asked::kStatus);
+    if (std::holds_alternative<WatchRequest>(request)) return answer_later(connection, Asked::kWatch);
     if (connection.client == ClientId{})
-        return refused(HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
+        return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
     if (std::holds_alternative<DemandRequest>(request)) {
         HEDDLE_FAILPOINT(server_looks_at_demand);
         read_page(connection, true);
     } else if (std::holds_alternative<MappedRequest>(request)) {
         mapped(connection);
-        return false;
     } else if (std::holds_alternative<ReleasedRequest>(request)) {
         read_releases(connection, {}, false);
         for (const ClientId peer : std::vector(connection.peers))
@@ -329,7 +310,6 @@ bool Server::handle(Connection& connection, Request request) {
         HEDDLE_FAILPOINT(server_changes_limits);
         arbiter_.set_limits(connection.client, limits->min, limits->max, limits->weight, clock_.now());
     }
-    return true;
 }
 
 void Server::refuse(Connection& connection, uint32_t code, const std::string& reason) {
@@ -357,7 +337,7 @@ void Server::close(Connection& connection, bool died) {
     connection.release_pages(os_);
     if (connection.shown_pages && os_.unread_bytes(fd) > 0) {
         (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-        os_.end_sending(fd);
+        os_.hang_up(fd);
         unread_.push_back({std::move(connection.socket), connection.peer.uid});
     }
     connections_.erase(fd);  // closing a descriptor takes it out of the epoll

@@ -105,10 +105,8 @@ class Server {
     void pause_accepting();
     void resume_accepting();
     void refuse_unwanted(Connection& connection);
-    [[nodiscard]] size_t unread_of(std::optional<uid_t> user);
     void receive_from(Connection& connection);
-    /// True where the arbiter may have decided something.
-    bool handle(Connection& connection, Request request);
+    void handle(Connection& connection, Request request);
     void answer_later(Connection& connection, Asked asked);
     void answer_one();
     void hello(Connection& connection, const HelloRequest& request);

@@ -173,7 +173,7 @@ size_t Os::unread_bytes(int fd) {
     return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
-void Os::end_sending(int fd) {
+void Os::hang_up(int fd) {
     (void)::shutdown(fd, SHUT_RDWR);
 }
 

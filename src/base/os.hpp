@@ -72,7 +72,7 @@ class Os : public FileSystem {
     /// Of what was sent and has not been read, with what the kernel has beside it; 0: all was read.
     virtual size_t unread_bytes(int fd);
     /// The peer reads what is there, and then the end.
-    virtual void end_sending(int fd);
+    virtual void hang_up(int fd);
 
     virtual int epoll_create();
     virtual int epoll_control(int epoll, int operation, int fd, epoll_event* event);

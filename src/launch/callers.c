@@ -227,18 +227,21 @@ void callers_forget_unloaded(void) {
     pthread_mutex_unlock(&growing);
 }
 
-bool callers_are_libgomp(const void* address) {
+static const struct library* library_at(const void* address) {
     const unsigned count = atomic_load(&library_count);
     for (unsigned i = 0; i < count; ++i)
-        if (address >= libraries[i].base && address < libraries[i].end) return true;
-    return count == 0 && strncmp(object_name_at(address), "libgomp", 7) == 0;
+        if (address >= libraries[i].base && address < libraries[i].end) return &libraries[i];
+    return NULL;
+}
+
+bool callers_are_libgomp(const void* address) {
+    if (library_at(address) != NULL) return true;
+    return atomic_load(&library_count) == 0 && strncmp(object_name_at(address), "libgomp", 7) == 0;
 }
 
 bool callers_are_libomp_under_another_name(const void* address) {
-    const unsigned count = atomic_load_explicit(&library_count, memory_order_acquire);
-    for (unsigned i = 0; i < count; ++i)
-        if (libraries[i].is_libomp && address >= libraries[i].base && address < libraries[i].end) return true;
-    return false;
+    const struct library* const library = library_at(address);
+    return library != NULL && library->is_libomp;
 }
 
 void callers_note_libomp(const void* address) {

@@ -247,31 +247,34 @@ static unsigned others(void) {
     return threads_count((pid_t)real(SYS_gettid));
 }
 
-bool follow_end(void) {
+static void rest_a_moment(void) {
     REAL(syscall) /* our own wrapper would take the rest for one of the program's */
     const struct timespec rest = {.tv_nsec = kEndAgainNs};
-    if (others() != 1) return false;
-    int tries = 0;
-    while (atomic_load(&helper) == 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL); /* it begins */
+    real(SYS_nanosleep, &rest, NULL);
+}
+
+/* How many rests it took until the helper thread had begun. */
+static int tell_to_end(void (*hang_up)(void)) {
+    int rests = 0;
+    for (; atomic_load(&helper) == 0 && rests < kEndTries; ++rests) rest_a_moment();
     atomic_store(&is_to_end, true);
-    link_hang_up();
-    while (others() > 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL);
+    hang_up();
+    return rests;
+}
+
+bool follow_end(void) {
+    if (others() != 1) return false;
+    for (int rests = tell_to_end(link_hang_up); others() > 0 && rests < kEndTries; ++rests) rest_a_moment();
     atomic_store(&is_to_end, false);
     return others() == 0;
 }
 
 void follow_stop(void) {
     REAL(syscall)
-    const struct timespec rest = {.tv_nsec = kEndAgainNs};
-    int tries = 0;
-    while (atomic_load(&helper) == 0 && ++tries < kEndTries) real(SYS_nanosleep, &rest, NULL); /* it begins */
-    const bool is_ours = follow_is_bound();
-    atomic_store(&is_to_end, true);
-    link_renounce();
-    while (real(SYS_tgkill, getpid(), helper, 0) == 0 && ++tries < kEndTries)
-        real(SYS_nanosleep, &rest, NULL);
-    /* It may have obeyed once more. */
-    if (is_ours || follow_is_bound()) (void)threads_bind(0, link_allowed());
+    for (int rests = tell_to_end(link_renounce);
+         real(SYS_tgkill, getpid(), helper, 0) == 0 && rests < kEndTries; ++rests)
+        rest_a_moment();
+    if (follow_is_bound()) (void)threads_bind(0, link_allowed());
 }
 
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake

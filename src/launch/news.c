@@ -52,10 +52,6 @@ void news_close(void) {
     descriptor = watched = -1;
 }
 
-void news_forget_in_child(void) {
-    news_close();
-}
-
 void news_end(void) {
     ended = true;
     if (is_ours(descriptor) && watched >= 0) (void)inotify_rm_watch(descriptor, watched); /* an event, too */

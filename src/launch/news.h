@@ -12,9 +12,8 @@
 bool news_watch(const char* folder);
 /* Until something has happened, or for so long; -1: however long, where something would be heard. */
 void news_wait(int timeout_ms);
+/* In a forked child too: the parent's is none of its own. */
 void news_close(void);
-/* The parent's is none of the child's. */
-void news_forget_in_child(void);
 /* For good: a wait returns soon. Any thread. */
 void news_end(void);
 bool news_have_ended(void);

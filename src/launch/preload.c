@@ -36,7 +36,7 @@ static void forget_in_child(void) {
     link_let_go(affinity_widen().is, affinity_is_chosen());
     affinity_forget_in_child();
     link_forget();
-    news_forget_in_child();
+    news_close();
     follow_forget_in_child();
     libgomp_forget_in_child();
     region_forget_in_child();

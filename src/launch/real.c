@@ -17,9 +17,9 @@ void* real_versioned(const char* name, const char* version) {
 void real_look_up_all(void) {
     for (struct real_function** at = __start_heddle_real; at != __stop_heddle_real; ++at) {
         const struct real_function* one = *at;
-        if (*one->place == NULL && one->version != NULL)
-            *one->place = real_versioned(one->name, one->version);
-        if (*one->place == NULL) *one->place = dlsym(RTLD_NEXT, one->name);
+        if (*one->place != NULL) continue;
+        *one->place =
+            one->version != NULL ? real_versioned(one->name, one->version) : dlsym(RTLD_NEXT, one->name);
     }
     /* What this C library does not have is no error of the program's. */
     (void)dlerror();

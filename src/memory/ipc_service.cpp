@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/sockios.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -307,7 +305,7 @@ void IpcService::close(uint64_t id) {
     // An answer may still be on its way to it: the sockets go with the last of these.
     (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, peer->socket.get(), nullptr);
     (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, peer->pidfd.get(), nullptr);
-    ::shutdown(peer->socket.get(), SHUT_RDWR);
+    os_.hang_up(peer->socket.get());
     peer->session->close();
     const std::scoped_lock lock(peer->mutex);
     for (Outgoing& outgoing : peer->waiting) is_never_told(outgoing);
@@ -322,8 +320,7 @@ IpcService::Sent IpcService::send(Peer& peer, const Outgoing& outgoing) {
     std::vector<int> descriptors;
     for (const auto& region : outgoing.regions) descriptors.push_back(region->descriptor());
     if (!descriptors.empty()) {
-        int unread = 0;
-        if (::ioctl(peer.socket.get(), SIOCOUTQ, &unread) == 0 && unread == 0) peer.shown = 0;
+        if (os_.unread_bytes(peer.socket.get()) == 0) peer.shown = 0;
         if (peer.shown + descriptors.size() > kMostShown) return Sent::kLater;
     }
     const ssize_t sent =
