@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "heddle/await.hpp"
 #include "heddle/error.hpp"
 #include "heddle/pause.hpp"
 #include "heddle/task.hpp"
@@ -249,6 +251,30 @@ TEST(PauseManyTest, WhatIsTooManyForTbbIsRefused) {
 
 class WaitingOnEachEngine : public test::OnEachEngine {};
 INSTANTIATE_TEST_SUITE_P(Engines, WaitingOnEachEngine, test::engines(), test::engine_name);
+
+TEST_P(WaitingOnEachEngine, WhatEndedBeforeAPauseCountsWhereverItGoesOn) {
+    Runtime runtime(options(2));
+    // Other tasks wait meanwhile: oneTBB goes on with these in any thread only where it has left its own
+    // stack.
+    std::vector<BlockCondition> held(2);
+    Sequence holding(runtime), steps(runtime);
+    for (BlockCondition& one : held) holding.insert([&] { one.block(); });
+    Scalar<int> x(runtime, 0);
+    const int rounds = test::kSanitized ? 20 : 200;
+    for (int round = 0; round < rounds; ++round) {
+        for (int i = 0; i < 5; ++i)
+            steps.insert(
+                [](int& value) {
+                    ++value;
+                    sleep_for(std::chrono::microseconds(20));
+                },
+                inout(x));
+        steps.wait();
+    }
+    EXPECT_EQ(x.get(), 5 * rounds);
+    for (BlockCondition& one : held) one.signal();
+    holding.wait();
+}
 
 /// Ten thousand where a pause costs a stack of ours, fewer where it is one of oneTBB's, some threads' worth
 /// with OpenMP.

@@ -286,6 +286,9 @@ void TbbEngine::suspend(Publish publish) {
         void wake() noexcept override { tbb::task::resume(point); }
         tbb::task::suspend_point point{};
     } self;
+    // The thread may find nothing else to do, and the chain of which this task is a link goes on in another
+    // one.
+    host_.flush(host_.lane());
     const int depth = std::exchange(here().depth, 0);
     // Idle, or without a seat: what the thread runs next takes one.
     (void)seats_.end(*here().seat);
