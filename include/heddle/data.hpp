@@ -3,8 +3,9 @@
 // A Scalar, Vector, Matrix or TileMatrix belongs to one Runtime and is either memory of the caller's, which
 // must outlive it, or memory of its own, zeroed. Tasks get views of it (T&, std::span, MatrixView); the
 // program itself reads it after wait(), or after the Sequence's, and until it inserts the next task that
-// writes it. Destroying it waits for the tasks that use it. Matrices are column-major with a leading
-// dimension, as in BLAS. T is trivially copyable, so that engines may copy it to other memory.
+// writes it. Destroying it waits for the tasks that use it; memory of its own lives until those have ended
+// also where the caller is a task that they wait for. Matrices are column-major with a leading dimension, as
+// in BLAS. T is trivially copyable, so that engines may copy it to other memory.
 //
 // Constructors throw kInvalidArgument for a size of zero or a leading dimension shorter than a column, and
 // kLimit where memory is short. Any thread may use data; moving and destruction are for one. Nothing outlives

@@ -192,6 +192,9 @@ std::vector<TaskPointer> RuntimeState::handles_of(const Tasks& tasks) {
 }
 
 void RuntimeState::hand_over(const std::vector<TaskPointer>& ready) {
+    if (ready.empty()) return;
+    const auto is_own = [&](const TaskPointer& task) { return TaskState::of(*task).runtime == this; };
+    if (std::ranges::all_of(ready, is_own)) return schedule(ready);
     std::map<RuntimeState*, std::vector<TaskPointer>> by_runtime;
     for (const TaskPointer& task : ready) by_runtime[TaskState::of(*task).runtime].push_back(task);
     for (const auto& [runtime, tasks] : by_runtime) {
@@ -270,6 +273,7 @@ bool RuntimeState::abandon(const std::shared_ptr<TaskState>& task, TaskStatus ho
 }
 
 void RuntimeState::withdraw(Tasks settled) {
+    if (settled.empty()) return;
     Tasks left, stranded;
     while (!settled.empty()) {
         for (const auto& one : settled) {

@@ -24,9 +24,24 @@ size_t bytes_of(const DataView& shape) {
     return bytes;
 }
 
+/// The elements go with the last share.
+void give_up_share(DataState& state) noexcept {
+    if (state.shares.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    try {
+        state.runtime.forget(state);
+        if (state.own == nullptr) state.runtime.kept.bring_home(state);
+    } catch (...) {
+        // What was to be in memory of the caller's is lost.
+    }
+    state.runtime.kept.forget(state);
+    state.own.reset();
+    DataState::drop(&state);
+}
+
 /// Tasks that come after all that use a datum so far, each in a sequence of its own: at the root, among the
 /// children of each task that the caller is in, and among those of other tasks, which may have ended before
-/// them. Children are ordered among themselves alone.
+/// them. Children are ordered among themselves alone. Each has a share of the elements, which so outlive
+/// their users also where the caller cannot wait for those.
 class Followers {
   public:
     explicit Followers(DataView& view) : view_(view) {}
@@ -38,27 +53,31 @@ class Followers {
     Followers(const Followers&) = delete;
     Followers& operator=(const Followers&) = delete;
 
-    /// Throws what an insertion or a wait does; then it may be called again.
+    /// Throws what an insertion does; then it may be called again.
+    void insert_all() {
+        RuntimeState& runtime = DataState::of(view_).runtime;
+        for (auto domain = runtime.domain_here(); domain != nullptr; domain = above(*domain))
+            if (!domain->is_root() || DataState::of(view_).at_root.load(std::memory_order_relaxed))
+                follow(domain);
+        for (const auto& domain : runtime.domains_of(DataState::of(view_))) follow(domain);
+    }
+    /// Throws what a wait does; then it may be called again.
     void wait() {
         RuntimeState& runtime = DataState::of(view_).runtime;
         const std::shared_ptr<Domain> here = runtime.domain_here();
-        for (auto domain = here; domain != nullptr; domain = above(*domain))
-            if (!is_left_out(*domain, *here)) follow(domain);
-        for (const auto& domain : runtime.domains_of(DataState::of(view_))) follow(domain);
-        for (const auto& one : sequences_) runtime.wait(*one);
+        for (const auto& one : sequences_)
+            if (!is_left_out(*one->domain, *here)) runtime.wait(*one);
     }
 
   private:
     static std::shared_ptr<Domain> above(const Domain& domain) {
-        return domain.parent() == nullptr ? nullptr : domain.parent()->domain;
+        const std::shared_ptr<SequenceState> parent = domain.parent();
+        return parent == nullptr ? nullptr : parent->domain;
     }
-    /// At the root: what tasks have among themselves alone. And where an engine finds the order itself, of a
-    /// caller that others may come after by data: those use the datum perhaps, and nobody would see the
-    /// circle.
+    /// Where an engine finds the order at the root itself, and others may come after the caller by data:
+    /// those use the datum perhaps, and nobody would see the circle.
     [[nodiscard]] bool is_left_out(const Domain& domain, const Domain& here) const {
-        const DataState& state = DataState::of(view_);
-        return domain.parent() == nullptr && (!state.at_root.load(std::memory_order_relaxed) ||
-                                              (here.below_data() && state.runtime.engine->own_graph()));
+        return domain.is_root() && here.below_data() && DataState::of(view_).runtime.engine->own_graph();
     }
     void follow(const std::shared_ptr<Domain>& domain) {
         if (std::ranges::any_of(sequences_, [&](const auto& one) { return one->domain == domain; })) return;
@@ -69,11 +88,18 @@ class Followers {
     }
     void insert(SequenceState& sequence) {
         sequence.runtime.enter(sequence.shared_from_this());
+        DataState& state = DataState::of(view_);
         const DataView* data[] = {&view_};
         const AccessMode modes[] = {AccessMode::kOut};
-        Insertion follower(sequence, {[](void*, BodyAction) {}, 0, 1, true});
+        Insertion follower(sequence, {&end, sizeof(DataState*), 1, false});
+        *static_cast<DataState**>(follower.closure()) = &state;
+        state.shares.fetch_add(1, std::memory_order_relaxed);
         follower.look_on();
         follower.commit(data, modes, nullptr);
+    }
+
+    static void end(void* state, BodyAction action) {
+        if (action == BodyAction::kDestroy) give_up_share(**static_cast<DataState**>(state));
     }
 
     DataView& view_;
@@ -130,24 +156,18 @@ DataHandle::DataHandle(Runtime& runtime, const DataView& shape) {
 DataHandle::~DataHandle() {
     if (view_ == nullptr) return;
     outlive_users();
-    try {
-        DataState& state = DataState::of(*view_);
-        state.runtime.forget(state);
-        if (state.own == nullptr) state.runtime.kept.bring_home(state);
-    } catch (...) {
-        // What was to be in memory of the caller's is lost.
-    }
     let_go();
 }
 
-/// But for the calling task, where it uses them, and those that wait for its end.
+/// The calling task, where it uses them, and those that wait for its end do so after this.
 void DataHandle::outlive_users() noexcept {
-    DataState& state = DataState::of(*view_);
+    const DataState& state = DataState::of(*view_);
     Followers followers(*view_);
     while (true) {
         try {
-            if (is_used_by_caller(state)) return state.runtime.graph.enter_all();
-            if (!state.runtime.idle()) followers.wait();
+            if (state.runtime.idle()) return;
+            followers.insert_all();
+            if (!is_used_by_caller(state)) followers.wait();
             return;
         } catch (const Error& error) {
             if (error.code() != ErrorCode::kLimit) return;
@@ -161,10 +181,8 @@ void DataHandle::outlive_users() noexcept {
 
 void DataHandle::let_go() noexcept {
     DataState& state = DataState::of(*std::exchange(view_, nullptr));
-    state.runtime.kept.forget(state);
     state.released = true;
-    state.own.reset();
-    DataState::drop(&state);
+    give_up_share(state);
 }
 
 DataView& DataHandle::checked() const {
@@ -184,13 +202,15 @@ void DataHandle::wait_for_tasks() const {
     if (is_used_by_caller(state))
         throw Error(ErrorCode::kInvalidArgument,
                     "a task cannot wait for data that it uses itself: it would wait for its own end");
-    if (!state.runtime.idle()) Followers(*view_).wait();
+    if (state.runtime.idle()) return;
+    Followers followers(*view_);
+    followers.insert_all();
+    followers.wait();
 }
 
 void DataHandle::release() {
     wait_for_tasks();
     DataState& state = DataState::of(*view_);
-    state.runtime.forget(state);
     if (state.own == nullptr) state.runtime.kept.bring_home(state);
     let_go();
 }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "cores/biased_lock.hpp"
+#include "cores/short_lock.hpp"
 #include "tasks/sharing.hpp"
 #include "tasks/task_memory.hpp"
 
@@ -50,20 +51,30 @@ class Domain {
     /// `parent`: the sequence of the task whose children these are; null at the root.
     /// `below_data`: that task, or one above it, names data, so that others may come after it.
     explicit Domain(std::shared_ptr<SequenceState> parent, bool below_data = false)
-        : parent_(std::move(parent)), below_data_(below_data) {}
-    [[nodiscard]] SequenceState* parent() const { return parent_.get(); }
+        : parent_(std::move(parent)), is_root_(parent_ == nullptr), below_data_(below_data) {}
+    ~Domain();
+    Domain(const Domain&) = delete;
+    Domain& operator=(const Domain&) = delete;
+    [[nodiscard]] bool is_root() const noexcept { return is_root_; }
+    /// Null at the root alone.
+    [[nodiscard]] std::shared_ptr<SequenceState> parent() const noexcept;
     [[nodiscard]] bool below_data() const noexcept { return below_data_; }
+    /// Sequences above that nobody can wait for any more are none of its parents any more: tasks of which
+    /// each leaves the next behind would keep all of them for good.
+    void leave_ended_parents() noexcept;
     /// Under the graph's lock: a task of this domain, not the root, has used it.
     [[nodiscard]] bool knows(const DataState& data) const { return uses_.contains(&data); }
-    /// While no task is in it; null only at the root.
-    void set_parent(std::shared_ptr<SequenceState> parent) noexcept { parent_ = std::move(parent); }
+    /// Not at the root, and never to null.
+    void set_parent(std::shared_ptr<SequenceState> parent) noexcept;
     /// Under the graph's lock. Throws std::bad_alloc.
     [[nodiscard]] LastUses& of(DataState& data);
     /// The same for a datum that a task of this domain uses.
     [[nodiscard]] LastUses& known(DataState& data) noexcept;
 
   private:
+    mutable ShortLock parent_lock_;
     std::shared_ptr<SequenceState> parent_;  // children may live longer than their parent's sequence is used
+    const bool is_root_;
     const bool below_data_;
     std::unordered_map<const DataState*, LastUses> uses_;  // not at the root, where data have it themselves
 };

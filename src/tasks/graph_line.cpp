@@ -10,7 +10,7 @@ namespace {
 /// Is the order of insertion all that there is to say about its turn? And are its data there until it has
 /// ended, so that it may be entered until then? What is destroyed with a task may be the last to hold them.
 bool stands(const Task& task, const Domain& domain) noexcept {
-    return task.accesses > 0 && domain.parent() == nullptr && task.priority == 0 && task.trivial &&
+    return task.accesses > 0 && domain.is_root() && task.priority == 0 && task.trivial &&
            (task.special & ~kToldOfCancel) == 0;
 }
 
@@ -27,7 +27,7 @@ bool Graph::stand(GraphSeat& seat, Task& task, const Domain& domain, std::atomic
 
 bool Graph::add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain) {
     const BiasedLock::Guard guard(lock_, seat.key);
-    if (domain.parent() == nullptr) enter_line();
+    if (domain.is_root()) enter_line();
     return enter(cache, task, domain, 0);
 }
 

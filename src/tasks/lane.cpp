@@ -68,6 +68,7 @@ pthread_key_t end_of_thread() {
 
 /// Not inlined, so that who is found at once saves no registers for it.
 [[gnu::noinline]] Lane& look_up(const std::shared_ptr<LaneTable>& table, bool to_insert) {
+    latest = {};  // its entry may go below, and with it the address's meaning
     if (of_thread == nullptr) {
         auto lanes = std::make_unique<LanesOfThread>();
         if (::pthread_setspecific(end_of_thread(), lanes.get()) != 0) throw std::bad_alloc();

@@ -41,7 +41,7 @@ RecordingState::RecordingState(Runtime& its_runtime)
       tasks(std::make_shared<SequenceState>(
           runtime, std::make_shared<Domain>(std::make_shared<SequenceState>(runtime, runtime.root), true))),
       gates_(std::make_shared<SequenceState>(runtime, runtime.root)),
-      outside_(tasks->domain->parent()->shared_from_this()),
+      outside_(tasks->domain->parent()),
       self_(its_runtime, {nullptr, 1, 1, 1, 1}) {}
 
 RecordingState::~RecordingState() {
@@ -206,9 +206,7 @@ void RecordingState::seal() {
 
 bool RecordingState::runs_caller() const noexcept {
     for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
-        for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
-             outer = outer->domain->parent())
-            if (outer == tasks.get()) return true;
+        if (is_within(*frame->task, *tasks)) return true;
     return false;
 }
 

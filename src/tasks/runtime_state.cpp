@@ -123,6 +123,7 @@ std::shared_ptr<Domain> RuntimeState::domain_here() {
     if (parent == nullptr || parent->runtime != this) return root;
     if (parent->children == nullptr) {
         const Task& task = *parent->task;
+        task.sequence->domain->leave_ended_parents();
         parent->children = std::make_shared<Domain>(task.sequence->shared_from_this(),
                                                     task.accesses > 0 || task.sequence->domain->below_data());
     }
@@ -142,7 +143,7 @@ void RuntimeState::commit(Lane& lane, Task& task) {
     }
     const uint64_t number = sequence.count_in(lane);
     try {
-        if (own_graph_ && sequence.domain->parent() == nullptr && !graph.watched())
+        if (own_graph_ && sequence.domain->is_root() && !graph.watched())
             insert_into_engine(lane, task);
         else if (enter_graph(lane, task))
             could_run(lane, task);

@@ -65,6 +65,8 @@ struct SequenceState : std::enable_shared_from_this<SequenceState> {
     InnerWait::Knot knot;
     /// Itself, where its Sequence went in one of its own tasks; until it is done.
     std::shared_ptr<SequenceState> kept;
+    std::atomic<bool> has_gone{
+        false};  ///< its Sequence: nobody inserts or waits any more, but who does so now
 
     [[nodiscard]] uint64_t inserted() const noexcept {
         return stood.load(std::memory_order_acquire) + of_inserter.load(std::memory_order_acquire) +
@@ -74,7 +76,11 @@ struct SequenceState : std::enable_shared_from_this<SequenceState> {
         const uint64_t ended = finished.load(std::memory_order_acquire);
         return ended == inserted();
     }
+    [[nodiscard]] bool is_over() const noexcept { return has_gone.load(std::memory_order_acquire) && done(); }
 };
+
+/// Whether the task is of that sequence, or below a task that is.
+[[nodiscard]] bool is_within(const Task& task, const SequenceState& sequence) noexcept;
 
 struct RuntimeState final : EngineHost {
     /// `among`: of the CPUs in the options, those to run on until confine() names others; empty: all.

@@ -68,7 +68,9 @@ void refuse_data_named_twice(Task& task) {
 
 Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence_(sequence) {
     RuntimeState& runtime = sequence.runtime;
-    const size_t bytes = sizeof(Task) + Task::closure_at(shape.accesses) + shape.closure_bytes;
+    size_t bytes;
+    if (__builtin_add_overflow(sizeof(Task) + Task::closure_at(shape.accesses), shape.closure_bytes, &bytes))
+        bytes = SIZE_MAX;  // which is refused
     Task& task = runtime.memory.allocate(lane_to_insert(runtime.lanes).records, bytes);
     task.body = shape.body;
     task.accesses = shape.accesses;
@@ -89,7 +91,7 @@ void Insertion::look_on() noexcept {
 void Insertion::name(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
                      const Reduction* const* reductions) {
     Task& task = *static_cast<Task*>(task_);
-    const bool at_root = sequence_.domain->parent() == nullptr;
+    const bool at_root = sequence_.domain->is_root();
     for (uint32_t i = 0; i < task.accesses; ++i) {
         DataState& state = DataState::of(*data[i]);
         if (&state.runtime != &sequence_.runtime)

@@ -17,13 +17,18 @@ namespace {
 /// Is it one that the calling task is in, or was inserted by, so that it cannot be done before?
 bool waits_for_caller(const SequenceState& sequence) noexcept {
     for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
-        for (const SequenceState* outer = frame->task->sequence; outer != nullptr;
-             outer = outer->domain->parent())
-            if (outer == &sequence) return true;
+        if (is_within(*frame->task, sequence)) return true;
     return false;
 }
 
 }  // namespace
+
+bool is_within(const Task& task, const SequenceState& sequence) noexcept {
+    if (task.sequence == &sequence) return true;
+    for (auto above = task.sequence->domain->parent(); above != nullptr; above = above->domain->parent())
+        if (above.get() == &sequence) return true;
+    return false;
+}
 
 /// The sequence may be gone; only where somebody waits for it is it looked at.
 void RuntimeState::wake_waiters(const SequenceState* sequence) noexcept {
@@ -137,6 +142,7 @@ void RuntimeState::keep(const std::shared_ptr<SequenceState>& sequence) noexcept
 }
 
 void RuntimeState::end(const std::shared_ptr<SequenceState>& sequence) noexcept {
+    sequence->has_gone.store(true, std::memory_order_release);
     if (waits_for_caller(*sequence)) return keep(sequence);
     wait_out(*sequence);
     (void)failures.take(*sequence);

@@ -200,6 +200,11 @@ static void what_is_inserted_wrongly_is_refused(heddle_runtime_t* runtime) {
     REFUSED(heddle_insert(NULL, mark, NULL, 0, NULL), "not a sequence");
     argument = heddle_value(&argument, (size_t)1 << 40);
     EXPECT(heddle_insert(sequence, mark, &argument, 1, NULL) == HEDDLE_TASK_LIMIT);
+    // Together with what the library adds these are few.
+    for (size_t few = 0; few < 512; few += 8) {
+        argument = heddle_value(&few, SIZE_MAX - few);
+        EXPECT(heddle_insert(sequence, mark, &argument, 1, NULL) == HEDDLE_TASK_LIMIT);
+    }
     REFUSED(heddle_data_destroy(gone), "not a datum");
     REFUSED(heddle_data_view(NULL, NULL), "no place");
     REFUSED(heddle_runtime_destroy(other), "1 sequences, data, futures or recordings are left");

@@ -66,6 +66,60 @@ TEST_P(NestedTasks, ATaskDestroysDataThatOthersUse) {
     EXPECT_TRUE(was_there);
 }
 
+/// So large that its pages are gone once it is freed.
+constexpr size_t kUnmappedInts = 16 << 20;
+
+/// Where it cannot wait for those, since others wait for it by data.
+TEST_P(NestedTasks, ATaskOfOtherDataDestroysDataThatOthersUse) {
+    auto data = std::make_unique<Vector<int>>(runtime_, kUnmappedInts);
+    Scalar<int> order(runtime_, 0);
+    Sequence sequence(runtime_);
+    std::atomic<bool> destroyed{false};
+    sequence.insert(
+        [&](std::span<int> v) {
+            (void)test::becomes_true([&] { return destroyed.load(); }, 200ms);
+            v[0] = v[kUnmappedInts - 1] = 7;
+        },
+        out(*data));
+    sequence.insert(
+        [&](int& value) {
+            data.reset();
+            destroyed = true;
+            value = 1;
+        },
+        inout(order));
+    sequence.insert([](int& value) { ++value; }, inout(order));
+    sequence.wait();
+    EXPECT_EQ(order.get(), 2);
+}
+
+/// One of the two waits would be for itself; the datum is there in any case.
+TEST_P(NestedTasks, DataOutliveTasksThatWaitForTheOneThatDestroysThem) {
+    if (engine_.name != "native" && engine_.name != "tbb")
+        GTEST_SKIP() << "skipped: an engine with a graph of its own does not say whom a task waits for";
+    auto data = std::make_unique<Vector<int>>(runtime_, kUnmappedInts);
+    Sequence destroys(runtime_), uses(runtime_);
+    std::atomic<bool> waits{false};
+    uses.insert(
+        [&](std::span<int> v) {
+            waits = true;
+            try {
+                destroys.wait();
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+            }
+            v[0] = v[kUnmappedInts - 1] = 7;
+        },
+        inout(*data));
+    destroys.insert([&] {
+        (void)test::becomes_true([&] { return waits.load(); }, 200ms);
+        take_a_while();
+        data.reset();
+    });
+    destroys.wait();
+    uses.wait();
+}
+
 /// Also where an engine that cannot pause tasks has no thread left to wait.
 TEST_P(NestedTasks, DataOfATaskLiveAsLongAsItsChildrenUseThem) {
     Runtime runtime(options(2));
@@ -251,6 +305,26 @@ TEST_P(NestedTasks, ARuntimeWaitsForTasksThatItsTasksDetach) {
     EXPECT_EQ(ran, 10);
 }
 
+/// Each was made by the one before it, which is gone. Slow where all of them stay.
+TEST_P(NestedTasks, TasksMayRenewThemselvesWithoutEnd) {
+    constexpr int kTimes = 20'000;
+    std::atomic<int> ran{0};
+    std::function<void(Runtime&)> renew;
+    renew = [&](Runtime& runtime) {
+        auto own = std::make_shared<Sequence>(runtime);
+        own->insert([&, own] {
+            if (++ran < kTimes) renew(runtime);
+        });
+    };
+    RuntimeOptions of_small_stacks = options(1);
+    of_small_stacks.stack_bytes = 64 << 10;
+    {
+        Runtime runtime(of_small_stacks);
+        renew(runtime);
+    }
+    EXPECT_EQ(ran, kTimes);
+}
+
 TEST_P(NestedTasks, TheEndOfASequenceIsToldBeforeTheNextTaskOfItsWorkerEnds) {
     Runtime runtime(options(2));
     if (runtime.cpus().count() < 2) GTEST_SKIP() << "one CPU";
@@ -271,6 +345,32 @@ TEST_P(NestedTasks, TheEndOfASequenceIsToldBeforeTheNextTaskOfItsWorkerEnds) {
     go_on = true;
     b.wait();
     EXPECT_FALSE(too_late);
+}
+
+TEST_P(NestedTasks, TheEndOfASequenceIsToldBeforeAPausedTaskGoesOnInItsWorker) {
+    Runtime runtime(options(2));
+    if (runtime.cpus().count() < 2) GTEST_SKIP() << "one CPU";
+    for (int round = 0; round < 20; ++round) {
+        Sequence a(runtime), b(runtime);
+        BlockCondition paused;
+        std::atomic<bool> goes_on{false}, go_on{false}, too_late{false};
+        b.insert([&] {
+            paused.block();
+            goes_on = true;
+            while (!go_on) std::this_thread::yield();
+        });
+        a.insert([&] { paused.signal(); });
+        (void)test::becomes_true([&] { return goes_on.load(); }, 5s);
+        std::jthread limit([&] {
+            if (test::becomes_true([&] { return go_on.load(); }, 10s)) return;
+            too_late = true;
+            go_on = true;
+        });
+        a.wait();
+        go_on = true;
+        b.wait();
+        ASSERT_FALSE(too_late);
+    }
 }
 
 class WokenTogether : public testing::Test {

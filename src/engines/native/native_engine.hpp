@@ -81,9 +81,9 @@ class NativeEngine final : public Engine, private WorkSource {
     /// there was one.
     bool enter(Lane& lane, Worker* worker, int budget) noexcept;
     /// Null where there is no memory for one.
-    [[nodiscard]] Flow* first_flow(FlowsOfLane& here) noexcept;
+    [[nodiscard]] Flow* first_flow(Lane& lane, FlowsOfLane& here) noexcept;
     void found_work(FlowsOfLane& here) noexcept;
-    void go_on_with(FlowsOfLane& here, Flow& resumed) noexcept;
+    void go_on_with(Lane& lane, FlowsOfLane& here, Flow& resumed) noexcept;
     void run_on_own_stack(Lane& lane, FlowsOfLane& here) noexcept;
     static void run_flow(void* flow);
     void loop(Flow& self);

@@ -73,13 +73,13 @@ void NativeEngine::rest(FlowsOfLane& here, Flow& flow) noexcept {
 }
 
 /// Where there is no memory for another one, a task that was woken brings its own.
-Flow* NativeEngine::first_flow(FlowsOfLane& here) noexcept {
+Flow* NativeEngine::first_flow(Lane& lane, FlowsOfLane& here) noexcept {
     if (here.resting != nullptr) return &take_resting(here);
     try {
         return &make_flow(here);
     } catch (...) {
         Flow* const resumed = resumed_.pop();
-        if (resumed != nullptr) go_on_with(here, *resumed);
+        if (resumed != nullptr) go_on_with(lane, here, *resumed);
         return resumed;
     }
 }
@@ -94,7 +94,9 @@ void NativeEngine::found_work(FlowsOfLane& here) noexcept {
         announce();
 }
 
-void NativeEngine::go_on_with(FlowsOfLane& here, Flow& resumed) noexcept {
+/// It may run for long: what ended before it is told first.
+void NativeEngine::go_on_with(Lane& lane, FlowsOfLane& here, Flow& resumed) noexcept {
+    host_.flush(lane);
     found_work(here);
     --here.budget;
     here.current = &resumed;  // it is in a task, and may pause again before it comes back here
@@ -120,7 +122,7 @@ bool NativeEngine::enter(Lane& lane, Worker* worker, int budget) noexcept {
     here.worker = worker;
     here.budget = budget;
     here.found = false;
-    if (Flow* const flow = first_flow(here))
+    if (Flow* const flow = first_flow(lane, here))
         Fiber::switch_to(home, flow->fiber);
     else
         run_on_own_stack(lane, here);
@@ -165,7 +167,7 @@ void NativeEngine::loop(Flow& self) {
         if (task != nullptr) keep(*lane, *task);
         rest(*here, self);
         if (resumed != nullptr) {
-            go_on_with(*here, *resumed);
+            go_on_with(*lane, *here, *resumed);
             Fiber::switch_to(self.fiber, resumed->fiber);
         } else {
             Fiber::switch_to(self.fiber, *here->home);
@@ -182,6 +184,7 @@ void NativeEngine::suspend(Publish publish) {
     Flow* const resumed = may_go_on(here) ? resumed_.pop() : nullptr;
     Flow& other = resumed != nullptr ? *resumed : take_flow(here, publish.must);
     if (resumed != nullptr) {
+        host_.flush(lane);
         --here.budget;
         here.current = resumed;
     }

@@ -246,16 +246,24 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
     calls_.fetch_sub(own.calls, std::memory_order_seq_cst);
     if (!ready_.empty()) call();
     seats_.stand_up(*own.seat);
+    /// Also where `sleep` throws.
+    struct ComingBack {
+        OpenMpEngine& engine;
+        Hand& hand;
+        bool spare;
+        ~ComingBack() {
+            (void)engine.seats_.begin(*hand.seat);
+            engine.calls_.fetch_add(hand.calls);
+            {
+                const std::lock_guard guard(engine.mutex_);
+                --engine.blocked_;
+            }
+            if (!spare) return;
+            engine.to_park_.fetch_add(1);
+            engine.ring();
+        }
+    } const coming_back{*this, own, spare};
     sleep();
-    (void)seats_.begin(*own.seat);
-    calls_.fetch_add(own.calls);
-    {
-        const std::lock_guard guard(mutex_);
-        --blocked_;
-    }
-    if (!spare) return;
-    to_park_.fetch_add(1);
-    ring();
 }
 
 bool OpenMpEngine::help(Lane&, uint64_t wanted) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <thread>
 #include <utility>
 
 namespace heddle {
@@ -69,13 +71,13 @@ bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_u
     if (seat.state_.load() == State::kNone) {
         if (stopped_) return false;
         seat.hurry_ = hurry;
-        try {
-            waiting_.push_back(&seat);
-            settle();
-        } catch (...) {
-            std::erase(waiting_, &seat);
-            vacate(seat);
-            throw;
+        while (!stand_in_line(seat)) {
+            if (!hurry) throw std::bad_alloc();
+            // The task in hand has nowhere else to go.
+            lock.unlock();
+            std::this_thread::yield();
+            lock.lock();
+            if (stopped_) return false;
         }
         tell_provider(lock);
         while (seat.state_.load() == State::kNone && !stopped_) {
@@ -98,6 +100,19 @@ bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_u
     // By itself, and before anything runs on it: whoever gave it the CPU need not wait for the system.
     bind(seat, cpu);
     return true;
+}
+
+/// False: there is no memory for that.
+bool Seats::stand_in_line(Seat& seat) noexcept {
+    try {
+        waiting_.push_back(&seat);
+        settle();
+        return true;
+    } catch (...) {
+        std::erase(waiting_, &seat);
+        vacate(seat);
+        return false;
+    }
 }
 
 bool Seats::look(Seat& seat) noexcept {

@@ -60,11 +60,12 @@ class Seats {
     /// It goes, and is bound as before.
     void leave(Seat& seat) noexcept;
 
-    /// Waits for a CPU to look for tasks on. False: nothing is to be run any more.
+    /// Waits for a CPU to look for tasks on. False: nothing is to be run any more. Throws std::bad_alloc.
     [[nodiscard]] bool sit_down(Seat& seat) { return sit_down(seat, false, nullptr); }
     /// Before a task that the thread has in hand: as sit_down(), but takes the seat of one who does nothing,
     /// and after a millisecond asks somebody to make room. From then on `give_up`, if given, is asked every
     /// millisecond, under the lock: true, the thread has better things to do than to wait, and gets no seat.
+    /// Where there is no memory it waits until there is.
     [[nodiscard]] bool begin(Seat& seat, const std::function<bool()>& give_up = nullptr) {
         seat.used_.store(true, std::memory_order_relaxed);
         auto idle = Seat::State::kIdle;
@@ -91,6 +92,7 @@ class Seats {
     using State = Seat::State;
 
     [[nodiscard]] bool sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_up);
+    [[nodiscard]] bool stand_in_line(Seat& seat) noexcept;
     [[nodiscard]] bool look(Seat& seat) noexcept;
     void provider_changed();
     void read_usable();

@@ -127,12 +127,14 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
     const Visit visit{*this, worker};
     if (room && seats_.begin(*seat, [this] { return starpu_.others_have_work(*this); })) {
         for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
-            if (flows_.any_woken())
+            if (flows_.any_woken()) {
+                host_.flush(lane);  // what goes on may run for long
                 after(flows_.resume());
-            else if (ready_.any() || devices_.any())
+            } else if (ready_.any() || devices_.any()) {
                 run_next(worker);
-            else
+            } else {
                 break;
+            }
         }
         host_.flush(lane);
         (void)seats_.end(*seat);

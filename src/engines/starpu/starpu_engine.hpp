@@ -71,7 +71,10 @@ class StarPuEngine final : public Engine {
     void run(starpu_task& job) noexcept;
     [[nodiscard]] StarPuDevices& devices() noexcept { return devices_; }
     /// Goes on with a task that is paused, in the codelet of another one.
-    void resume(Waiter& paused) noexcept { after(flows_.resume(paused)); }
+    void resume(Waiter& paused) noexcept {
+        host_.flush(host_.lane());
+        after(flows_.resume(paused));
+    }
     /// The function of a codelet that has returned before has ended.
     static void leave_by_task(starpu_task& job) noexcept;
     [[nodiscard]] static StarPuEngine* of(const starpu_task& job) noexcept;

@@ -5,6 +5,7 @@
 #include <oneapi/tbb/version.h>
 
 #include <climits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -238,9 +239,16 @@ void TbbEngine::end_naps() noexcept {
 }
 
 /// A task was spawned, or a call stolen, in an arena of the program's, which a task of ours had entered.
-void TbbEngine::come_home(Task* task) {
+void TbbEngine::come_home(Task* task) noexcept {
     called_.store(false, std::memory_order_seq_cst);
-    if (task != nullptr) incoming_.push(*task);
+    try {
+        if (task != nullptr) incoming_.push(*task);
+    } catch (...) {
+        // No memory to keep it: it runs here and now.
+        Lane& lane = host_.lane();
+        for (Task* now = task; now != nullptr;) now = host_.run_here(lane, *now);
+        host_.flush(lane);
+    }
     if (!urgent_.empty() || incoming_.size() > 0) call();
 }
 
@@ -326,31 +334,42 @@ bool TbbEngine::help(Lane& lane, uint64_t wanted) {
 
 void TbbEngine::services_arrived() {
     if (host_.polling_services().empty() || polling_.exchange(true)) return;
-    try {
-        arena_.enqueue(group_.defer([this] { poll(); }));
-    } catch (...) {
-        polling_.store(false);
-        throw;
-    }
+    if (come_again()) return;
+    polling_.store(false);
+    throw std::bad_alloc();
 }
 
 /// Comes again behind what was called meanwhile, as long as there are services.
-void TbbEngine::poll() {
+void TbbEngine::poll() noexcept {
     PollingServices& services = host_.polling_services();
-    PollingPause pause;
-    while (!services.empty() && !stop_.load() && !called_.load() && urgent_.empty()) {
-        if (host_.poll()) pause.restart();
-        const bool last = pause.longest();
-        news_.nap(pause.take());
-        // What else is in the arena, of this thread's too, has its turn.
-        if (last) break;
-    }
-    if (services.empty() || stop_.load()) {
+    const auto over = [&] { return services.empty() || stop_.load(); };
+    do {
+        while (!over()) {
+            PollingPause pause;
+            while (!over() && !called_.load() && urgent_.empty()) {
+                if (host_.poll()) pause.restart();
+                const bool last = pause.longest();
+                news_.nap(pause.take());
+                // What else is in the arena, of this thread's too, has its turn.
+                if (last) break;
+            }
+            if (over()) break;
+            if (come_again()) return;
+            work(nullptr);
+        }
         polling_.store(false, std::memory_order_seq_cst);
-        if (!stop_.load()) services_arrived();
-        return;
+        // One may have come meanwhile.
+    } while (!over() && !polling_.exchange(true));
+}
+
+/// False: there is no memory for that, and an exception would end all that oneTBB has of this engine.
+bool TbbEngine::come_again() noexcept {
+    try {
+        arena_.enqueue(group_.defer([this] { poll(); }));
+        return true;
+    } catch (...) {
+        return false;
     }
-    arena_.enqueue(group_.defer([this] { poll(); }));
 }
 
 namespace {

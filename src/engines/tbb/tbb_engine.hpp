@@ -61,7 +61,7 @@ class TbbEngine final : public Engine {
     void call() noexcept;
     /// One task of the arena: runs `task`, or with null the first of the heap, and what follows from it.
     void work(Task* task);
-    void come_home(Task* task);
+    void come_home(Task* task) noexcept;
     void run_chain(Task* task);
     /// A thread naps where tasks are so fine that another does them as fast without it, as Pace says.
     void keep_pace();
@@ -75,7 +75,8 @@ class TbbEngine final : public Engine {
     [[nodiscard]] bool has_queued() const noexcept { return !urgent_.empty() || incoming_.size() > 0; }
     [[nodiscard]] Task* after(Task* continuation) noexcept;
     void keep(Task& task) noexcept;
-    void poll();
+    void poll() noexcept;
+    [[nodiscard]] bool come_again() noexcept;
 
     EngineHost& host_;
     const int workers_;
