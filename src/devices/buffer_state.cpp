@@ -102,6 +102,10 @@ void BufferState::drop_retired() {
     Places stay = kHost;
     valid_.visit(0, size_, [&](size_t offset, size_t size, Validity& validity) {
         if ((validity.valid & ~retired) != 0) return;
+        if (validity.changing) {
+            stay |= validity.valid;
+            return;
+        }
         try {
             fetch_to_host(offset, size, validity);
         } catch (const Error&) {
@@ -196,8 +200,11 @@ DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, 
                 lacking.push_back({offset, size});
         });
         for (const ByteRange& one : lacking) send(copy, one);
-        valid_.join(range.offset, range.size);
     }
+    if (change && copy.place == kHost)
+        valid_.visit(range.offset, range.size,
+                     [](size_t, size_t, Validity& validity) { validity.changing = true; });
+    if (fetch || change) valid_.join(range.offset, range.size);
     return *copy.memory;
 }
 
@@ -206,7 +213,7 @@ void BufferState::written(const DeviceDriver& driver, ByteRange range) {
     settle_uploads(range, true);
     const Places place = find(driver)->place;
     valid_.visit(range.offset, range.size,
-                 [&](size_t, size_t, Validity& validity) { validity.valid = place; });
+                 [&](size_t, size_t, Validity& validity) { validity = {.valid = place}; });
     valid_.join(range.offset, range.size);
 }
 
@@ -219,7 +226,7 @@ void BufferState::acquire_host(ByteRange range, bool fetch, bool only) {
     if (only) settle_uploads(range, true);
     valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
         if (fetch) fetch_to_host(offset, size, validity);
-        if (only) validity.valid = kHost;
+        if (only) validity = {.valid = kHost};
     });
     valid_.join(range.offset, range.size);
 }

@@ -83,7 +83,8 @@ class BufferState {
     };
     struct Validity {
         Places valid = 0;
-        Places coming = 0;  // under way to these
+        Places coming = 0;      // under way to these
+        bool changing = false;  // a kernel may be writing it in the host's memory
         bool operator==(const Validity&) const = default;
     };
     /// Under way.

@@ -68,6 +68,7 @@ struct SplitState {
     /// Runs them, and notes what they took.
     void run(std::vector<Share> shares, const DeviceSplit::Part& part, bool learn, std::vector<Share>& done,
              std::deque<Items>& again);
+    void submit_those_that_live(std::vector<Share>& shares, std::vector<TaskPointer>& batch);
     [[nodiscard]] std::vector<const Device*> usable() const;
 
     DeviceRuntime& runtime;
@@ -81,6 +82,21 @@ std::vector<const Device*> SplitState::usable() const {
     for (const Device& device : runtime.devices())
         if (device.alive() && !refused[device.index()]) devices.push_back(&device);
     return devices;
+}
+
+/// One may have died since it was asked.
+void SplitState::submit_those_that_live(std::vector<Share>& shares, std::vector<TaskPointer>& batch) {
+    while (!batch.empty()) {
+        try {
+            return runtime.submit(batch);
+        } catch (const Error& error) {
+            const size_t before = batch.size();
+            for (Share& share : shares)
+                if (share.task != nullptr && !share.device->alive())
+                    std::erase(batch, std::exchange(share.task, nullptr));
+            if (error.code() != ErrorCode::kUnavailable || batch.size() == before) throw;
+        }
+    }
 }
 
 void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, bool learn,
@@ -98,7 +114,7 @@ void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, b
         note_writes(share);
         batch.push_back(share.task);
     }
-    runtime.submit(batch);
+    submit_those_that_live(shares, batch);
     std::exception_ptr failure;
     for (const Share& share : shares) {
         if (share.task == nullptr) {

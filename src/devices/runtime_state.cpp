@@ -148,11 +148,13 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
         for (const auto& task : fresh) abandon(task, TaskStatus::kFailed, std::current_exception());
     }
     std::vector<TaskPointer> ready;
+    std::vector<std::function<void()>> told;
     {
         const std::lock_guard guard(graph_mutex());
         ready = let_go(fresh, left, stranded);
-        count_out(left);
+        told = count_out(left);
     }
+    tell(told);
     // The scheduler may have been told so before it knew them.
     for (const TaskPointer& task : batch)
         if (TaskState::of(*task).withdrawn()) scheduler_->dropped(task);
@@ -231,16 +233,23 @@ TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
     return pass.outdated ? nullptr : scheduler_->pop(device.device);
 }
 
-void RuntimeState::count_out(std::span<const std::shared_ptr<TaskState>> ended) {
+std::vector<std::function<void()>> RuntimeState::count_out(
+    std::span<const std::shared_ptr<TaskState>> ended) {
+    std::vector<std::function<void()>> told;
     for (const auto& task : ended) {
         RuntimeState& its = *task->runtime;
         if (its.first_error_ == nullptr && !task->only_wait_tells) its.first_error_ = task->error;
         its.live_.erase(task->live);
         task->handle = nullptr;
-        if (task->told) std::exchange(task->told, nullptr)();
+        if (task->told) told.push_back(std::exchange(task->told, nullptr));
         --its.unfinished_;
         if (task->waited_for > 0 || (its.waiting_ > 0 && its.unfinished_ == 0)) its.ended_.notify_all();
     }
+    return told;
+}
+
+void RuntimeState::tell(const std::vector<std::function<void()>>& told) {
+    for (const auto& one : told) one();
 }
 
 void RuntimeState::complete(std::span<const std::shared_ptr<TaskState>> tasks) {
@@ -249,12 +258,14 @@ void RuntimeState::complete(std::span<const std::shared_ptr<TaskState>> tasks) {
     Tasks settled, left, stranded;
     settled.reserve(tasks.size());
     std::vector<TaskPointer> ready;
+    std::vector<std::function<void()>> told;
     {
         const std::lock_guard guard(graph_mutex());
         for (const auto& task : tasks) task->settle(TaskStatus::kDone, nullptr, settled);
         ready = let_go(settled, left, stranded);
-        count_out(left);
+        told = count_out(left);
     }
+    tell(told);
     hand_over(ready);
     withdraw(std::move(stranded));
 }
@@ -288,8 +299,12 @@ void RuntimeState::withdraw(Tasks settled) {
         hand_over(ready);
         settled = std::move(stranded);
     }
-    const std::lock_guard guard(graph_mutex());
-    count_out(left);
+    std::vector<std::function<void()>> told;
+    {
+        const std::lock_guard guard(graph_mutex());
+        told = count_out(left);
+    }
+    tell(told);
 }
 
 void RuntimeState::finish() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -77,9 +78,12 @@ class RuntimeState {
     /// Takes those out that the devices which could run them have left behind, and settles them as failed
     /// with those that need their results.
     [[nodiscard]] static Tasks settle_stranded(Tasks& ready);
-    /// They have left the graph.
-    static void count_out(std::span<const std::shared_ptr<TaskState>> ended);
+    /// They have left the graph. What is to be called of them then, without the lock: it wakes tasks, and may
+    /// ask components for CPUs, which call what they like.
+    [[nodiscard]] static std::vector<std::function<void()>> count_out(
+        std::span<const std::shared_ptr<TaskState>> ended);
     [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
+    static void tell(const std::vector<std::function<void()>>& told);
     /// To their schedulers, all of one at once for those that pop.
     void hand_over(const std::vector<TaskPointer>& ready);
     /// All of this runtime.

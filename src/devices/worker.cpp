@@ -239,6 +239,8 @@ void RuntimeState::end_oldest(DeviceState& device) {
     std::erase_if(done, [&](const std::shared_ptr<TaskState>& task) { return !end(device, task); });
     device.tasks_run.fetch_add(done.size());
     complete(done);
+    // By what it has taken the scheduler may have something now for a device that found nothing.
+    if (threads_.size() > 1) wake_workers();
 }
 
 /// What is known is when the last of them has ended.

@@ -146,20 +146,37 @@ cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
 }
 
 void HeldCommand::one_less(bool failed) {
+    if (begins_or_waits(failed)) return;
+    end(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+}
+
+bool HeldCommand::begins_or_waits(bool failed) {
     if (failed) must_fail_ = true;
-    if (waits_for_.fetch_sub(1) != 1) return;
+    if (waits_for_.fetch_sub(1) != 1) return true;
     const Begin begin = std::exchange(begin_, nullptr);
-    if (must_fail_) {
-        end(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-        return;
-    }
+    if (must_fail_) return false;
     status_ = CL_RUNNING;
     note(CL_PROFILING_COMMAND_SUBMIT);
     begin(shared_from_this());
+    return true;
 }
 
+/// With it end those that must fail then, one after the other: there may be any number, each behind the last,
+/// and the caller's stack may be that of a task.
 void HeldCommand::end(cl_int status) {
-    const auto self = shared_from_this();
+    std::vector<std::shared_ptr<HeldCommand>> ending{shared_from_this()};
+    while (!ending.empty()) {
+        const std::shared_ptr<HeldCommand> one = std::move(ending.back());
+        ending.pop_back();
+        for (auto& follower : one->end_alone(status))
+            if (!follower->begins_or_waits(status < 0)) ending.push_back(std::move(follower));
+        one->forget_if_over();
+        status = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    }
+}
+
+/// Returns those that wait for it.
+std::vector<std::shared_ptr<HeldCommand>> HeldCommand::end_alone(cl_int status) {
     std::vector<std::shared_ptr<HeldCommand>> followers;
     note(CL_PROFILING_COMMAND_COMPLETE);
     {
@@ -169,8 +186,7 @@ void HeldCommand::end(cl_int status) {
         followers.swap(followers_);
     }
     next().clSetUserEventStatus(event_, CL_COMPLETE);
-    for (const auto& follower : followers) follower->one_less(status < 0);
-    forget_if_over();
+    return followers;
 }
 
 cl_int HeldCommand::release(cl_event event) {

@@ -62,6 +62,9 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
   private:
     /// One of those it waits for has ended; the last one begins it.
     void one_less(bool failed);
+    /// The same; false: it must fail, and is to be ended.
+    [[nodiscard]] bool begins_or_waits(bool failed);
+    [[nodiscard]] std::vector<std::shared_ptr<HeldCommand>> end_alone(cl_int status);
     /// Into the driver's queue: a marker, and what keeps the others back.
     [[nodiscard]] cl_int enter_queue(std::vector<cl_event> after);
     [[nodiscard]] cl_int enter_marker(const std::vector<cl_event>& after);

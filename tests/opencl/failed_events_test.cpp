@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -69,6 +70,26 @@ class FailedEvents : public ::testing::TestWithParam<cl_command_queue_properties
     std::atomic<int>* place_ = &ran_;
 };
 INSTANTIATE_TEST_SUITE_P(Queues, FailedEvents, ::testing::Values(0, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE));
+
+/// The first is a task with a small stack.
+TEST_P(FailedEvents, AnyNumberFailOneBehindTheOther) {
+    ClSession session(cpu_device(), GetParam());
+    cl_event gate = clCreateUserEvent(session.context, nullptr);
+    cl_event last = nullptr;
+    const auto fails = [](void*) { throw std::runtime_error("as it was told to"); };
+    EXPECT_EQ(clEnqueueNativeKernelWithType(session.queue, fails, nullptr, 0, 0, nullptr, nullptr,
+                                            CL_NATIVE_KERNEL_HEDDLE, 1, &gate, &last),
+              CL_SUCCESS);
+    for (int i = 0; i < 600; ++i) {
+        const cl_event before = last;
+        last = read_behind(session, before);
+        clReleaseEvent(before);
+    }
+    clSetUserEventStatus(gate, CL_COMPLETE);
+    expect_failed(last);
+    clReleaseEvent(last);
+    clReleaseEvent(gate);
+}
 
 TEST_P(FailedEvents, ANativeKernelBehindOneFails) {
     for (int round = 0; round < 20; ++round) {

@@ -2,7 +2,12 @@
 // own give what they give one after the other.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "devices/range_map.hpp"
+#include "support/device_programs.hpp"
 #include "support/random_program.hpp"
 #include "support/sanitized.hpp"
 
@@ -26,6 +31,44 @@ TEST(DeviceCoherence, RandomProgramsGiveWhatTheyGiveInOrder) {
         program.run(1000);
         if (HasFatalFailure()) return;
     }
+}
+
+/// What another runtime has left on its device is fetched when that is looked for, and not over what a kernel
+/// writes.
+TEST(DeviceCoherence, WhatIsFetchedFromAGoneRuntimeIsNotWrittenOverAKernelsResult) {
+    const auto options = [](std::vector<SimulatedDevice> devices) {
+        return DeviceOptions{.kinds = {}, .simulated = std::move(devices)};
+    };
+    const size_t half = 100 * sizeof(int);
+    const auto buffer = std::make_shared<Buffer>(2 * half);
+    DeviceRuntime here(options({{.name = "near", .shares_host_memory = true}, {.name = "far"}}));
+    const auto program = std::make_shared<Program>(here, test::integer_program());
+    const auto on = [&](unsigned device, const char* kernel, const Access& access, int value) {
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel(kernel).arg(0, access).arg(1, value).work(100).offset(access.range.offset /
+                                                                               sizeof(int));
+        task->only_on(here.devices()[device]);
+        return task;
+    };
+    here.submit(on(0, "fill", out(buffer, {0, half}), 1));
+    here.finish();
+    {
+        DeviceRuntime gone(options({{.name = "gone"}}));
+        auto task = std::make_shared<DeviceTask>(std::make_shared<Program>(gone, test::integer_program()));
+        task->add_kernel("fill").arg(0, out(buffer, {0, half})).arg(1, 5).work(100);
+        gone.submit(task);
+        gone.finish();
+    }
+    // One worker serves both devices: what the second needs is got before the first one's end is told.
+    const std::vector<TaskPointer> both{on(0, "fill", out(buffer, {0, half}), 7),
+                                        on(1, "add", inout(buffer, {half, half}), 1)};
+    here.submit(both);
+    here.finish();
+    std::vector<int> values(200);
+    buffer->read(values.data(), buffer->size());
+    EXPECT_EQ(values[0], 7);
+    EXPECT_EQ(values[99], 7);
+    EXPECT_EQ(values[100], 1);
 }
 
 TEST(RangeMap, PiecesAreSplitAndJoined) {

@@ -9,6 +9,7 @@
 
 #include "bench/devices_mix.hpp"
 #include "devices/schedulers/heft_plan.hpp"
+#include "heddle/device_variant.hpp"
 #include "support/device_programs.hpp"
 
 namespace heddle::devices {
@@ -208,6 +209,34 @@ TEST(DeviceSchedulers, WhatBecomesReadyTogetherIsThereTogether) {
         runtime.finish();
     }
     EXPECT_EQ(watch->partly_there(), 0u);
+}
+
+/// The CPU and the device have a worker each. What the CPU is measured at makes the device the better one for
+/// the third task, when that one has looked for it already.
+TEST(DeviceSchedulers, WhoIsBetterOffByWhatAnotherHasLearnedIsWoken) {
+    TaskDevices devices(
+        1, {.kinds = {}, .simulated = {{.name = "device"}}, .scheduler = make_scheduler("heft")});
+    const auto program = std::make_shared<Program>(devices.runtime(), test::integer_program());
+    Runtime runtime;
+    std::vector<Vector<int>> data;
+    for (int i = 0; i < 3; ++i) data.emplace_back(runtime, 100);
+    Sequence sequence(runtime);
+    const auto insert = [&](size_t at) {
+        devices.insert(
+            sequence, {program, "add", {100}},
+            [](std::span<int> own, int by) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                for (int& one : own) one += by;
+            },
+            inout(data[at]), value(1));
+    };
+    insert(0);
+    sequence.wait();
+    insert(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    insert(2);
+    sequence.wait();
+    for (Vector<int>& one : data) EXPECT_THAT(one.get(), ::testing::Each(1));
 }
 
 TEST(DeviceSchedulers, EachSurvivesADeviceThatDies) {

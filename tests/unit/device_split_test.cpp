@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "support/device_programs.hpp"
@@ -118,6 +119,31 @@ TEST(DeviceSplit, TheOthersDoThePartOfADeviceThatDies) {
     (void)filling.run(2);
     EXPECT_FALSE(filling.runtime.devices()[0].alive());
     EXPECT_THAT(filling.content(), Each(2));
+}
+
+TEST(DeviceSplit, TheOthersDoThePartOfADeviceThatDiesBeforeItIsSubmitted) {
+    SimulatedDevice mortal = device("mortal", 1);
+    mortal.fails_at_launch = 1;
+    Filling filling({mortal, device("steady", 1)}, 1000);
+    bool died = false;
+    (void)filling.split.run(1000, [&](size_t first, size_t count) {
+        auto task = std::make_shared<DeviceTask>(filling.program);
+        task->add_kernel("fill")
+            .arg(0, out(filling.buffer, {first * sizeof(int), count * sizeof(int)}))
+            .arg(1, 3)
+            .work(count)
+            .offset(first);
+        if (first > 0 && !std::exchange(died, true)) {
+            auto last = std::make_shared<DeviceTask>(filling.program);
+            last->add_kernel("fill").arg(0, out(std::make_shared<Buffer>(4))).arg(1, 0).work(1);
+            last->only_on(filling.runtime.devices()[0]);
+            filling.runtime.submit(last);
+            EXPECT_ANY_THROW(last->wait());
+        }
+        return task;
+    });
+    EXPECT_FALSE(filling.runtime.devices()[0].alive());
+    EXPECT_THAT(filling.content(), Each(3));
 }
 
 TEST(DeviceSplit, WhatADeviceHadDoneBeforeItDiedIsDoneAgain) {
