@@ -13,6 +13,7 @@
 
 #include "heddle/compat/CL/cl_heddle.h"
 #include "heddle/export.hpp"
+#include "opencl/attached.hpp"
 #include "opencl/enqueue.hpp"
 #include "opencl/kernel_arguments.hpp"
 #include "opencl/native_kernel.hpp"
@@ -101,6 +102,7 @@ extern "C" HEDDLE_API cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_i
     intercept_commands(ours);
     intercept_kernels(ours);
     intercept_queries(ours);
+    intercept_contexts_and_queues(ours);
     *entries_ret = kEntries;
     *layer = &ours;
     return CL_SUCCESS;

@@ -78,7 +78,7 @@ void SubDevice::follow(std::unique_lock<std::mutex>& lock) {
 }
 
 SubDevice::Change SubDevice::next_change() {
-    const bool is_wanted = references_ > 0 || commands_ > 0;
+    const bool is_wanted = references_ > 0 || attached_ > 0 || commands_ > 0;
     if (is_wanted && !was_wanted_) {
         was_wanted_ = true;
         uses_ = false;
@@ -129,7 +129,7 @@ void SubDevice::native_ended() {
 
 bool SubDevice::retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how) {
     const std::lock_guard guard(mutex_);
-    if (references_ == 0) return false;
+    if (references_ == 0 && attached_ == 0) return false;
     parent_ = parent;
     how_ = std::move(how);
     ++references_;
@@ -155,7 +155,24 @@ void SubDevice::retain() {
 
 void SubDevice::release() {
     std::unique_lock lock(mutex_);
-    if (references_ == 0 || --references_ > 0) return;
+    if (references_ == 0) return;
+    --references_;
+    free_if_unused(lock);
+}
+
+void SubDevice::attach() {
+    const std::lock_guard guard(mutex_);
+    ++attached_;
+}
+
+void SubDevice::detach() {
+    std::unique_lock lock(mutex_);
+    --attached_;
+    free_if_unused(lock);
+}
+
+void SubDevice::free_if_unused(std::unique_lock<std::mutex>& lock) {
+    if (references_ > 0 || attached_ > 0) return;
     pool_->release(range_, cpus_);
     follow(lock);
     // Afterwards its CPUs may be another's.

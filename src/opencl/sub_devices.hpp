@@ -41,13 +41,16 @@ class SubDevice {
     void native_begins();
     void native_ended();
 
-    // The program's references; the last one gives its CPUs and threads free. One that divides a device has
-    // its first reference by these, and then the ledger is told. False where it has none any more.
+    // The program's references, and contexts and queues that were made for it; the last of all gives its CPUs
+    // and threads free. One that divides a device has its first reference by these, and then the ledger is
+    // told. False where nothing keeps it any more.
     [[nodiscard]] bool retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how);
     void retain_first(cl_device_id parent, std::vector<cl_device_partition_property> how);
     void follow_references();
     void retain();
     void release();
+    void attach();
+    void detach();
 
     // As the program made it last.
     [[nodiscard]] cl_device_id parent() const;
@@ -62,6 +65,7 @@ class SubDevice {
     void lend_cpus();
     /// With the lock: what the ledger is to be told next, or null.
     [[nodiscard]] Change next_change();
+    void free_if_unused(std::unique_lock<std::mutex>& lock);
     /// Tells it all, without the lock meanwhile.
     void follow(std::unique_lock<std::mutex>& lock);
 
@@ -73,6 +77,7 @@ class SubDevice {
     cl_device_id parent_ = nullptr;
     std::vector<cl_device_partition_property> how_;
     cl_uint references_ = 0;
+    cl_uint attached_ = 0;  // contexts and queues
     int commands_ = 0;
     int natives_ = 0;
     // What the ledger was told, or is being told.

@@ -9,6 +9,7 @@
 
 #include "heddle/compat/CL/cl_heddle.h"
 #include "heddle/cores.hpp"
+#include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "support/cl_session.hpp"
 
@@ -134,6 +135,22 @@ TEST_F(SubDevices, EachWayOfDividingGivesTheCpusThatItSays) {
         expect_inside(node, set_of(node));
     }
     EXPECT_EQ(together, cpus);
+}
+
+/// As bindings of OpenCL for other languages do. Its CPUs are its own as long as there is the queue.
+TEST_F(SubDevices, OneMayBeReleasedAsSoonAsThereIsAQueue) {
+    const cl_device_id part = divide({CL_DEVICE_PARTITION_EQUALLY, 1, 0}).front();
+    const CpuSet own = set_of(part);
+    {
+        ClSession session(part);
+        for (cl_device_id one : made) EXPECT_EQ(clReleaseDevice(one), CL_SUCCESS);
+        made.clear();
+        EXPECT_THROW(Component("other", own), Error);
+        EXPECT_EQ(clRetainCommandQueue(session.queue), CL_SUCCESS);
+        EXPECT_EQ(clReleaseCommandQueue(session.queue), CL_SUCCESS);
+        EXPECT_THROW(Component("other", own), Error);
+    }
+    EXPECT_NO_THROW(Component("other", own));
 }
 
 TEST_F(SubDevices, CpusThatAreNotTheDevicesAreRefused) {
