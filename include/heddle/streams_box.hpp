@@ -256,7 +256,10 @@ struct BoxClosure<Function, In<Inputs...>, Outputs...> {
     template <class Result, class... Labels>
     static void send(BoxCall& call, std::span<BoxValue> given, Result&& result, Out<Labels...> of) {
         using Plain = std::decay_t<Result>;
-        if constexpr (requires {
+        // The value of a field may be an optional itself, and an empty one is a value.
+        constexpr bool kIsValue =
+            sizeof...(Labels) == 1 && (std::is_same_v<Plain, typename Labels::Type> && ...);
+        if constexpr (!kIsValue && requires {
                           result.has_value();
                           *result;
                       }) {

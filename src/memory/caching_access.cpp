@@ -159,7 +159,8 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
         return send(kind, access, next, actions);
     }
     access.parts.clear();
-    if (!access.in_place)
+    // Room for several versions may have been reserved since it began: then it goes to another one's place.
+    if (!access.in_place || !access.slices.empty())
         for (const Piece& piece : access.pieces) add_parts(access, piece);
     access.moving = true;
     actions.transfers.push_back({access.id,

@@ -263,8 +263,13 @@ class CachingAgent {
     /// What clients read where that is counted, or have said that they will.
     using Bytes = boost::icl::interval_set<uint64_t, std::less, boost::icl::right_open_interval<uint64_t>>;
     std::map<ClientId, std::map<DataId, Bytes>> readers_;
-    /// Readers of whose death writers of this rank have been told, and by which homes.
-    std::map<DataId, std::map<std::pair<Rank, ClientId>, std::set<Rank>>> dead_readers_;
+    /// Readers of whose death writers of this rank have been told: by which homes, and writers of which
+    /// bytes.
+    struct DeadReader {
+        std::set<Rank> told_by;
+        Bytes told_of;
+    };
+    std::map<DataId, std::map<std::pair<Rank, ClientId>, DeadReader>> dead_readers_;
 };
 
 }  // namespace heddle::memory

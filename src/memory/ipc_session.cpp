@@ -186,7 +186,6 @@ void IpcSession::fetch_written(Attached& cache, const LocalRange& source) {
     std::vector<Range> read;
     {
         const std::scoped_lock lock(mutex_);
-        // Parts of one local range overlap, those of two do not.
         for (auto other = sources_.lower_bound({cache.id, held.range.offset, 0}); other != sources_.end();
              ++other) {
             const auto& [where, offset, number] = other->first;
@@ -196,9 +195,17 @@ void IpcSession::fetch_written(Attached& cache, const LocalRange& source) {
     }
     read.push_back({source.range.end(), 0});
     uint64_t at = source.range.offset;
+    const auto fetch = [&](uint64_t offset, uint64_t size) {
+        std::memcpy(cache.payload->data() + offset, cache.staging->data() + offset, size);
+    };
     for (const Range& other : read) {
-        if (other.offset > at)
-            std::memcpy(cache.payload->data() + at, cache.staging->data() + at, other.offset - at);
+        if (other.offset > at) fetch(at, other.offset - at);
+        // What another put reads is written only where the client has changed it since: it puts that, then.
+        // Or the other one has ended, which is told a little later, and its place is another local range's.
+        const uint64_t from = std::max(at, other.offset), to = std::min(other.end(), source.range.end());
+        if (from < to &&
+            std::memcmp(cache.payload->data() + from, cache.staging->data() + from, to - from) != 0)
+            fetch(from, to - from);
         at = std::max(at, other.end());
     }
 }
@@ -208,6 +215,7 @@ void IpcSession::begin(uint64_t number, Operation operation) {
     std::shared_ptr<MemoryRegion> staging;
     if (auto* put = std::get_if<op::Put>(&operation)) {
         put->source.base = cache.payload->data();
+        server_.check_room(*put);
         fetch_written(cache, put->source);
     } else if (auto* release = std::get_if<op::Release>(&operation)) {
         release->local.base = cache.payload->data();

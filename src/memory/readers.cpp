@@ -112,11 +112,13 @@ void CachingAgent::note_dead_reader(const Message& message, Actions& actions) {
     const std::pair<Rank, ClientId> reader(message.reader_rank, message.reader_client);
     const auto access = accesses_.find(message.access);
     const auto known = dead.find(reader);
-    if (known != dead.end()) {
-        known->second.insert(message.from);
+    if (known != dead.end() && within(bytes_of(message.range), known->second.told_of)) {
+        known->second.told_by.insert(message.from);
     } else if (access != accesses_.end()) {
-        if (dead.size() >= kMostDead) dead.erase(dead.begin());
-        dead.emplace(reader, std::set<Rank>{message.from});
+        if (known == dead.end() && dead.size() >= kMostDead) dead.erase(dead.begin());
+        DeadReader& told = dead[reader];
+        told.told_by.insert(message.from);
+        told.told_of += bytes_of(access->second->global);
         ++access->second->lost_readers;
     } else {
         return;  // nobody hears of it now: the home tells it again
@@ -144,8 +146,8 @@ void CachingAgent::readers_lost(Access& access, const Message& message, Actions&
 void CachingAgent::tell_known_dead(const Access& access, const Piece& piece, Actions& actions) const {
     const auto dead = dead_readers_.find(access.global.data);
     if (dead == dead_readers_.end()) return;
-    for (const auto& [reader, told_by] : dead->second) {
-        if (told_by.contains(piece.home)) continue;
+    for (const auto& [reader, told] : dead->second) {
+        if (told.told_by.contains(piece.home) || !within(bytes_of(piece.global), told.told_of)) continue;
         send(MessageKind::kKnownDead, access, piece, actions);
         actions.messages.back().reader_rank = reader.first;
         actions.messages.back().reader_client = reader.second;

@@ -85,6 +85,17 @@ void ServerState::reserve_versions(DataId data, uint32_t count) {
     everywhere = std::max(everywhere, count);
 }
 
+void ServerState::check_room(const op::Put& put) {
+    if (put.retain == 0) return;
+    const Lock lock(mutex_);
+    const auto known = versions_everywhere_.find(put.global.data);
+    if (known == versions_everywhere_.end() || known->second <= put.retain)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("room for {} versions of allocation {} is not reserved on all ranks yet: "
+                                "reserve it, and wait for the answer, first",
+                                put.retain + uint64_t{1}, put.global.data.value));
+}
+
 uint64_t ServerState::change(Command command) {
     const auto question = std::make_shared<Question>();
     {

@@ -53,6 +53,9 @@ class ServerState : private Transport::Listener {
     void free(DataId data);
     /// As Client's.
     void reserve_versions(DataId data, uint32_t count);
+    /// Throws kInvalidArgument where not all ranks are known to have the room that the put retains versions
+    /// in: one that has not could not read it.
+    void check_room(const op::Put& put);
     void register_reader(ClientId client, const GlobalRange& global, bool reads);
     [[nodiscard]] size_t registrations(ClientId client);
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment);

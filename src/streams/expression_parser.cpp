@@ -103,7 +103,9 @@ ExpressionParser::Pointer ExpressionParser::binary(size_t level) {
         const auto found = std::find_if(kLevels[level].begin(), kLevels[level].end(),
                                         [&](const Binary& b) { return token.is(b.symbol); });
         if (found == kLevels[level].end()) return left;
-        if (found->symbol.starts_with(">") && !begins_operand(lexer_.peek())) return left;
+        // The end of what '<' began. No truth is greater than another: a '!' behind it is a replication's.
+        if (found->symbol.starts_with(">") && (!begins_operand(lexer_.peek()) || lexer_.peek().is("!")))
+            return left;
         const Place place = lexer_.take().place;
         Pointer right = binary(level + 1);
         want(*left, found->of_truth);

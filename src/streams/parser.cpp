@@ -35,6 +35,9 @@ struct Scope {
 constexpr int kMostNested = 200;
 /// Through nets and files.
 constexpr int kMostNestedInAll = 1'000;
+/// Of what a net is made of, each part as often as it is used: nets that each use the one before twice double
+/// it.
+constexpr size_t kMostParts = 1'000'000;
 
 /// What the files of one program have in common.
 struct Files {
@@ -170,6 +173,7 @@ class Parser : PatternParser {
         expect("connect", "and what the net is made of");
         net.body = std::make_unique<Topology>(choice(inner));
         net.height = net.body->height_through_nets;
+        net.size = net.body->size_through_nets;
         expect(";", "to end the net");
     }
 
@@ -190,6 +194,9 @@ class Parser : PatternParser {
       private:
         Parser& parser_;
     };
+    [[noreturn]] void fail_as_too_many(const Place& place) const {
+        fail(place, "this would be more than a million parts, each counted as often as it is used");
+    }
     [[noreturn]] void fail_as_nested(const Place& place) const {
         fail(place, "this is nested too deeply: its parts, and theirs, and so on");
     }
@@ -262,7 +269,9 @@ class Parser : PatternParser {
         for (const Topology& part : made.parts) {
             made.height = std::max(made.height, part.height + 1);
             made.height_through_nets = std::max(made.height_through_nets, part.height_through_nets + 1);
+            made.size_through_nets += part.size_through_nets;
         }
+        if (made.size_through_nets > kMostParts) fail_as_too_many(made.place);
         if (made.height > kMostNested || made.height_through_nets > kMostNestedInAll)
             fail_as_nested(made.place);
         return made;
@@ -332,6 +341,8 @@ class Parser : PatternParser {
         made.net = &net;
         made.height_through_nets = net.height + 1;
         if (made.height_through_nets > kMostNestedInAll) fail_as_nested(place);
+        made.size_through_nets = net.size + 1;
+        if (made.size_through_nets > kMostParts) fail_as_too_many(place);
         return made;
     }
 

@@ -68,19 +68,28 @@ void InputText::fail(size_t offset, std::string_view why) const {
     throw Error(ErrorCode::kBadInput, text);
 }
 
+void RecordWriter::refuse_after_failure() const {
+    if (!failure_.empty()) throw Error(ErrorCode::kSystem, failure_);
+}
+
 void RecordWriter::write(const Record& record) {
+    refuse_after_failure();
     append(buffer_, record);
     if (buffer_.size() >= kChunk) flush();
 }
 
 void RecordWriter::flush() {
+    refuse_after_failure();
     const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), file_) == buffer_.size();
-    if (!written || std::fflush(file_) != 0)
-        throw Error(ErrorCode::kSystem, fmt::format("cannot write records: {}", std::strerror(errno)));
+    if (!written || std::fflush(file_) != 0) {
+        failure_ = fmt::format("cannot write records: {}", std::strerror(errno));
+        refuse_after_failure();
+    }
     buffer_.clear();
 }
 
 void RecordWriter::terminate() {
+    refuse_after_failure();
     append_end(buffer_);
     flush();
 }

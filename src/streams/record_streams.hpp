@@ -67,7 +67,7 @@ class RecordReader {
 class RecordWriter {
   public:
     virtual ~RecordWriter() = default;
-    /// Throws kSystem where it cannot be written.
+    /// Throws kSystem where it cannot be written, and from then on: a part may have been.
     void write(const Record& record);
     void flush();
     /// The last record: no more follow.
@@ -79,8 +79,11 @@ class RecordWriter {
     virtual void append_end(std::string& text) = 0;
 
   private:
+    void refuse_after_failure() const;
+
     std::FILE* const file_;
     std::string buffer_;
+    std::string failure_;
 };
 
 enum class RecordFormat { kXml, kBinaryXml, kJsonLines };

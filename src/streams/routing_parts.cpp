@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace heddle::streams {
 
@@ -267,7 +268,7 @@ void OrderedExit::take(Record&& record, Flow& flow) {
         const std::lock_guard guard(mutex_);
         if (number != now_ || releasing_) {
             waits = true;
-            waiting_[number].records.push_back(std::move(record));
+            waiting_[number].push_back(std::move(record));
             full = ++count_ >= gauge_.bound.load(std::memory_order_relaxed);
         }
     }
@@ -284,48 +285,55 @@ void OrderedExit::take(Record&& record, Flow& flow) {
     }
 }
 
-void OrderedExit::over(uint64_t number, TurnReference outer) {
+/// What waits here has the turn around it; that is over, too, when this returns and nothing does.
+void OrderedExit::over(uint64_t number, TurnReference) {
     if (plant_.stopped()) {
         drop_waiting();
         return;
     }
-    std::vector<TurnReference> ended;  // whose ends are told without the mutex
     const std::lock_guard guard(mutex_);
-    Waiting& waiting = waiting_[number];
-    waiting.over = true;
-    waiting.outer = std::move(outer);
+    note_over(number);
     if (releasing_) return;
-    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == now_;
-         first = waiting_.begin()) {
-        if (!first->second.records.empty()) {
-            releasing_ = true;
-            plant_.pressure.begin();
-            plant_.schedule("order", [this] { release(); });
-            return;
-        }
-        if (!first->second.over) return;
-        ended.push_back(std::move(first->second.outer));
-        waiting_.erase(first);
-        ++now_;
+    while (!waiting_.contains(now_))
+        if (!go_on()) return;
+    releasing_ = true;
+    plant_.pressure.begin();
+    plant_.schedule("order", [this] { release(); });
+}
+
+void OrderedExit::note_over(uint64_t number) {
+    uint64_t end = number + 1;
+    auto after = over_.lower_bound(number);
+    if (after != over_.end() && after->first == end) {
+        end = after->second;
+        after = over_.erase(after);
     }
+    if (after != over_.begin() && std::prev(after)->second == number)
+        std::prev(after)->second = end;
+    else
+        over_.emplace_hint(after, number, end);
+}
+
+bool OrderedExit::go_on() {
+    const auto first = over_.begin();
+    if (first == over_.end() || first->first != now_) return false;
+    const uint64_t end = first->second;
+    over_.erase(first);
+    now_ = waiting_.empty() ? end : std::min(end, waiting_.begin()->first);
+    if (now_ < end) over_.emplace(now_, end);
+    return true;
 }
 
 void OrderedExit::release() {
     Flow flow;
     while (true) {
         std::vector<Record> records;
-        TurnReference outer;
         {
             const std::lock_guard guard(mutex_);
-            auto first = waiting_.find(now_);
-            if (first != waiting_.end() && !first->second.records.empty()) {
-                std::swap(records, first->second.records);
+            if (auto first = waiting_.extract(now_)) {
+                records = std::move(first.mapped());
                 count_ -= records.size();
-            } else if (first != waiting_.end() && first->second.over) {
-                outer = std::move(first->second.outer);
-                waiting_.erase(first);
-                ++now_;
-            } else {
+            } else if (!go_on()) {
                 releasing_ = false;
                 break;
             }
@@ -344,7 +352,8 @@ void OrderedExit::release() {
 }
 
 void OrderedExit::drop_waiting() {
-    std::map<uint64_t, Waiting> dropped;  // with the turns around them, whose ends are told without the mutex
+    std::map<uint64_t, std::vector<Record>>
+        dropped;  // with the turns around them, whose ends are told without the mutex
     {
         const std::lock_guard guard(mutex_);
         std::swap(dropped, waiting_);

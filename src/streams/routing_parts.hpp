@@ -180,12 +180,11 @@ class OrderedExit final : public Inlet, public TurnKeeper {
     void over(uint64_t number, TurnReference outer) override;
 
   private:
-    struct Waiting {
-        std::vector<Record> records;
-        bool over = false;
-        TurnReference outer;  ///< once it is over
-    };
     void release();
+    // With the mutex.
+    void note_over(uint64_t number);
+    /// The turn of the next one that is not over, or has records here. False: it is that one's.
+    [[nodiscard]] bool go_on();
     /// Where the network stops.
     void drop_waiting();
 
@@ -193,8 +192,10 @@ class OrderedExit final : public Inlet, public TurnKeeper {
     Inlet& exit_;
     const Path& path_;
     std::mutex mutex_;
-    uint64_t now_ = 0;                     ///< whose turn it is
-    std::map<uint64_t, Waiting> waiting_;  ///< from now_ on
+    uint64_t now_ = 0;                                 ///< whose turn it is
+    std::map<uint64_t, std::vector<Record>> waiting_;  ///< from now_ on; with the turns around them
+    /// From now_ on, those whose turns are over: their first and the one behind the last.
+    std::map<uint64_t, uint64_t> over_;
     bool releasing_ = false;
     size_t count_ = 0;  ///< of records that wait
     Pressure::Gauge gauge_;

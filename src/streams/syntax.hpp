@@ -62,7 +62,8 @@ struct NetDefinition {
     std::vector<std::unique_ptr<BoxDefinition>> boxes;
     std::vector<std::unique_ptr<NetDefinition>> nets;
     std::unique_ptr<Topology> body;
-    int height = 0;  ///< of the body, through nets; 0 inside of itself
+    int height = 0;   ///< of the body, through nets; 0 inside of itself
+    size_t size = 0;  ///< the same of its parts
     Metadata metadata;
 };
 
@@ -112,6 +113,7 @@ struct Topology {
     int node = 0;                        ///< kPlaced
     int height = 1;                      ///< with its parts, which the parser bounds; not through nets
     int height_through_nets = 1;         ///< which it bounds, too
+    size_t size_through_nets = 1;        ///< itself and its parts, each as often as it is used; bounded, too
 };
 
 struct Program {

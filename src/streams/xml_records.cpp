@@ -106,6 +106,8 @@ std::optional<std::string> binary_of(const Field& field) {
 
 }  // namespace
 
+constexpr std::string_view kClose = "</record";
+
 size_t XmlRecordReader::find(std::string_view what, size_t from, const char* missing) {
     size_t found = 0;
     while ((found = input_->rest().find(what, from)) == std::string_view::npos) {
@@ -133,21 +135,38 @@ bool XmlRecordReader::find_element() {
     }
 }
 
-bool XmlRecordReader::read_on() {
-    constexpr std::string_view kClose = "</record";
-    while (true) {
-        // With the tag that may be cut off at the end.
-        const size_t size = input_->rest().size();
-        const size_t from = std::min(size - std::min(size, kClose.size() - 1), input_->rest().rfind('<'));
-        if (!input_->fill()) return false;
-        const std::string_view fresh = input_->rest().substr(from);
-        if (fresh.find(kClose) != std::string_view::npos || fresh.find("/>") != std::string_view::npos)
+/// Each byte once, but for those of a tag that came in two pieces.
+void XmlRecordReader::Sight::look(std::string_view text) {
+    const std::string_view fresh = text.substr(size - std::min(size, kClose.size() - 1));
+    const size_t close = fresh.rfind(kClose);
+    if (close != std::string_view::npos)
+        closing = fresh.find('>', close) == std::string_view::npos;
+    else if (closing)
+        closing = text.find('>', size) == std::string_view::npos;
+    size = text.size();
+}
+
+bool XmlRecordReader::read_on(Sight& sight) {
+    // One without content ends otherwise, and is short; in a long one that is looked for now and then.
+    constexpr size_t kShort = 4096;
+    sight.look(input_->rest());
+    const size_t tried = sight.size;
+    while (input_->fill()) {
+        const std::string_view rest = input_->rest();
+        const std::string_view fresh = rest.substr(sight.size - std::min(sight.size, kClose.size() - 1));
+        const bool closes = sight.closing && rest.find('>', sight.size) != std::string_view::npos;
+        const bool ends = closes || fresh.find(kClose) != std::string_view::npos;
+        sight.look(rest);
+        if (ends) return true;
+        if ((rest.size() < kShort || rest.size() / 2 >= tried) && fresh.find("/>") != std::string_view::npos)
             return true;
     }
+    return false;
 }
 
 std::optional<Record> XmlRecordReader::next() {
     if (!find_element()) return {};
+    Sight sight;
     for (bool ended = false;;) {
         XmlReader reader(input_->rest(), /*goes_on=*/true);
         try {
@@ -160,7 +179,7 @@ std::optional<Record> XmlRecordReader::next() {
         } catch (const Error& error) {
             input_->fail(reader.offset(), error.what());
         }
-        ended = !read_on();
+        ended = !read_on(sight);
     }
 }
 

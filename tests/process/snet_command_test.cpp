@@ -283,6 +283,22 @@ TEST(SnetCommandTest, AFailureEndsTheRunWhileNothingMoreComes) {
     expect_failure(child, work, "zero");
 }
 
+/// It is written some time after the box has ended, when nobody reads or writes.
+TEST(SnetCommandTest, OutputThatCannotBeWrittenEndsTheRunWhileNothingMoreComes) {
+    const TemporaryFolder work;
+    std::ofstream(work.path() + "/net.snet")
+        << "box slow ((<n>) -> (<n>)) { <<< C | usleep(100000); C4SNetOut(hnd, 1, n); >>> }\n"
+        << "net n connect slow;\n";
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const Descriptor reads(ends[0]), writes(ends[1]);
+    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", "/dev/fd/3", "-o", "/dev/full"}, {},
+                reads.get(), work.path() + "/said");
+    const std::string record = "{\"<n>\": 0}\n";
+    ASSERT_EQ(::write(writes.get(), record.data(), record.size()), static_cast<ssize_t>(record.size()));
+    expect_failure(child, work, "cannot write records");
+}
+
 TEST(SnetCommandTest, NullThatABoxSendsFailsTheRecord) {
     const TemporaryFolder work;
     std::ofstream(work.path() + "/net.snet")

@@ -99,6 +99,35 @@ TEST_F(MemoryReadersTest, MoreReadersThanWereSaidAreNoHarm) {
     EXPECT_FALSE(world_.ended(put(0, at(0, 4), 'c', 3)));
 }
 
+TEST_F(MemoryReadersTest, APutInPlaceGoesWhereItIsToWhereRoomForVersionsCameMeanwhile) {
+    put(0, at(0, 8), 'a', 1, 1);
+    const auto direct =
+        world_.get<MutableLocalRange>(0, op::GetMutable{at(0, 8), here_, {}, /*prefer_direct=*/true}, 1);
+    std::memset(direct.pointer(), 'd', 8);
+    const Ticket waits = world_.start(0, op::Put{direct, at(0, 8), Tag{9}, true}, 1);
+    world_.run();
+    EXPECT_FALSE(world_.ended(waits));
+    world_.reserve_versions(data_, 2);
+    put(1, at(0, 8), 'b', 2, 0, 1);
+    get(1, at(0, 8), 1);  // for which it waits
+    ASSERT_TRUE(world_.ended(waits));
+    EXPECT_EQ(seen(get(1, at(0, 8), 9)), 'd');
+}
+
+/// Each of them, though the reader has read for both.
+TEST_F(MemoryReadersTest, WritersOfDifferentBytesAreToldOfTheSameDeath) {
+    for (const uint64_t offset : {0, 8}) put(0, at(offset, 8), 'a', 1, 1);
+    get(1, at(0, 16), 1, 7);
+    for (const ClientId offset : {0U, 8U}) put(0, at(offset, 8), 'b', 2, 1, 0, 1 + offset);
+    const Ticket first = put(0, at(0, 8), 'c', 3, 1, 0, 1), second = put(0, at(8, 8), 'c', 3, 1, 0, 9);
+    world_.drop_client(1, 7, true);
+    world_.run();
+    for (const Ticket one : {first, second}) {
+        ASSERT_TRUE(world_.ended(one));
+        EXPECT_THAT(error(one), HasSubstr("have died"));
+    }
+}
+
 /// A client that has read one version and dies before the next: who puts is told once, and the others are
 /// waited for.
 TEST_F(MemoryReadersTest, WhoDiesUnreadHoldsNobody) {

@@ -1,5 +1,6 @@
 // Networks composed in C++ (heddle/streams.hpp): what S-Net's words are, types, order, waiting, failures.
 #include <gmock/gmock.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include "heddle/pause.hpp"
 #include "heddle/streams.hpp"
 #include "heddle/task.hpp"
+#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 
 namespace heddle::test {
@@ -106,6 +108,17 @@ TEST(StreamsCompositionTest, FunctionsTakeAndGiveValuesInManyWays) {
     network.push(record<A>(6));
     network.close();
     EXPECT_EQ(network.pull()->get<Text>(), "6!7");
+    EXPECT_FALSE(network.pull());
+}
+
+TEST(StreamsCompositionTest, AnEmptyOptionalIsAValueOfAFieldOfSuch) {
+    using Perhaps = Field<"perhaps", std::optional<int>>;
+    Network network(box<In<A>, Out<Perhaps>>(
+        "f", [](int a) { return a > 0 ? std::optional<int>(a) : std::optional<int>(); }));
+    for (int a = 0; a < 2; ++a) network.push(record<A>(a));
+    network.close();
+    EXPECT_EQ(network.pull()->get<Perhaps>(), std::nullopt);
+    EXPECT_EQ(network.pull()->get<Perhaps>(), std::optional<int>(1));
     EXPECT_FALSE(network.pull());
 }
 
@@ -277,6 +290,34 @@ TEST(StreamsCompositionTest, WhatWaitsForItsTurnIsBounded) {
     options.workers = 2;
     options.queue_bound = 16;
     EXPECT_EQ(outcome(net, upto(kCount), options), upto(kCount));
+}
+
+/// Of those that have ended without a record.
+TEST(StreamsCompositionTest, TurnsThatEndBehindASlowOneTakeNoMemory) {
+    if (kSanitized) GTEST_SKIP() << "skipped: sanitizers have a malloc of their own, which does not count";
+    constexpr int kCount = 200'000;
+    std::atomic<bool> ended{false};
+    NetworkOptions options;
+    options.workers = 2;
+    options.output = [](const Record&) {};
+    Network network(box<In<A>, Out<A>>("all_but_the_first_are_dropped",
+                                       [&](int a) -> std::optional<int> {
+                                           while (a == 0 && !ended) std::this_thread::yield();
+                                           return a == 0 ? std::optional<int>(a) : std::nullopt;
+                                       },
+                                       {.calls = 2, .ordered = true}),
+                    options);
+    const auto allocated = [] {
+        const struct mallinfo2 info = ::mallinfo2();
+        return info.uordblks + info.hblkhd;
+    };
+    size_t before = 0;
+    for (int i = 0; i < kCount; ++i) {
+        network.push(record<A>(i));
+        if (i == 1000) before = allocated();
+    }
+    EXPECT_LT(allocated(), before + (size_t{1} << 20));
+    ended = true;
 }
 
 /// One thread that pushes all and then pulls all does not wait for itself.

@@ -109,6 +109,8 @@ TEST(StreamsParserTest, BindsAsTheLanguageSays) {
     EXPECT_EQ(of("[] .. [] .. [] * {p}"), std::pair(TopologyKind::kSerial, size_t{3}));
     EXPECT_EQ(of("[] | [] || []"), std::pair(TopologyKind::kChoice, size_t{2}));
     EXPECT_EQ(of("[] * {p} ! <t>"), std::pair(TopologyKind::kSplit, size_t{1}));
+    // '>' ends the tag, though an expression could go on behind it.
+    EXPECT_EQ(of("[] * {<n>} if <n == 0> ! <t>"), std::pair(TopologyKind::kSplit, size_t{1}));
     EXPECT_EQ(of("([] | [])@3"), std::pair(TopologyKind::kPlaced, size_t{1}));
 }
 
@@ -166,6 +168,17 @@ TEST(StreamsParserTest, NetsThatUseEachOtherTooDeeplyAreTold) {
     for (const int nets : {2'000, 20'000})
         EXPECT_THAT([&] { (void)type_of(chain(nets)); },
                     ThrowsMessage<Error>(HasSubstr("this is nested too deeply")));
+}
+
+/// Each uses the one before it twice.
+TEST(StreamsParserTest, NetsOfMoreThanAMillionPartsAreTold) {
+    for (const char* joined : {"..", "|"}) {
+        std::string text = "net n0 connect [{a} -> {a}];\n";
+        for (int i = 1; i <= 40; ++i)
+            text += fmt::format("net n{0} connect n{1} {2} n{1};\n", i, i - 1, joined);
+        EXPECT_THAT([&] { (void)parse(Source("", text)); },
+                    ThrowsMessage<Error>(HasSubstr("more than a million parts")));
+    }
 }
 
 /// Each name stands for twice what the one before it does.

@@ -1,6 +1,7 @@
 // Records as text: XML, its binary form, JSON lines.
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 
@@ -70,6 +71,51 @@ TEST(StreamsXmlTest, ReadsRecordsAndWritesThemAgain) {
         EXPECT_EQ(again[0].fields()[0].second->text(), "1 < 2 A<&>");
         EXPECT_EQ(again[0].fields()[0].second->interface(), "X");
     }
+}
+
+/// Its text has what may end a record in each piece that comes. Slow where all that has come is looked at
+/// again each time.
+TEST(StreamsXmlTest, ALongFieldIsReadInPieces) {
+    constexpr size_t kBytes = size_t{48} << 20;
+    std::string value(kBytes, 'x');
+    for (size_t at = 1000; at < kBytes; at += 1000) value[at - 1] = '/', value[at] = '>';
+    const std::string text = "<record type=\"data\" mode=\"textual\"><field label=\"A\" interface=\"any\">" +
+                             value +
+                             "</field><tag label=\"n\">7</tag></record ><record type=\"terminate\" />";
+    const std::vector<Record> records = records_of(text);
+    ASSERT_EQ(records.size(), 1);
+    EXPECT_EQ(records[0].field(field("A"))->text().size(), kBytes);
+    EXPECT_EQ(records[0].tag(Label(LabelKind::kTag, "n")), 7);
+}
+
+/// What had been written of it before it failed is not written again.
+TEST(StreamsRecordWriterTest, OneThatHasFailedWritesNoMore) {
+    struct Half {
+        std::string written;
+        bool failed = false;
+    } half;
+    const cookie_io_functions_t functions{nullptr,
+                                          [](void* cookie, const char* bytes, size_t size) -> ssize_t {
+                                              auto& it = *static_cast<Half*>(cookie);
+                                              if (it.failed || it.written.empty()) {
+                                                  it.written.append(bytes, it.failed ? size : size / 2);
+                                                  return static_cast<ssize_t>(it.failed ? size : size / 2);
+                                              }
+                                              it.failed = true;
+                                              errno = EAGAIN;
+                                              return 0;
+                                          },
+                                          nullptr, nullptr};
+    const File file(::fopencookie(&half, "w", functions), &std::fclose);
+    std::setvbuf(file.get(), nullptr, _IONBF, 0);
+    const auto writer = make_record_writer(file.get(), RecordFormat::kJsonLines);
+    writer->write(Record());
+    EXPECT_THAT([&] { writer->flush(); }, ThrowsMessage<Error>(HasSubstr("cannot write records")));
+    const std::string before = half.written;
+    EXPECT_ANY_THROW(writer->flush());
+    EXPECT_ANY_THROW(writer->write(Record()));
+    EXPECT_ANY_THROW(writer->terminate());
+    EXPECT_EQ(half.written, before);
 }
 
 TEST(StreamsXmlTest, ARecordEndsWhereItsTagSaysSo) {

@@ -131,9 +131,11 @@ OpenFile::~OpenFile() {
     if (own_) std::fclose(file_);
 }
 
-RecordSink::RecordSink(const std::string& place, streams::RecordFormat format)
+RecordSink::RecordSink(const std::string& place, streams::RecordFormat format,
+                       std::function<void()> on_failure)
     : file_(OpenFile::for_writing(place)),
       writer_(streams::make_record_writer(file_.get(), format)),
+      on_failure_(std::move(on_failure)),
       thread_([this] { write_when_idle(); }) {}
 
 RecordSink::~RecordSink() {
@@ -177,7 +179,8 @@ void RecordSink::write_when_idle() {
             writer_->flush();
         } catch (...) {
             failure_ = std::current_exception();
-            return;
+            lock.unlock();
+            return on_failure_();
         }
     }
 }

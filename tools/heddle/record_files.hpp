@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,7 +42,8 @@ class OpenFile {
 /// Writes in blocks; what lies there while nothing more comes is written some milliseconds later. Any thread.
 class RecordSink {
   public:
-    RecordSink(const std::string& place, streams::RecordFormat format);
+    /// `on_failure` is called, by its thread, where that cannot write.
+    RecordSink(const std::string& place, streams::RecordFormat format, std::function<void()> on_failure);
     /// Waits for its thread; writes nothing.
     ~RecordSink();
     RecordSink(const RecordSink&) = delete;
@@ -57,6 +59,7 @@ class RecordSink {
 
     OpenFile file_;
     std::unique_ptr<streams::RecordWriter> writer_;
+    const std::function<void()> on_failure_;
     std::mutex mutex_;
     std::condition_variable wakes_;
     bool pending_ = false, stops_ = false;

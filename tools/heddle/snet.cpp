@@ -99,7 +99,9 @@ void run(const Options& options) {
     calls.check(*program);
     const SnetBoxes boxes(*program, options.boxes);
     const OpenFile input = OpenFile::for_reading(options.input);
-    RecordSink output(options.output, format_of(options));
+    const InputEnd end;  // of a failure, too: who writes may wait for an answer
+    const auto tell_end = [&] { end.tell(); };
+    RecordSink output(options.output, format_of(options), tell_end);
     std::unique_ptr<RecordSink> letters;
     SnetObservers observers;
     streams::NetworkOptions network_options;
@@ -112,15 +114,14 @@ void run(const Options& options) {
     network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
     network_options.calls = [&](const streams::BoxDefinition& box) { return calls.of(box); };
-    const InputEnd end;  // of a failure, too: who writes may wait for an answer
-    network_options.on_failure = [&] { end.tell(); };
+    network_options.on_failure = tell_end;
     uint64_t left = 0;
     network_options.output = [&](const Record& record) {
         output.write(record);
         ++left;
     };
     if (!options.letters.empty()) {
-        letters = std::make_unique<RecordSink>(options.letters, format_of(options));
+        letters = std::make_unique<RecordSink>(options.letters, format_of(options), tell_end);
         network_options.dead_letter = [&](const Record& record, const std::string& why) {
             to_stderr("heddle snet: {}\n", why);
             letters->write(record);
