@@ -70,7 +70,6 @@ class HEDDLE_API DataHandle {
     void release();
 
   private:
-    void wait_for_tasks() const;
     void outlive_users() noexcept;
     void let_go() noexcept;
 

@@ -108,15 +108,7 @@ heddle::AccessMode in_tasks(AccessMode how) {
 }  // namespace
 
 KnownData::~KnownData() {
-    while (true) {
-        DataState* data = nullptr;
-        {
-            const std::lock_guard lock(mutex_);
-            if (known_.empty()) return;
-            data = known_.begin()->first;
-        }
-        data->runtime.kept.let_go(*data, *this);
-    }
+    let_all_go();
 }
 
 std::shared_ptr<KnownMemory> KnownData::begin(DataState& data, AccessMode how) {

@@ -21,7 +21,7 @@ class KnownData final : public DataKeeper {
     using Copies = KnownMemory;
 
     KnownData() = default;
-    /// The data that tasks have used are not destroyed meanwhile.
+    /// No task uses it any more.
     ~KnownData();
     KnownData(const KnownData&) = delete;
     KnownData& operator=(const KnownData&) = delete;

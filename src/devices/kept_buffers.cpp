@@ -46,22 +46,7 @@ KeptBuffers::KeptBuffers(std::span<const Device> devices)
     : all_in_place_(all_in_place(devices)), most_bytes_(half_of_the_smallest(devices)) {}
 
 KeptBuffers::~KeptBuffers() {
-    while (true) {
-        DataState* data = nullptr;
-        std::shared_ptr<Buffer> buffer;
-        {
-            const std::lock_guard lock(mutex_);
-            if (kept_.empty()) return;
-            data = kept_.begin()->first;
-            buffer = kept_.begin()->second.buffer;
-        }
-        try {
-            if (buffer != nullptr) bring(*buffer, true, true);
-        } catch (const std::exception&) {
-            // A device took it along, and nobody has asked for it.
-        }
-        data->runtime.kept.let_go(*data, *this);
-    }
+    let_all_go();
 }
 
 std::shared_ptr<Buffer> KeptBuffers::begin(DataState& data, AccessMode how) {

@@ -25,7 +25,7 @@ class KeptBuffers final : public DataKeeper {
     using Copies = Buffer;
 
     explicit KeptBuffers(std::span<const Device> devices);
-    /// Brings home what is left. The data that tasks have used are not destroyed meanwhile.
+    /// Brings home what is left. No task uses it any more.
     ~KeptBuffers();
     KeptBuffers(const KeptBuffers&) = delete;
     KeptBuffers& operator=(const KeptBuffers&) = delete;

@@ -71,17 +71,36 @@ Attachments& attachments() {
     return *all;
 }
 
+/// What `create` makes keeps these.
+template <class Create>
+auto keeping(std::span<const cl_device_id> devices, const Create& create) {
+    Kept kept(devices);
+    const auto made = create();
+    attachments().enter(made, std::move(kept));
+    return made;
+}
+
 }  // namespace
 
 void intercept_contexts_and_queues(cl_icd_dispatch& table) {
     table.clCreateContext =
         [](const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
            void(CL_CALLBACK * notify)(const char*, const void*, size_t, void*), void* data, cl_int* code) {
-            Kept kept(std::span(devices, devices == nullptr ? 0 : count));
-            cl_context context = next().clCreateContext(properties, count, devices, notify, data, code);
-            attachments().enter(context, std::move(kept));
-            return context;
+            return keeping({devices, devices == nullptr ? 0 : count}, [&] {
+                return next().clCreateContext(properties, count, devices, notify, data, code);
+            });
         };
+    table.clCreateCommandQueue = [](cl_context context, cl_device_id device,
+                                    cl_command_queue_properties properties, cl_int* code) {
+        return keeping({&device, 1},
+                       [&] { return next().clCreateCommandQueue(context, device, properties, code); });
+    };
+    table.clCreateCommandQueueWithProperties = [](cl_context context, cl_device_id device,
+                                                  const cl_queue_properties* properties, cl_int* code) {
+        return keeping({&device, 1}, [&] {
+            return next().clCreateCommandQueueWithProperties(context, device, properties, code);
+        });
+    };
     table.clRetainContext = [](cl_context context) {
         attachments().retain(context);
         return next().clRetainContext(context);
@@ -89,20 +108,6 @@ void intercept_contexts_and_queues(cl_icd_dispatch& table) {
     table.clReleaseContext = [](cl_context context) {
         const Kept kept = attachments().release(context);
         return next().clReleaseContext(context);
-    };
-    table.clCreateCommandQueue = [](cl_context context, cl_device_id device,
-                                    cl_command_queue_properties properties, cl_int* code) {
-        Kept kept(std::span(&device, 1));
-        cl_command_queue queue = next().clCreateCommandQueue(context, device, properties, code);
-        attachments().enter(queue, std::move(kept));
-        return queue;
-    };
-    table.clCreateCommandQueueWithProperties = [](cl_context context, cl_device_id device,
-                                                  const cl_queue_properties* properties, cl_int* code) {
-        Kept kept(std::span(&device, 1));
-        cl_command_queue queue = next().clCreateCommandQueueWithProperties(context, device, properties, code);
-        attachments().enter(queue, std::move(kept));
-        return queue;
     };
     table.clRetainCommandQueue = [](cl_command_queue queue) {
         attachments().retain(queue);

@@ -352,8 +352,8 @@ void OrderedExit::release() {
 }
 
 void OrderedExit::drop_waiting() {
-    std::map<uint64_t, std::vector<Record>>
-        dropped;  // with the turns around them, whose ends are told without the mutex
+    // With the turns around them, whose ends are told without the mutex.
+    std::map<uint64_t, std::vector<Record>> dropped;
     {
         const std::lock_guard guard(mutex_);
         std::swap(dropped, waiting_);

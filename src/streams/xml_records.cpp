@@ -104,9 +104,9 @@ std::optional<std::string> binary_of(const Field& field) {
     }
 }
 
-}  // namespace
-
 constexpr std::string_view kClose = "</record";
+
+}  // namespace
 
 size_t XmlRecordReader::find(std::string_view what, size_t from, const char* missing) {
     size_t found = 0;

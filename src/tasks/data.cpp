@@ -44,6 +44,7 @@ void give_up_share(DataState& state) noexcept {
 /// their users also where the caller cannot wait for those.
 class Followers {
   public:
+    enum class Reach : uint8_t { kAwaited, kAll };
     explicit Followers(DataView& view) : view_(view) {}
     ~Followers() {
         // Where a wait was refused they are still to come.
@@ -53,12 +54,15 @@ class Followers {
     Followers(const Followers&) = delete;
     Followers& operator=(const Followers&) = delete;
 
-    /// Throws what an insertion does; then it may be called again.
-    void insert_all() {
+    /// Those that wait() waits for, or with kAll the others, too, for data that go. Throws what an insertion
+    /// does; then it may be called again.
+    void insert(Reach reach) {
         RuntimeState& runtime = DataState::of(view_).runtime;
-        for (auto domain = runtime.domain_here(); domain != nullptr; domain = above(*domain))
-            if (!domain->is_root() || DataState::of(view_).at_root.load(std::memory_order_relaxed))
-                follow(domain);
+        const std::shared_ptr<Domain> here = runtime.domain_here();
+        for (auto domain = here; domain != nullptr; domain = above(*domain)) {
+            if (domain->is_root() && !DataState::of(view_).at_root.load(std::memory_order_relaxed)) continue;
+            if (reach == Reach::kAll || !is_left_out(*domain, *here)) follow(domain);
+        }
         for (const auto& domain : runtime.domains_of(DataState::of(view_))) follow(domain);
     }
     /// Throws what a wait does; then it may be called again.
@@ -114,6 +118,17 @@ bool is_used_by_caller(const DataState& state) {
     return false;
 }
 
+void wait_for_users(DataView& view, Followers::Reach reach) {
+    const DataState& state = DataState::of(view);
+    if (is_used_by_caller(state))
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a task cannot wait for data that it uses itself: it would wait for its own end");
+    if (state.runtime.idle()) return;
+    Followers followers(view);
+    followers.insert(reach);
+    followers.wait();
+}
+
 }  // namespace
 
 void check_tiles(size_t rows, size_t columns, size_t tile, size_t leading) {
@@ -166,7 +181,7 @@ void DataHandle::outlive_users() noexcept {
     while (true) {
         try {
             if (state.runtime.idle()) return;
-            followers.insert_all();
+            followers.insert(Followers::Reach::kAll);
             if (!is_used_by_caller(state)) followers.wait();
             return;
         } catch (const Error& error) {
@@ -192,24 +207,13 @@ DataView& DataHandle::checked() const {
 }
 
 void DataHandle::wait() const {
-    wait_for_tasks();
+    wait_for_users(checked(), Followers::Reach::kAwaited);
     DataState& state = DataState::of(checked());
     state.runtime.kept.bring_home(state);
 }
 
-void DataHandle::wait_for_tasks() const {
-    DataState& state = DataState::of(checked());
-    if (is_used_by_caller(state))
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a task cannot wait for data that it uses itself: it would wait for its own end");
-    if (state.runtime.idle()) return;
-    Followers followers(*view_);
-    followers.insert_all();
-    followers.wait();
-}
-
 void DataHandle::release() {
-    wait_for_tasks();
+    wait_for_users(checked(), Followers::Reach::kAll);
     DataState& state = DataState::of(*view_);
     if (state.own == nullptr) state.runtime.kept.bring_home(state);
     let_go();

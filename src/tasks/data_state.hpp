@@ -38,9 +38,8 @@ struct DataState : detail::DataView {
     std::atomic<bool> at_root{false};  ///< such a task has named it
     std::atomic<bool> below{false};    ///< and one of another domain
     FutureLink* future = nullptr;      ///< whose datum this is; set before anybody knows it
-    std::atomic<uint32_t> owners{1};   ///< whoever has a share of its elements, and recordings
-    std::atomic<uint32_t> shares{
-        1};  ///< of its elements: the handle's, and of tasks that come after its users
+    std::atomic<uint32_t> owners{1};   ///< of this: who has the last share of its elements, and recordings
+    std::atomic<uint32_t> shares{1};   ///< the handle's, and those of tasks that come after its users
     /// Who has the elements elsewhere. Written with KeptData's lock, and read with it; without it only to see
     /// that there is none, by tasks that follow the one in which it was set.
     std::atomic<DataKeeper*> keeper{nullptr};

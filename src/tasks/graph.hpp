@@ -142,12 +142,6 @@ class Graph {
         return domain.knows(data);
     }
 
-    /// All that stand in line: from now on their data may go while they run. Throws std::bad_alloc.
-    void enter_all() {
-        const std::lock_guard guard(lock_);
-        enter_line();
-    }
-
     /// Those that follow one that has not ended, near or far, as joins do: at most so many. They are there
     /// until that one ends. Enters all that stand in line. Throws std::bad_alloc.
     [[nodiscard]] std::vector<Task*> followers(Task& task, size_t most);

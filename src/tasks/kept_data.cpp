@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <mutex>
+#include <tuple>
 
 #include "tasks/data_state.hpp"
 
@@ -15,36 +16,62 @@ void KeptData::keep(DataState& data, DataKeeper& keeper, const std::function<voi
     const std::unique_lock lock(mutex_);
     DataKeeper* const before = data.keeper;
     if (before == &keeper) return note();
-    if (before != nullptr) {
-        before->bring_home(data, AccessMode::kInOut);
-        note();
-        before->forget(data);
-    } else {
+    if (before != nullptr) before->bring_home(data, AccessMode::kInOut);
+    try {
         data_.insert(&data);
-        try {
-            note();
-        } catch (...) {
-            data_.erase(&data);
-            throw;
+        {
+            const std::lock_guard guard(keeper.keeps_mutex_);
+            keeper.keeps_.emplace(&data, this);
         }
-        count_.store(data_.size(), std::memory_order_release);
+        note();
+    } catch (...) {
+        if (before == nullptr) data_.erase(&data);
+        const std::lock_guard guard(keeper.keeps_mutex_);
+        keeper.keeps_.erase(&data);
+        throw;
     }
+    if (before != nullptr) leave(data, *before);
+    count_.store(data_.size(), std::memory_order_release);
     data.keeper = &keeper;
 }
 
-void KeptData::let_go(DataState& data, DataKeeper& keeper) noexcept {
-    const std::unique_lock lock(mutex_);
-    if (data.keeper != &keeper) return;
+void KeptData::leave(DataState& data, DataKeeper& keeper) noexcept {
     keeper.forget(data);
-    data.keeper = nullptr;
-    data_.erase(&data);
+    const std::lock_guard guard(keeper.keeps_mutex_);
+    keeper.keeps_.erase(&data);
+}
+
+void KeptData::let_go(DataState* data, DataKeeper& keeper) noexcept {
+    const std::unique_lock lock(mutex_);
+    if (!data_.contains(data) || data->keeper != &keeper) return;
+    try {
+        keeper.bring_home(*data, AccessMode::kInOut);
+    } catch (...) {
+        // A device took it along, and nobody has asked for it.
+    }
+    leave(*data, keeper);
+    data->keeper = nullptr;
+    data_.erase(data);
     count_.store(data_.size(), std::memory_order_release);
+}
+
+void DataKeeper::let_all_go() noexcept {
+    while (true) {
+        DataState* data = nullptr;
+        KeptData* asks = nullptr;
+        {
+            const std::lock_guard guard(keeps_mutex_);
+            if (keeps_.empty()) return;
+            std::tie(data, asks) = *keeps_.begin();
+        }
+        asks->let_go(data, *this);
+    }
 }
 
 void KeptData::forget(DataState& data) noexcept {
     if (!any()) return;
     const std::unique_lock lock(mutex_);
-    if (DataKeeper* const keeper = data.keeper.exchange(nullptr)) keeper->forget(data);
+    if (DataKeeper* const keeper = data.keeper.exchange(nullptr)) leave(data, *keeper);
     data_.erase(&data);
     count_.store(data_.size(), std::memory_order_release);
 }

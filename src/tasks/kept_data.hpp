@@ -9,12 +9,16 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <shared_mutex>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "tasks/task.hpp"
 
 namespace heddle {
+
+class KeptData;
 
 class DataKeeper {
   public:
@@ -26,6 +30,13 @@ class DataKeeper {
 
   protected:
     ~DataKeeper() = default;
+    /// For its destructor: brings home what is left, and forgets it. Data may go meanwhile.
+    void let_all_go() noexcept;
+
+  private:
+    friend class KeptData;
+    std::mutex keeps_mutex_;
+    std::unordered_map<DataState*, KeptData*> keeps_;  ///< and who asks it about each
 };
 
 class KeptData {
@@ -36,8 +47,6 @@ class KeptData {
     /// other keeper may take it, `note` lets this one know. In a task of the keeper's that uses it. Throws
     /// std::bad_alloc and what bring_home() and `note` throw; then nothing has changed.
     void keep(DataState& data, DataKeeper& keeper, const std::function<void()>& note);
-    /// The keeper, who has brought it home, forgets it, if it has it still.
-    void let_go(DataState& data, DataKeeper& keeper) noexcept;
     /// The datum goes.
     void forget(DataState& data) noexcept;
 
@@ -53,6 +62,12 @@ class KeptData {
     void try_to_bring_all_home() noexcept;
 
   private:
+    friend class DataKeeper;
+    /// Of a datum that may have gone: else the keeper brings it home and forgets it, if it has it still.
+    void let_go(DataState* data, DataKeeper& keeper) noexcept;
+    /// With the lock, exclusive.
+    static void leave(DataState& data, DataKeeper& keeper) noexcept;
+
     /// Shared by those that ask a keeper, who stays as long; excludes those that change what is kept by whom.
     std::shared_mutex mutex_;
     std::unordered_set<DataState*> data_;

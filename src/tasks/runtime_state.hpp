@@ -65,8 +65,7 @@ struct SequenceState : std::enable_shared_from_this<SequenceState> {
     InnerWait::Knot knot;
     /// Itself, where its Sequence went in one of its own tasks; until it is done.
     std::shared_ptr<SequenceState> kept;
-    std::atomic<bool> has_gone{
-        false};  ///< its Sequence: nobody inserts or waits any more, but who does so now
+    std::atomic<bool> has_gone{false};  ///< its Sequence: nobody inserts, and nobody else waits any more
 
     [[nodiscard]] uint64_t inserted() const noexcept {
         return stood.load(std::memory_order_acquire) + of_inserter.load(std::memory_order_acquire) +

@@ -109,6 +109,7 @@ TEST_P(FutureTest, CarriesTheErrorToAllThatAskAndOn) {
 /// Has lost what it kept.
 class LosingKeeper final : public DataKeeper {
   public:
+    ~LosingKeeper() { let_all_go(); }
     void bring_home(DataState& /*data*/, AccessMode /*how*/) override {
         throw Error(ErrorCode::kSystem, "the device is gone");
     }
@@ -116,15 +117,14 @@ class LosingKeeper final : public DataKeeper {
 };
 
 TEST_P(FutureTest, FailsWhereItsFunctionIsNeverReached) {
-    LosingKeeper keeper;
     Scalar<int> x(runtime_, 1);
+    LosingKeeper keeper;
     DataState& state = DataState::of(x.view());
     runtime_.state().kept.keep(state, keeper, [] {});
     Sequence sequence(runtime_);
     Future<int> future = sequence.async([](const int& v) { return v; }, in(x));
     EXPECT_THAT([&] { (void)future.get(); }, ThrowsMessage<Error>(HasSubstr("the device is gone")));
     EXPECT_THAT([&] { sequence.wait(); }, ThrowsMessage<Error>(HasSubstr("the device is gone")));
-    runtime_.state().kept.let_go(state, keeper);
 }
 
 TEST_P(FutureTest, IsDroppedWithoutAWaitAndFreesItsValue) {

@@ -149,7 +149,6 @@ RecordSink::~RecordSink() {
 
 void RecordSink::write(const streams::Record& record) {
     const std::lock_guard guard(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
     writer_->write(record);
     if (pending_) return;
     pending_ = true;
@@ -158,13 +157,11 @@ void RecordSink::write(const streams::Record& record) {
 
 void RecordSink::flush() {
     const std::lock_guard guard(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
     writer_->flush();
 }
 
 void RecordSink::terminate() {
     const std::lock_guard guard(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
     writer_->terminate();
 }
 
@@ -178,9 +175,8 @@ void RecordSink::write_when_idle() {
         try {
             writer_->flush();
         } catch (...) {
-            failure_ = std::current_exception();
             lock.unlock();
-            return on_failure_();
+            return on_failure_();  // who writes next hears why
         }
     }
 }

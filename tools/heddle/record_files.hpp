@@ -5,7 +5,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -63,8 +62,7 @@ class RecordSink {
     std::mutex mutex_;
     std::condition_variable wakes_;
     bool pending_ = false, stops_ = false;
-    std::exception_ptr failure_;  ///< of the thread
-    std::thread thread_;          // last: it uses the others
+    std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace heddle::tool
