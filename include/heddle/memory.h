@@ -230,9 +230,10 @@ typedef struct {
     const char* message;
 } heddle_memory_bunch_error_t;
 
-/** One of the two is called when all have ended, by this thread or one of the server's: it must not wait for
- * another operation. What is passed is valid during the call. Where one fails, what the others got or
- * allocated is released first; puts stay, which `may_have_written` tells of. */
+/** One of the two is called when all have ended, by this thread or one of the server's, which has other work:
+ * it should not take long, nor wait for what the function of another bunch does. What is passed is valid
+ * during the call. Where one fails, what the others got or allocated is released first; puts stay, which
+ * `may_have_written` tells of. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_execute_bunch(
     heddle_memory_client_t* client, const heddle_memory_operation_t* operations, size_t count,
     void (*success)(const heddle_memory_local_t* results, size_t count, void* data),

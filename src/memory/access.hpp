@@ -51,6 +51,10 @@ struct AccessState {
     bool whole_entry = false;
     /// Of a put from a direct range to itself: there is nothing to move.
     bool in_place = false;
+    /// Of a put from a direct range: the allocation whose bytes it reads.
+    std::optional<DataId> direct_source = {};
+    /// That was freed: it fails as soon as no home is about to consent to it.
+    bool source_is_gone = false;
     /// The exclusive access whose consent it uses, and ends.
     Access* under = nullptr;
     /// Of kCopyWithin.
@@ -85,6 +89,10 @@ struct Access : AccessState {
     }
     /// It waits, with nothing granted, for readers.
     [[nodiscard]] bool is_held_back() const noexcept { return behind || awaited_readers > 0; }
+    /// It reads or writes bytes of that allocation.
+    [[nodiscard]] bool is_of(DataId data) const noexcept {
+        return global.data == data || direct_source == data;
+    }
     [[nodiscard]] bool is_read() const noexcept {
         return purpose == Purpose::kCopy || purpose == Purpose::kOwnCopy;
     }

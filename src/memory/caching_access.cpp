@@ -12,6 +12,7 @@ namespace heddle::memory {
 namespace {
 
 constexpr const char* kRankIsGone = "a rank on which a part of it lies is gone";
+constexpr const char* kSourceIsGone = "the allocation that it was to read was freed meanwhile";
 #if defined(HEDDLE_ADDRESS_SANITIZER)
 constexpr size_t kMostSpare = 0;  // it is to see who uses an access that has ended
 #else
@@ -131,10 +132,14 @@ void CachingAgent::lost(Rank rank, Actions& actions) {
 void CachingAgent::forget(DataId data, Actions& actions) {
     for (const uint64_t id : access_ids()) {
         const auto found = accesses_.find(id);
-        if (found == accesses_.end() || found->second->global.data != data) continue;
+        if (found == accesses_.end() || !found->second->is_of(data)) continue;
         Access& access = *found->second;
-        if (!access.moving && !access.held)
+        if (access.moving || access.held) continue;
+        access.source_is_gone = access.global.data != data;
+        if (!access.source_is_gone)
             fail_waiting(access, "its allocation was freed meanwhile", actions);
+        else if (access.is_held_back())
+            fail_waiting(access, kSourceIsGone, actions);
     }
     for (auto& one : readers_) one.second.erase(data);
     dead_readers_.erase(data);
@@ -147,10 +152,11 @@ void CachingAgent::forget(DataId data, Actions& actions) {
 
 bool CachingAgent::is_moving(DataId data) const {
     return std::ranges::any_of(
-        accesses_, [&](const auto& one) { return one.second->moving && one.second->global.data == data; });
+        accesses_, [&](const auto& one) { return one.second->moving && one.second->is_of(data); });
 }
 
 void CachingAgent::go_on(Access& access, Actions& actions) {
+    if (access.source_is_gone) return fail_waiting(access, kSourceIsGone, actions);
     if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
     if (access.granted < access.pieces.size()) {
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
@@ -202,7 +208,8 @@ void CachingAgent::handle(const Message& message, Actions& actions) {
         case MessageKind::kReadersLost:
             return readers_lost(access, message, actions);
         case MessageKind::kWriteRefused:
-            return wait_for_readers(access, actions);
+            if (!access.source_is_gone) return wait_for_readers(access, actions);
+            return fail_waiting(access, kSourceIsGone, actions);
         case MessageKind::kSlotIs:
             access.slices.push_back({message.range.range, message.slot});
             return;
@@ -323,8 +330,7 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
     if (!error.empty()) access.tag.reset();
     writing.tag = access.tag;
     writing.readers = access.tag ? access.readers : 0;
-    const bool begun = access.granted == access.pieces.size();
-    end_writing(writing, begun ? access.global.range : Range{}, keeps_copy, actions);
+    end_writing(writing, access.moving ? access.global.range : Range{}, keeps_copy, actions);
     if (access.entry != nullptr) cache(access.cache).cache.unpin(*access.entry);
     if (error.empty()) {
         for (const Get& waiter : access.waiters)

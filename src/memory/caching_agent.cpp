@@ -312,6 +312,10 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
             fmt::format("allocation {} has room for {} version(s) at once, and {} earlier ones are to "
                         "be retained: reserve their room first",
                         wanted.global.data.value, atlas_.versions(wanted.global.data), wanted.retain));
+    if (held.entry == nullptr && held.global && !atlas_.has_data(held.global->data))
+        throw MemoryError(MemoryErrorCode::kUnknown,
+                          fmt::format("allocation {}, of which the local range is a part, was freed",
+                                      held.global->data.value));
     Access& access = new_access(wanted.global);
     if (held.reads) tell_read(client, *held.global, *std::exchange(held.reads, std::nullopt), actions);
     access.purpose = Access::Purpose::kPut;
@@ -324,9 +328,9 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     access.retain = wanted.retain;
     access.waiters.push_back({client, ticket, wanted.global, held.cache});
     access.whole_entry = wanted.release && held.entry != nullptr && part == held.entry->place;
+    if (held.entry == nullptr && held.global) access.direct_source = held.global->data;
     access.in_place =
-        held.entry == nullptr && held.global && held.global->data == wanted.global.data &&
-        atlas_.versions(wanted.global.data) == 1 &&
+        access.direct_source == wanted.global.data && atlas_.versions(wanted.global.data) == 1 &&
         wanted.global.range.offset - held.global->range.offset == part.offset - held.range.offset;
     if (exclusive != nullptr) {
         access.under = exclusive;

@@ -87,10 +87,18 @@ IpcConnection::IpcConnection(const std::string& path)
     HEDDLE_FAILPOINT(memory_connected);
     if (!wake_.valid())
         throw Error(ErrorCode::kSystem, fmt::format("cannot watch a socket: {}", std::strerror(errno)));
+    // A child that the server has forked, and which goes on after it, keeps the socket open.
+    PeerCredentials server;
+    if (Os::system().peer_credentials(socket_.get(), server) == 0)
+        server_process_ = Descriptor(Os::system().peer_pidfd(socket_.get(), server.pid));
     say_hello();
     HEDDLE_FAILPOINT(memory_is_welcomed);
     const SignalsBlocked blocked;
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::thread([this] {
+        run();
+        const auto last_owner = std::move(until_it_ends_);
+    });
+    thread_id_ = thread_.get_id();
 }
 
 IpcConnection::~IpcConnection() {
@@ -134,7 +142,10 @@ void IpcConnection::leave() noexcept {
     }
     send_rest();
     ::shutdown(socket_.get(), SHUT_RDWR);
-    if (thread_.joinable()) thread_.join();
+    if (!is_own_thread()) return thread_.join();
+    end_all();
+    until_it_ends_ = shared_from_this();
+    thread_.detach();
 }
 
 void IpcConnection::send_rest() noexcept {
@@ -191,14 +202,16 @@ bool IpcConnection::take_turn() {
         flush(lock);
         waits_for_room = !outgoing_.empty();
     }
-    pollfd ready[2] = {{socket_.get(), static_cast<short>(POLLIN | (waits_for_room ? POLLOUT : 0)), 0},
-                       {wake_.get(), POLLIN, 0}};
-    if (::poll(ready, 2, -1) < 0) return true;
+    pollfd ready[] = {{socket_.get(), static_cast<short>(POLLIN | (waits_for_room ? POLLOUT : 0)), 0},
+                      {wake_.get(), POLLIN, 0},
+                      {server_process_.get(), POLLIN, 0}};
+    if (::poll(ready, std::size(ready), -1) < 0) return true;
     uint64_t count;
     if (ready[1].revents != 0) (void)!::read(wake_.get(), &count, sizeof count);
-    if ((ready[0].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || receive()) return true;
-    end_all();
-    return false;
+    const bool says_something = (ready[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+    const bool is_there = says_something ? receive() : ready[2].revents == 0;
+    if (!is_there) end_all();
+    return is_there;
 }
 
 bool IpcConnection::receive() {
@@ -259,7 +272,7 @@ IpcConnection::Answer IpcConnection::ask(ipc::Request request) {
     }
     HEDDLE_FAILPOINT(memory_has_asked);
     // The function of a bunch asks, in the thread that receives the answer.
-    if (std::this_thread::get_id() == thread_.get_id())
+    if (is_own_thread())
         while (!question->answer && take_turn())
             ;
     question->answered.block_until_signalled();

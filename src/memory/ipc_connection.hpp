@@ -22,7 +22,7 @@
 
 namespace heddle::memory {
 
-class IpcConnection final : public Connection {
+class IpcConnection final : public Connection, public std::enable_shared_from_this<IpcConnection> {
   public:
     /// As Client's constructor of a path.
     explicit IpcConnection(const std::string& path);
@@ -98,6 +98,8 @@ class IpcConnection final : public Connection {
     /// What is begun is put, and the server hears that this client has left.
     void send_rest() noexcept;
     void run();
+    /// The function of a bunch is called in it.
+    [[nodiscard]] bool is_own_thread() const noexcept { return std::this_thread::get_id() == thread_id_; }
     /// Waits for the next thing to do, and does it. False: as receive().
     [[nodiscard]] bool take_turn();
     /// False: the server is gone, or speaks something else.
@@ -121,6 +123,7 @@ class IpcConnection final : public Connection {
 
     std::string path_;
     Descriptor socket_, wake_;
+    Descriptor server_process_;  // a pidfd; none where the kernel tells of no process
     Rank rank_ = 0;
 
     mutable std::mutex mutex_;
@@ -136,6 +139,8 @@ class IpcConnection final : public Connection {
     std::deque<Packet> outgoing_;          // what waits for room in the socket
 
     std::thread thread_;
+    std::thread::id thread_id_;
+    std::shared_ptr<IpcConnection> until_it_ends_;  // the thread, which has been left to itself
 };
 
 }  // namespace heddle::memory

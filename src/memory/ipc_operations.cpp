@@ -179,6 +179,9 @@ bool IpcConnection::is_done(const OperationState& state) {
 }
 
 void IpcConnection::wait(OperationState& state) {
+    if (is_own_thread())
+        while (!is_done(state) && take_turn())
+            ;
     {
         const Lock lock(mutex_);
         if (state.done()) return;

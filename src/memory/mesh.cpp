@@ -154,7 +154,7 @@ void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {
     const std::vector<int> given{memory->descriptor(), peer.its_bell.get(), peer.bell.get()};
     if (Os::system().send(socket.get(), &hello, sizeof hello, given) != sizeof hello)
         fail(fmt::format("cannot greet rank {}", rank));
-    peer.socket = std::move(socket);
+    have_connection(rank, std::move(socket));
     have_rings(rank, std::move(memory));
 }
 
@@ -191,12 +191,20 @@ void Mesh::accept_higher(Rank count, int listening, Time deadline) {
                             "of open files (ulimit -n)",
                             hello.rank));
         Peer& peer = *peers_[hello.rank];
-        peer.socket = std::move(socket);
+        have_connection(hello.rank, std::move(socket));
         peer.bell = std::move(given[1]);
         peer.its_bell = std::move(given[2]);
         have_rings(hello.rank, std::make_unique<MemoryRegion>(std::move(given[0]), sizeof(Rings), true));
         ++met;
     }
+}
+
+void Mesh::have_connection(Rank rank, Descriptor socket) {
+    // A child that a rank has forked, and which goes on after it, keeps the socket open.
+    PeerCredentials who;
+    if (Os::system().peer_credentials(socket.get(), who) == 0)
+        peers_[rank]->process = Descriptor(Os::system().peer_pidfd(socket.get(), who.pid));
+    peers_[rank]->socket = std::move(socket);
 }
 
 void Mesh::have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory) {
@@ -223,7 +231,9 @@ void Mesh::start(Listener& listener) {
     listener_ = &listener;
     for (Rank rank = 0; rank < ranks(); ++rank) {
         watch(rank == self_ ? bell_ : peers_[rank]->bell, rank);
-        if (rank != self_) watch(peers_[rank]->socket, ranks() + rank);
+        if (rank == self_) continue;
+        watch(peers_[rank]->socket, ranks() + rank);
+        if (peers_[rank]->process.valid()) watch(peers_[rank]->process, ranks() + rank);
     }
     thread_ = service_thread([this] { run(); });
 }
@@ -262,6 +272,7 @@ void Mesh::lose(Rank rank) {
         peer.waiting.clear();
     }
     (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
+    (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.process.get(), nullptr);
     listener_->lost(rank);
 }
 

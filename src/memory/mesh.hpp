@@ -2,9 +2,10 @@
 // connection of every two ranks, and give each other memory with two rings, one for each direction.
 //
 // Packets go by the rings. A bell, an eventfd, wakes who sleeps: who waits for packets, or for room in a
-// ring. The end of the socket is that of the other rank. A full ring blocks nobody: what does not fit is
-// kept, and pushed by the mesh's thread when there is room. After a packet that thread looks for the next one
-// for a while before it sleeps (Vigil), except while somebody who waits for an answer does (Reception).
+// ring. The end of the other rank's process (a pidfd) or of its socket is that of the rank. A full ring
+// blocks nobody: what does not fit is kept, and pushed by the mesh's thread when there is room. After a
+// packet that thread looks for the next one for a while before it sleeps (Vigil), except while somebody who
+// waits for an answer does (Reception).
 #pragma once
 
 #include <atomic>
@@ -61,6 +62,7 @@ class Mesh final : public Transport {
     };
     struct Peer {
         Descriptor socket;
+        Descriptor process;         // a pidfd; none where the kernel tells of no process
         Descriptor bell, its_bell;  // rung by the peer, and by this rank
         std::unique_ptr<MemoryRegion> memory;
         Ring* in = nullptr;
@@ -75,6 +77,7 @@ class Mesh final : public Transport {
 
     void connect_to(Rank rank, const std::string& folder, Time deadline);
     void accept_higher(Rank count, int listening, Time deadline);
+    void have_connection(Rank rank, Descriptor socket);
     void have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory);
     void watch(const Descriptor& descriptor, uint32_t as_what);
     void wake(Peer& peer);

@@ -111,7 +111,7 @@ uint64_t ServerState::change(Command command) {
             throw;
         }
     }
-    question->answered.block_until_signalled();
+    wait_for_answer(*question);
     throw_if_failed(question->ending);
     return question->id;
 }
@@ -124,7 +124,7 @@ std::vector<uint8_t> ServerState::meet(std::vector<uint8_t> content) {
         meetings_.emplace(++last_meeting_, question);
         send(0, Arrival{last_meeting_, std::move(content)});
     }
-    question->answered.block_until_signalled();
+    wait_for_answer(*question);
     throw_if_failed(question->ending);
     return std::move(question->content);
 }
@@ -229,6 +229,7 @@ void ServerState::answer(std::map<uint64_t, std::shared_ptr<Question>>& question
     question.id = id;
     question.ending = std::move(ending);
     question.content = std::move(content);
+    question.is_answered = true;
     to_answer_.push_back(asked.mapped());
     for_mover_.notify_one();
 }

@@ -84,7 +84,10 @@ ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport
         mesh_ = std::make_unique<Mesh>(options.rank, options.ranks, options.folder,
                                        std::chrono::duration_cast<Nanoseconds>(patience));
     }
-    mover_ = service_thread([this] { run_mover(); });
+    mover_ = service_thread([this] {
+        Lock lock(mutex_);
+        work_until([] { return false; }, lock);
+    });
     try {
         if (mesh_) mesh_->start(*this);
     } catch (...) {
@@ -176,6 +179,7 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     asks |= !lists.actions.messages.empty();
     Look look(is_thread && asks ? mesh_.get() : nullptr);
     hand_over(lists.actions, lock);
+    if (is_mover()) work_until_done([&] { return state->done(); }, lock);
     while (!state->done()) {
         state->announce_wait(is_thread);
         lock.unlock();
@@ -245,6 +249,7 @@ bool ServerState::is_done(const OperationState& state) {
 void ServerState::wait(OperationState& state) {
     if (state.done()) return;
     Lock lock(mutex_);
+    if (is_mover()) return work_until_done([&] { return state.done(); }, lock);
     if (state.done()) return;
     state.announce_wait();
     lock.unlock();
@@ -343,6 +348,7 @@ std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions
         if (state->end(std::move(completion.result))) told.push_back(state);
     }
     actions.completions.clear();
+    if (mover_waits_) for_mover_.notify_one();
     return told;
 }
 
@@ -357,18 +363,22 @@ void ServerState::send_messages(std::vector<Message>& messages) {
     messages.clear();
 }
 
-void ServerState::leave(Actions& actions, std::vector<std::shared_ptr<OperationState>>& waiting) {
+void ServerState::leave(Actions& actions, bool wakes) {
     if (!going_.empty()) remove_unused_caches(actions);
     send_messages(actions.messages);
     to_move_.insert(to_move_.end(), actions.transfers.begin(), actions.transfers.end());
     actions.transfers.clear();
-    for (auto& state : end_operations(actions))
-        (state->when_done ? to_tell_ : waiting).push_back(std::move(state));
+    for (auto& state : end_operations(actions)) {
+        if (wakes && !state->when_done)
+            to_wake_.push_back(std::move(state));
+        else
+            to_tell_.push_back(std::move(state));
+    }
     if (!to_move_.empty() || !to_tell_.empty()) for_mover_.notify_one();
 }
 
 void ServerState::leave_to_mover(Actions& actions) {
-    leave(actions, to_tell_);
+    leave(actions, false);
 }
 
 void ServerState::leave_to_waiters(Actions& actions) {
@@ -378,7 +388,7 @@ void ServerState::leave_to_waiters(Actions& actions) {
         to_wake_.push_back(waiting->second);
         return true;
     });
-    leave(actions, to_wake_);
+    leave(actions, true);
 }
 
 void ServerState::hand_over(Actions& actions, Lock& lock) {
@@ -398,34 +408,38 @@ void ServerState::hand_over(Actions& actions, Lock& lock) {
     lock.lock();
 }
 
-void ServerState::run_mover() {
-    Lock lock(mutex_);
-    while (true) {
-        for_mover_.wait(lock, [&] {
-            return stopping_ || !to_move_.empty() || !to_apply_.empty() || !to_tell_.empty() ||
-                   !to_answer_.empty();
-        });
-        const auto commands = std::exchange(to_apply_, {});
-        const auto told = std::exchange(to_tell_, {});
-        const auto answered = std::exchange(to_answer_, {});
-        if (to_move_.empty() && commands.empty() && told.empty() && answered.empty()) return;
-        {
-            const Step step(*this, lock);
-            step.lists().moving.swap(to_move_);
-            carry_out(step.lists(), lock);
-            hand_over(step.actions(), lock);
-        }
+void ServerState::work(Lock& lock) {
+    const auto take_first = [](auto& list) {
+        auto first = std::move(list.front());
+        list.pop_front();
+        return first;
+    };
+    if (!to_move_.empty()) {
+        const Step step(*this, lock);
+        step.lists().moving.swap(to_move_);
+        carry_out(step.lists(), lock);
+        hand_over(step.actions(), lock);
+    }
+    if (!to_tell_.empty()) {
+        const std::shared_ptr<OperationState> state = take_first(to_tell_);
         lock.unlock();
-        for (const auto& state : told) state->tell();
-        for (const auto& question : answered) question->answered.signal();
-        for (const auto& [number, command] : commands) {
-            ChangeApplied done{number, apply(command)};
-            lock.lock();
-            applied(std::move(done), command);
-            lock.unlock();
-        }
+        state->tell();
         lock.lock();
     }
+    if (!to_answer_.empty()) take_first(to_answer_)->answered.signal();
+    if (!to_apply_.empty()) {
+        const auto [number, command] = take_first(to_apply_);
+        lock.unlock();
+        ChangeApplied done{number, apply(command)};
+        lock.lock();
+        applied(std::move(done), command);
+    }
+}
+
+void ServerState::wait_for_answer(Question& question) {
+    if (!is_mover()) return question.answered.block_until_signalled();
+    Lock lock(mutex_);
+    work_until_done([&] { return question.is_answered; }, lock);
 }
 
 }  // namespace heddle::memory

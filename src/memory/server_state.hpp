@@ -7,6 +7,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -134,6 +135,7 @@ class ServerState : private Transport::Listener {
     /// Somebody who waits for an answer of rank 0.
     struct Question {
         BlockCondition answered;
+        bool is_answered = false;  // by the mover it is, or will be, signalled
         uint64_t id = 0;
         Ending ending;
         std::vector<uint8_t> content;
@@ -199,13 +201,38 @@ class ServerState : private Transport::Listener {
     void leave_to_mover(Actions& actions);
     /// As that, but whoever waits in a thread of its own moves its bytes, and is told by tell_waiters().
     void leave_to_waiters(Actions& actions);
-    /// `waiting` gets those who wait in threads or tasks.
-    void leave(Actions& actions, std::vector<std::shared_ptr<OperationState>>& waiting);
+    /// `wakes`: those who wait in threads or tasks are left to the caller, in to_wake_.
+    void leave(Actions& actions, bool wakes);
     [[nodiscard]] std::vector<std::shared_ptr<OperationState>> end_operations(Actions& actions);
     /// Moves what is to be moved now, and waits for the end of the operation. Opens the lock.
     [[nodiscard]] OperationResult wait_for(Ticket ticket, Lists& lists, Lock& lock);
-    void run_mover();
     void end_mover();
+    [[nodiscard]] bool is_mover() const noexcept { return std::this_thread::get_id() == mover_.get_id(); }
+    [[nodiscard]] bool mover_has_work() const noexcept {
+        return !to_move_.empty() || !to_tell_.empty() || !to_answer_.empty() || !to_apply_.empty();
+    }
+    [[nodiscard]] bool mover_ends() const noexcept { return stopping_ && !mover_has_work(); }
+    /// The mover's work, until there is what `done` looks for.
+    template <class Done>
+    void work_until(Done done, Lock& lock) {
+        while (true) {
+            for_mover_.wait(lock, [&] { return done() || mover_has_work() || stopping_; });
+            if (done() || mover_ends()) return;
+            work(lock);
+        }
+    }
+    /// In the function of a bunch, which the mover calls, and which waits: the mover's work goes on
+    /// meanwhile. Throws kUnavailable where the server ends first.
+    template <class Done>
+    void work_until_done(Done done, Lock& lock) {
+        mover_waits_ = true;
+        work_until(done, lock);
+        if (!done()) throw Error(ErrorCode::kUnavailable, "the memory server has ended meanwhile");
+    }
+    /// Some of what there is to do. What it takes from a list it does before it takes more: it may be called
+    /// again by a function that it calls.
+    void work(Lock& lock);
+    void wait_for_answer(Question& question);
     CacheId add_cache(uint64_t size, Payload payload);
     [[nodiscard]] Inventory inventory(const Lock& lock) const;
     /// Throws kLimit where the machine cannot have so much for a client, beside the caches and what their
@@ -275,14 +302,15 @@ class ServerState : private Transport::Listener {
 
     // For the mover.
     std::vector<Transfer> to_move_;
-    std::vector<std::pair<uint64_t, Command>> to_apply_;
+    std::deque<std::pair<uint64_t, Command>> to_apply_;
     std::vector<std::pair<DataId, ChangeApplied>> freed_;  // what rank 0 is told of when nothing moves there
-    std::vector<std::shared_ptr<OperationState>> to_tell_;
+    std::deque<std::shared_ptr<OperationState>> to_tell_;
     /// For whoever has received a packet: those who wait in threads or tasks, and no code of programs.
     std::vector<std::shared_ptr<OperationState>> to_wake_;
-    std::vector<std::shared_ptr<Question>> to_answer_;
+    std::deque<std::shared_ptr<Question>> to_answer_;
     std::condition_variable for_mover_;
     bool stopping_ = false;
+    bool mover_waits_ = false;  // from the first time on that it has waited for the end of an operation
 
     std::unique_ptr<Transport> mesh_;
     std::thread mover_;

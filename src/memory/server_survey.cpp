@@ -48,7 +48,7 @@ std::map<Rank, SurveyReply> ServerState::ask_ranks(std::vector<PlannedTransfer> 
         if (waits) surveys_.emplace(number, survey);
         for (const Rank other : survey->awaited) send(other, SurveyRequest{number, transfers});
     }
-    if (waits) survey->answered.block_until_signalled();
+    if (waits) wait_for_answer(*survey);
     return std::move(survey->replies);
 }
 
@@ -78,6 +78,7 @@ void ServerState::surveyed(Rank from, SurveyReply reply) {
 
 void ServerState::end_survey(bool complete, Surveys::iterator survey) {
     if (!complete) return;
+    survey->second->is_answered = true;
     to_answer_.push_back(survey->second);
     surveys_.erase(survey);
     for_mover_.notify_one();

@@ -278,6 +278,37 @@ TEST_F(MemoryNodeTest, WhatIsFreedWhileItIsUsedFailsWhatWaitsForIt) {
     EXPECT_EQ(counters(0, here_).free_bytes + counters(1, there_).free_bytes, 80U);
 }
 
+/// The bytes of a direct range are somebody else's next.
+TEST_F(MemoryNodeTest, WhatIsFreedIsNotReadByAPutToAnother) {
+    const DataId other = world_.allocate(8, segment_);
+    const auto direct = world_.get<MutableLocalRange>(0, op::GetMutable{at(0, 8), here_, {}, true});
+    ASSERT_EQ(world_[0].node.caching().in_use(here_), 0U);
+    const auto held = world_.get<MutableLocalRange>(1, op::GetExclusive{{other, {0, 8}}, there_});
+    const Ticket waits = world_.start(0, op::Put{direct, {other, {0, 8}}});
+    world_.run();
+    world_.free(data_);
+    release(1, held);
+    ASSERT_TRUE(world_.ended(waits));
+    EXPECT_THAT(std::get<MemoryError>(world_.outcome(waits)).what(),
+                HasSubstr("the allocation that it was to read was freed meanwhile"));
+    EXPECT_THAT(error(0, op::Put{direct, {other, {0, 8}}}), HasSubstr("was freed"));
+    release(0, direct);
+    EXPECT_TRUE(world_.idle());
+}
+
+TEST_F(MemoryNodeTest, WhatAPutReadsDirectlyIsMovingUntilItIsPut) {
+    const DataId other = world_.allocate(8, segment_);
+    const auto direct = world_.get<MutableLocalRange>(0, op::GetMutable{at(0, 8), here_, {}, true});
+    const Ticket put = world_.start(0, op::Put{direct, {other, {0, 8}}, {}, true});
+    while (world_[0].transfers.empty()) world_.step(0);
+    EXPECT_TRUE(world_[0].node.caching().is_moving(data_));
+    world_.free(data_);
+    EXPECT_TRUE(world_[0].node.caching().is_moving(data_));
+    world_.run();
+    EXPECT_TRUE(std::holds_alternative<OperationResult>(world_.outcome(put)));
+    EXPECT_FALSE(world_[0].node.caching().is_moving(data_));
+}
+
 /// What its client had begun to put before it left is not put into what has its bytes next.
 TEST_F(MemoryNodeTest, WhatIsFreedEndsPutsWhoseClientHasLeft) {
     const auto mine = world_.get<MutableLocalRange>(0, op::GetExclusive{at(0, 8), here_});
