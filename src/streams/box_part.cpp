@@ -4,9 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <iterator>
 
-#include "base/clock.hpp"
+#include "streams/box_call.hpp"
 #include "tasks/frame.hpp"
 #include "tasks/task_log.hpp"
 
@@ -20,9 +19,6 @@ constexpr uint32_t kUntold = 8;
 /// Records that were taken out of a queue of several tasks stay so many, as empty ones, in its front.
 constexpr size_t kMostGone = 64;
 
-/// Of what a short box sends in one call: with more it goes on before the call ends.
-constexpr size_t kMostSent = 16;
-
 /// A box's calls that take less are not traced each: the thread's time goes into them.
 constexpr int64_t kLeastTraced = 1000;  // ns
 
@@ -31,157 +27,7 @@ void count_up(std::atomic<uint64_t>& count) {
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-uint64_t now_ns() {
-    return static_cast<uint64_t>(SteadyClock().now().time_since_epoch().count());
-}
-
 }  // namespace
-
-class BoxPart::Call final : public BoxCall {
-  public:
-    /// Fields that the box uses up are its own during the call, so that it may have what no other record has.
-    Call(BoxPart& part, Record& record, Flow& flow)
-        : part_(part),
-          record_(record),
-          flow_(flow),
-          arguments_(flow.values()),
-          sent_(flow.sent()),
-          latest_values_(flow.latest()) {
-        arguments_.clear();
-        sent_.clear();
-        for (const Entry& entry : part.box_.input) {
-            if (entry.label.kind() != LabelKind::kField)
-                arguments_.emplace_back(record.tag(entry.label));
-            else if (entry.passes)
-                arguments_.emplace_back(record.field(entry.label));
-            else
-                arguments_.emplace_back(record.take_field(entry.label));
-        }
-    }
-    /// What the box has used up is gone with its call, not with the next one of the flow.
-    ~Call() override { arguments_.clear(); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    [[nodiscard]] const BoxDefinition& box() const override { return part_.box_; }
-    [[nodiscard]] std::span<BoxValue> arguments() override { return arguments_; }
-
-    void emit_moved(size_t variant, std::span<BoxValue> values) override {
-        if (part_.plant_.drops(record_)) return;
-        const Variant& declared = check(variant, values);
-        // A short call is over soon, and then the flow goes on with it, without another call on this stack.
-        if (sent_.size() < kMostSent && part_.is_short()) {
-            make_latest();
-            latest_ = &declared;
-            latest_values_.assign(std::move_iterator(values.begin()), std::move_iterator(values.end()));
-            return;
-        }
-        // With so many it is not short, whatever others take for them.
-        if (++at_once_ == kMostSent) measured_ = false;
-        const uint64_t begin_ns = measured_ ? now_ns() : 0;
-        make_latest();
-        sent_.push_back(made(declared, values));
-        std::vector<Record> sent;
-        sent.swap(sent_);
-        flow_.let_go(&part_);
-        for (Record& record : sent) flow_.inner().run(part_.exit_, std::move(record));
-        flow_.inner().let_go();
-        if (measured_) away_ns_ += now_ns() - begin_ns;
-    }
-
-    void emit_last(size_t variant, std::span<BoxValue> values) override {
-        if (part_.plant_.drops(record_)) return;
-        const Variant& declared = check(variant, values);
-        pass_made();
-        become(declared, values);
-    }
-
-    /// When the box has returned.
-    void pass_sent() {
-        const Variant* const latest = std::exchange(latest_, nullptr);
-        pass_made();
-        if (latest != nullptr) become(*latest, latest_values_);
-    }
-    /// When it has thrown, and the record is needed as it came.
-    void pass_made() {
-        make_latest();
-        for (Record& record : sent_) flow_.pass(part_.exit_, std::move(record));
-        sent_.clear();
-    }
-
-    /// Nanoseconds that the function takes, without what others take for what it sends.
-    [[nodiscard]] uint64_t measure(const BoxFunction& function) {
-        measured_ = true;
-        const uint64_t begin_ns = now_ns();
-        function(*this);
-        return now_ns() - begin_ns - away_ns_;
-    }
-
-    /// The record as it came, but for what the box has taken out of it.
-    void put_back() {
-        for (size_t i = 0; i < arguments_.size(); ++i)
-            if (Field* const field = std::get_if<Field>(&arguments_[i]); field != nullptr && *field)
-                record_.set(part_.box_.input[i].label, std::move(*field));
-    }
-
-  private:
-    /// Moves the values out.
-    [[nodiscard]] Record made(const Variant& declared, std::span<BoxValue> values) const {
-        Record record;
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (Field* const field = std::get_if<Field>(&values[i]))
-                record.set(declared[i].label, std::move(*field));
-            else
-                record.set(declared[i].label, std::get<int>(values[i]));
-        }
-        inherit_unused(record, record_, part_.used_);
-        return record;
-    }
-    void make_latest() {
-        if (const Variant* const latest = std::exchange(latest_, nullptr))
-            sent_.push_back(made(*latest, latest_values_));
-    }
-    /// The record itself, which the box is done with, goes on as this one.
-    void become(const Variant& declared, std::span<BoxValue> values) {
-        for (const Label tag : part_.used_tags_) record_.remove(tag);
-        record_.remove_binding_tags();
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (Field* const field = std::get_if<Field>(&values[i]))
-                record_.set(declared[i].label, std::move(*field));
-            else
-                record_.set(declared[i].label, std::get<int>(values[i]));
-        }
-        flow_.pass(part_.exit_, std::move(record_));
-    }
-    const Variant& check(size_t variant, std::span<const BoxValue> values) const {
-        const BoxDefinition& box = part_.box_;
-        if (variant == 0 || variant > box.outputs.size())
-            throw Error(ErrorCode::kBadInput,
-                        fmt::format("the box \"{}\" sends variant {}: it has declared {}", box.name, variant,
-                                    box.outputs.size()));
-        const Variant& declared = box.outputs[variant - 1];
-        if (values.size() != declared.size())
-            throw Error(ErrorCode::kBadInput,
-                        fmt::format("the box \"{}\" sends {} values as variant {}, which has {}", box.name,
-                                    values.size(), variant, declared.size()));
-        for (size_t i = 0; i < values.size(); ++i)
-            if ((declared[i].label.kind() == LabelKind::kField) != std::holds_alternative<Field>(values[i]))
-                throw Error(ErrorCode::kBadInput,
-                            fmt::format("{} is sent as a {}", declared[i].label.text(),
-                                        std::holds_alternative<Field>(values[i]) ? "field" : "tag"));
-        return declared;
-    }
-
-    BoxPart& part_;
-    Record& record_;
-    Flow& flow_;
-    std::vector<BoxValue>& arguments_;
-    std::vector<Record>& sent_;        ///< held back until the call is over
-    const Variant* latest_ = nullptr;  ///< what it sent after that, or null
-    std::vector<BoxValue>& latest_values_;
-    size_t at_once_ = 0;  ///< records that went on before the call was over
-    bool measured_ = false;
-    uint64_t away_ns_ = 0;
-};
 
 BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& function, int most_calls,
                  Inlet& exit, const Path& path, const char* task_name)
@@ -257,9 +103,9 @@ bool BoxPart::keep_for(Flow& flow) {
         if (!affords || most_calls_ != 1) return false;
         const std::lock_guard guard(lock_);
         if (tasks_ != 0 || !queue_.empty()) return false;
+        flow.keep(*this);
         tasks_ = 1;
         keeper_.store(&flow, std::memory_order_relaxed);
-        flow.keep(*this);
     }
     flow.budget -= price;
     return true;
@@ -282,9 +128,23 @@ void BoxPart::claim_task() {
     coming_ = true;
 }
 
-void BoxPart::start_task() {
+void BoxPart::start_task() noexcept {
     plant_.pressure.begin();
-    plant_.schedule(task_name_, [this] { drain(); });
+    try {
+        plant_.schedule(task_name_, [this] { drain(); });
+    } catch (...) {
+        plant_.give_up(std::current_exception());
+        end_task();
+    }
+}
+
+void BoxPart::end_task() noexcept {
+    {
+        const std::lock_guard guard(lock_);
+        coming_ = false;
+        --tasks_;
+    }
+    plant_.pressure.end();
 }
 
 bool BoxPart::take_batch(std::vector<Record>& batch) {
@@ -326,6 +186,16 @@ bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty, bool& sta
 }
 
 void BoxPart::drain() {
+    try {
+        empty_queue();
+    } catch (...) {  // without memory
+        plant_.give_up(std::current_exception());
+        return end_task();
+    }
+    plant_.pressure.end();
+}
+
+void BoxPart::empty_queue() {
     std::vector<Record> batch;
     Flow flow;
     while (take_batch(batch)) {
@@ -339,18 +209,23 @@ void BoxPart::drain() {
         batch.clear();
         flow.let_go();
     }
-    plant_.pressure.end();
 }
 
 void BoxPart::start() {
     plant_.pressure.begin();
-    plant_.schedule(task_name_, [this] {
+    const auto call_once = [this] {
         Flow flow;
         Record none;
         call_and_settle(none, flow);
         flow.let_go();
         plant_.pressure.end();
-    });
+    };
+    try {
+        plant_.schedule(task_name_, call_once);
+    } catch (...) {
+        plant_.pressure.end();
+        throw;
+    }
 }
 
 void BoxPart::call_and_settle(Record& record, Flow& flow) {

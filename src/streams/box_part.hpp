@@ -30,7 +30,11 @@ class BoxPart final : public Inlet, public Kept {
     void drain();
     /// Under the lock: one that is to be started without it.
     void claim_task();
-    void start_task();
+    /// One that cannot be started stops the network.
+    void start_task() noexcept;
+    void empty_queue();
+    /// Of one that was claimed and empties nothing more.
+    void end_task() noexcept;
     /// What one task calls for next, into an empty batch; false: nothing is there, and the task is over.
     bool take_batch(std::vector<Record>& batch);
     bool take_batch(std::vector<Record>& batch, bool& half_empty, bool& starts);

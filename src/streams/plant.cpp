@@ -276,11 +276,11 @@ void Plant::show_boxes() {
 }
 
 void Plant::fail(const Record& record, const Path& path, const std::string& why) {
-    const std::string message = fmt::format("{}: {}", path.text(), why);
-    if (!options.dead_letter)
-        return give_up(std::make_exception_ptr(
-            Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
     try {
+        const std::string message = fmt::format("{}: {}", path.text(), why);
+        if (!options.dead_letter)
+            return give_up(std::make_exception_ptr(
+                Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
         letters_.call([] {}, record, message);
     } catch (...) {
         give_up(std::current_exception());

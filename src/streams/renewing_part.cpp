@@ -26,7 +26,12 @@ class RenewingPart::Replica final : public Inlet, public TurnKeeper {
     [[nodiscard]] bool is_empty() const { return inside_.load(std::memory_order_acquire) == 0; }
     /// Of one that was entered.
     void pass(Record&& record, Flow& flow) {
-        record.turn = TurnReference(new Turn(*this, 0, std::move(record.turn)));
+        try {
+            record.turn = TurnReference(new Turn(*this, 0, std::move(record.turn)));
+        } catch (...) {
+            over(0, {});
+            throw;
+        }
         flow.pass(*entry_, std::move(record));
     }
     /// Out of it.
@@ -38,11 +43,11 @@ class RenewingPart::Replica final : public Inlet, public TurnKeeper {
         // passed has come to rest. Without queues nothing comes in behind it before that.
         if (whole_.has_queues_) flow.hold(turn);
     }
-    void over(uint64_t /*number*/, TurnReference /*outer*/) override {
+    void over(uint64_t /*number*/, TurnReference /*outer*/) noexcept override {
         // Release and acquire: who finds it empty sees what was done in it.
         if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
         const std::lock_guard guard(whole_.left_mutex_);
-        if (!std::exchange(listed_, true)) whole_.left_.push_back(this);
+        if (!std::exchange(listed_, true)) whole_.left_.push_back(this);  // there is room for each
     }
     /// Under left_mutex_: it was taken out of left_.
     void unlist() { listed_ = false; }
@@ -109,6 +114,11 @@ void RenewingPart::pass(Replica& replica, Record&& record, Flow& flow) {
 RenewingPart::Replica& RenewingPart::make_replica() {
     // Where its parts cannot be made it stays, for those that are there already lead to it.
     const Path& path = path_of_replica(all_.size());
+    if (looked_at_.capacity() <= all_.size()) looked_at_.reserve(2 * all_.size() + 1);
+    {
+        const std::lock_guard guard(left_mutex_);
+        if (left_.capacity() <= all_.size()) left_.reserve(2 * all_.size() + 1);
+    }
     Replica& made = *all_.emplace_back(std::make_unique<Replica>(*this));
     made.build(path);
     return made;

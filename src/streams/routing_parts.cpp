@@ -251,7 +251,12 @@ Renewable::Has LazyNet::has() {
 
 void OrderedEntry::take(Record&& record, Flow& flow) {
     const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
-    record.turn = TurnReference(new Turn(keeper_, number, std::move(record.turn)));
+    try {
+        record.turn = TurnReference(new Turn(keeper_, number, std::move(record.turn)));
+    } catch (...) {
+        keeper_.over(number, {});
+        throw;
+    }
     flow.pass(*inner_, std::move(record));
 }
 
@@ -286,19 +291,38 @@ void OrderedExit::take(Record&& record, Flow& flow) {
 }
 
 /// What waits here has the turn around it; that is over, too, when this returns and nothing does.
-void OrderedExit::over(uint64_t number, TurnReference) {
-    if (plant_.stopped()) {
-        drop_waiting();
-        return;
+void OrderedExit::over(uint64_t number, TurnReference) noexcept {
+    if (plant_.stopped()) return drop_waiting();
+    try {
+        const std::lock_guard guard(mutex_);
+        note_over(number);
+        if (releasing_) return;
+        while (!waiting_.contains(now_))
+            if (!go_on()) return;
+        releasing_ = true;
+    } catch (...) {  // without memory
+        return give_up();
     }
-    const std::lock_guard guard(mutex_);
-    note_over(number);
-    if (releasing_) return;
-    while (!waiting_.contains(now_))
-        if (!go_on()) return;
-    releasing_ = true;
     plant_.pressure.begin();
-    plant_.schedule("order", [this] { release(); });
+    try {
+        plant_.schedule("order", [this] { release(); });
+    } catch (...) {
+        give_up();
+        end_release();
+    }
+}
+
+void OrderedExit::give_up() noexcept {
+    plant_.give_up(std::current_exception());
+    drop_waiting();
+}
+
+void OrderedExit::end_release() noexcept {
+    {
+        const std::lock_guard guard(mutex_);
+        releasing_ = false;
+    }
+    plant_.pressure.end();
 }
 
 void OrderedExit::note_over(uint64_t number) {
@@ -325,6 +349,16 @@ bool OrderedExit::go_on() {
 }
 
 void OrderedExit::release() {
+    try {
+        release_waiting();
+        plant_.pressure.end();
+    } catch (...) {
+        give_up();
+        end_release();
+    }
+}
+
+void OrderedExit::release_waiting() {
     Flow flow;
     while (true) {
         std::vector<Record> records;
@@ -335,7 +369,7 @@ void OrderedExit::release() {
                 count_ -= records.size();
             } else if (!go_on()) {
                 releasing_ = false;
-                break;
+                return;
             }
         }
         if (!records.empty()) plant_.pressure.emptied(gauge_);
@@ -348,10 +382,9 @@ void OrderedExit::release() {
             }
         }
     }
-    plant_.pressure.end();
 }
 
-void OrderedExit::drop_waiting() {
+void OrderedExit::drop_waiting() noexcept {
     // With the turns around them, whose ends are told without the mutex.
     std::map<uint64_t, std::vector<Record>> dropped;
     {

@@ -177,16 +177,20 @@ class OrderedExit final : public Inlet, public TurnKeeper {
         gauge_.counts = false;  // it can depend on who is fast
     }
     void take(Record&& record, Flow& flow) override;
-    void over(uint64_t number, TurnReference outer) override;
+    void over(uint64_t number, TurnReference outer) noexcept override;
 
   private:
     void release();
+    void release_waiting();
+    /// In a catch block.
+    void give_up() noexcept;
+    void end_release() noexcept;
     // With the mutex.
     void note_over(uint64_t number);
     /// The turn of the next one that is not over, or has records here. False: it is that one's.
     [[nodiscard]] bool go_on();
     /// Where the network stops.
-    void drop_waiting();
+    void drop_waiting() noexcept;
 
     Plant& plant_;
     Inlet& exit_;

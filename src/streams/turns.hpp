@@ -39,7 +39,7 @@ class TurnKeeper {
   public:
     virtual ~TurnKeeper() = default;
     /// No record of this turn is left. Any thread; `outer` is the turn around it.
-    virtual void over(uint64_t number, TurnReference outer) = 0;
+    virtual void over(uint64_t number, TurnReference outer) noexcept = 0;
 };
 
 class Turn {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 #include "tasks/outer_affinity.hpp"
@@ -30,15 +31,14 @@ void quietly(const Call& call) noexcept {
     }
 }
 
-std::mutex& crews_mutex() {
-    static auto* mutex = new std::mutex;  // threads may end after main has
-    return *mutex;
-}
+/// Threads may end after main has, or without memory.
+constinit std::mutex crews_mutex;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
 
 }  // namespace
 
 Crew::Membership::~Membership() {
-    const std::lock_guard guard(crews_mutex());
+    const std::lock_guard guard(crews_mutex);
     if (crew != nullptr) crew->remove(*this);
 }
 
@@ -56,7 +56,7 @@ Crew::~Crew() {
 void Crew::end() noexcept {
     {
         // The runtime kept a thread that it has not told of: it goes back to where it was.
-        const std::lock_guard guard(crews_mutex());
+        const std::lock_guard guard(crews_mutex);
         while (!members_.empty()) {
             Membership& last = *members_.back();
             if (options_.bind) (void)sched_setaffinity(last.thread, sizeof(last.before), &last.before);
@@ -79,7 +79,7 @@ void Crew::remove(Membership& member) noexcept {
 
 void Crew::join() noexcept {
     Membership& self = membership();
-    const std::lock_guard guard(crews_mutex());
+    const std::lock_guard guard(crews_mutex);
     // Again: libomp binds a thread of its own accord when it first sees it.
     if (self.crew == this) return bind(self);
     if (self.crew != nullptr) return;
@@ -89,7 +89,7 @@ void Crew::join() noexcept {
 
 void Crew::join_when_there_is_room() noexcept {
     Membership& self = membership();
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     if (self.crew != nullptr) return;
     arrive(self);
     const auto may_enter = [this] { return closed_ || at_work() < held_.count(); };
@@ -106,7 +106,7 @@ void Crew::join_when_there_is_room() noexcept {
 
 void Crew::close() noexcept {
     {
-        const std::lock_guard guard(crews_mutex());
+        const std::lock_guard guard(crews_mutex);
         closed_ = true;
     }
     changed_.notify_all();
@@ -130,7 +130,7 @@ void Crew::add(Membership& self) noexcept {
 
 void Crew::leave() noexcept {
     Membership& self = membership();
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     if (self.crew != this) return;
     remove(self);
     if (options_.bind) (void)sched_setaffinity(self.thread, sizeof(self.before), &self.before);
@@ -151,7 +151,7 @@ int Crew::useful() const noexcept {
 }
 
 CpuSet Crew::cpus() const {
-    const std::lock_guard guard(crews_mutex());
+    const std::lock_guard guard(crews_mutex);
     return held_;
 }
 
@@ -186,7 +186,7 @@ CpuSet Crew::part_of(const CpuSet& usable) const {
 
 /// What it lacks. False: some CPU has so many waiting that this one is not among them.
 bool Crew::request() noexcept {
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     const CpuSet wanted = wanted_;
     // Who sleeps asks when it wakes up.
     const int most = std::max(1, useful());
@@ -219,7 +219,7 @@ void Crew::changed() noexcept {
 
 /// True: the kernel has come to need what was given away meanwhile.
 bool Crew::adjust() noexcept {
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     const CpuSet usable = component_->usable();
     const CpuSet now = part_of(usable);
     // A kernel cannot be stopped: it keeps its last CPUs until it has others. One whose threads all sleep
@@ -259,18 +259,18 @@ void Crew::wait_for_some(Lock& lock) {
 
 void Crew::gather() {
     {
-        const std::lock_guard guard(crews_mutex());
+        const std::lock_guard guard(crews_mutex);
         component_.emplace(options_.exchange, options_.name, CpuSet());
     }
     (void)component_->on_enable_cpu([this](int) { changed(); });
     (void)component_->on_disable_cpu([this](int) { changed(); });
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     wait_for_some(lock);
     (void)changed_.wait_for(lock, kGather, [this] { return held_ == wanted_; });
 }
 
 int Crew::settle() {
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     if (options_.runner.widens()) return wanted_.count();
     const int width = most_ = std::max(1, held_.count());
     lock.unlock();
@@ -282,7 +282,7 @@ int Crew::settle() {
 
 void Crew::resize() {
     if (options_.runner.widens()) return;
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     const bool asks = std::exchange(most_, CpuSet::kMaxCpus) < wanted_.count();
     lock.unlock();
     if (asks) ask();
@@ -290,7 +290,7 @@ void Crew::resize() {
 }
 
 void Crew::confine(const CpuSet& wanted) {
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     if (wanted == wanted_) return;
     wanted_ = wanted;
     const bool has_component = component_.has_value(), asks = useful() > 0;
@@ -305,7 +305,7 @@ void Crew::confine(const CpuSet& wanted) {
 void Crew::without_cpus(const std::function<void()>& sleep) {
     // First, since it may throw: there can be no thread for what this one waits for.
     options_.watcher.kernel_blocks(true);
-    Lock lock(crews_mutex());
+    Lock lock(crews_mutex);
     ++blocked_;
     busy_ = options_.runner.others(static_cast<int>(members_.size())) + 1 - blocked_;
     lock.unlock();
