@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "heddle/compat/CL/cl_heddle.h"
@@ -78,14 +79,15 @@ void SubDevice::follow(std::unique_lock<std::mutex>& lock) {
 }
 
 SubDevice::Change SubDevice::next_change() {
-    const bool is_wanted = references_ > 0 || attached_ > 0 || commands_ > 0;
+    const bool is_wanted = is_kept();
     if (is_wanted && !was_wanted_) {
         was_wanted_ = true;
         uses_ = false;
         return &SubDevice::join_ledger;
     }
-    if (!is_wanted && was_wanted_) {
+    if (!is_wanted && has_range_) {
         was_wanted_ = false;
+        has_range_ = false;
         return &SubDevice::leave_ledger;
     }
     const bool uses = commands_ > 0 && natives_ == 0;
@@ -96,6 +98,7 @@ SubDevice::Change SubDevice::next_change() {
 
 void SubDevice::leave_ledger() {
     component_.reset();
+    pool_->release(range_, cpus_);
 }
 void SubDevice::take_cpus() {
     if (!component_) return;
@@ -129,7 +132,7 @@ void SubDevice::native_ended() {
 
 bool SubDevice::retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how) {
     const std::lock_guard guard(mutex_);
-    if (references_ == 0 && attached_ == 0) return false;
+    if (!is_kept()) return false;
     parent_ = parent;
     how_ = std::move(how);
     ++references_;
@@ -141,6 +144,12 @@ void SubDevice::retain_first(cl_device_id parent, std::vector<cl_device_partitio
     parent_ = parent;
     how_ = std::move(how);
     ++references_;
+    has_range_ = true;
+}
+
+bool SubDevice::is_going() const {
+    const std::lock_guard guard(mutex_);
+    return references_ == 0 && attached_ == 0 && (has_range_ || changing_);
 }
 
 void SubDevice::follow_references() {
@@ -172,8 +181,7 @@ void SubDevice::detach() {
 }
 
 void SubDevice::free_if_unused(std::unique_lock<std::mutex>& lock) {
-    if (references_ > 0 || attached_ > 0) return;
-    pool_->release(range_, cpus_);
+    if (is_kept()) return;
     follow(lock);
     // Afterwards its CPUs may be another's.
     changed_.wait(lock, [this] { return !changing_ || changer_ == std::this_thread::get_id(); });
@@ -214,6 +222,26 @@ static std::shared_ptr<SubDevice> retained(const std::shared_ptr<ThreadPool>& po
     return nullptr;
 }
 
+/// Threads for a set of CPUs. What the program has released it gives free when its commands have ended, of
+/// which the driver may tell a moment after it has told the program.
+static std::optional<ThreadRange> claim(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus) {
+    constexpr auto kToldWithin = std::chrono::seconds(1);
+    const auto latest = std::chrono::steady_clock::now() + kToldWithin;
+    const auto some_is_going = [&] {
+        Registry& all = registry();
+        const std::lock_guard guard(all.mutex);
+        return std::ranges::any_of(all.devices, [&](const auto& one) {
+            return one.second->pool() == pool && one.second->is_going();
+        });
+    };
+    while (true) {
+        const uint64_t released = pool->released();
+        if (std::optional<ThreadRange> range = pool->claim(cpus)) return range;
+        if (!some_is_going() && released == pool->released()) return {};
+        if (!pool->wait_for_release(released, latest)) return {};
+    }
+}
+
 /// One of these CPUs, retained; it may be there from before.
 static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus,
                                              cl_device_id parent,
@@ -222,7 +250,7 @@ static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& 
     static auto& making = *new std::mutex;
     const std::lock_guard alone(making);
     if (std::shared_ptr<SubDevice> one = retained(pool, cpus, parent, how)) return one;
-    const std::optional<ThreadRange> range = pool->claim(cpus);
+    const std::optional<ThreadRange> range = claim(pool, cpus);
     if (!range) return nullptr;
     cl_device_id const id = pool->device_of(*range);
     if (id == nullptr) {

@@ -42,8 +42,8 @@ class SubDevice {
     void native_ended();
 
     // The program's references, and contexts and queues that were made for it; the last of all gives its CPUs
-    // and threads free. One that divides a device has its first reference by these, and then the ledger is
-    // told. False where nothing keeps it any more.
+    // and threads free, as soon as no command runs. One that divides a device has its first reference by
+    // these, and then the ledger is told. False where nothing keeps it any more.
     [[nodiscard]] bool retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how);
     void retain_first(cl_device_id parent, std::vector<cl_device_partition_property> how);
     void follow_references();
@@ -51,6 +51,8 @@ class SubDevice {
     void release();
     void attach();
     void detach();
+    /// Nothing but commands keeps it, and its threads are not free yet.
+    [[nodiscard]] bool is_going() const;
 
     // As the program made it last.
     [[nodiscard]] cl_device_id parent() const;
@@ -65,6 +67,10 @@ class SubDevice {
     void lend_cpus();
     /// With the lock: what the ledger is to be told next, or null.
     [[nodiscard]] Change next_change();
+    /// With the lock.
+    [[nodiscard]] bool is_kept() const noexcept {
+        return references_ > 0 || attached_ > 0 || commands_ > 0 || natives_ > 0;
+    }
     void free_if_unused(std::unique_lock<std::mutex>& lock);
     /// Tells it all, without the lock meanwhile.
     void follow(std::unique_lock<std::mutex>& lock);
@@ -80,6 +86,7 @@ class SubDevice {
     cl_uint attached_ = 0;  // contexts and queues
     int commands_ = 0;
     int natives_ = 0;
+    bool has_range_ = false;  // of the pool's threads
     // What the ledger was told, or is being told.
     bool was_wanted_ = false;
     bool uses_ = false;

@@ -118,6 +118,18 @@ void ThreadPool::release(const ThreadRange& range, const CpuSet& cpus) {
     const std::lock_guard guard(mutex_);
     places_.release(range, cpus);
     bind(range, cpus_);
+    ++released_;
+    was_released_.notify_all();
+}
+
+uint64_t ThreadPool::released() const {
+    const std::lock_guard guard(mutex_);
+    return released_;
+}
+
+bool ThreadPool::wait_for_release(uint64_t released, std::chrono::steady_clock::time_point latest) {
+    std::unique_lock lock(mutex_);
+    return was_released_.wait_until(lock, latest, [&] { return released_ != released; });
 }
 
 void ThreadPool::confine(const ThreadRange& range, const CpuSet& usable) {

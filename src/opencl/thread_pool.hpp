@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +33,10 @@ class ThreadPool {
     /// Threads for a set of CPUs, bound there.
     [[nodiscard]] std::optional<ThreadRange> claim(const CpuSet& cpus);
     void release(const ThreadRange& range, const CpuSet& cpus);
+    /// So many were, so far.
+    [[nodiscard]] uint64_t released() const;
+    /// Until more were; false: it is that late.
+    [[nodiscard]] bool wait_for_release(uint64_t released, std::chrono::steady_clock::time_point latest);
     /// The threads of a range may use no others of their CPUs for now.
     void confine(const ThreadRange& range, const CpuSet& usable);
 
@@ -43,8 +49,10 @@ class ThreadPool {
 
     const cl_device_id device_;
     const CpuSet cpus_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     ThreadPlaces places_;
+    uint64_t released_ = 0;
+    std::condition_variable was_released_;
     std::mutex finding_;                       // one at a time; before mutex_
     std::vector<std::atomic<pid_t>> threads_;  // 0: not found yet
     struct Known {

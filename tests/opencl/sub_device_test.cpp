@@ -12,10 +12,12 @@
 #include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "support/cl_session.hpp"
+#include "support/wait_until.hpp"
 
 namespace heddle {
 namespace {
 
+using test::becomes_true;
 using test::ClSession;
 using test::cpu_device;
 using test::info_of;
@@ -151,6 +153,58 @@ TEST_F(SubDevices, OneMayBeReleasedAsSoonAsThereIsAQueue) {
         EXPECT_THROW(Component("other", own), Error);
     }
     EXPECT_NO_THROW(Component("other", own));
+}
+
+/// What runs there still has the CPUs, and nobody else.
+TEST_F(SubDevices, OneThatIsReleasedGoesWhenItsCommandsHaveEnded) {
+    const auto of_set = [&](const CpuSet& set) {
+        cpu_set_t native;
+        CPU_ZERO(&native);
+        for (const int cpu : set) CPU_SET(cpu, &native);
+        cl_device_id one = nullptr;
+        const std::array<cl_device_partition_property, 3> how{
+            CL_DEVICE_PARTITION_BY_CPU_SET_HEDDLE, reinterpret_cast<cl_device_partition_property>(&native),
+            0};
+        return std::pair(clCreateSubDevices(device, how.data(), 1, &one, nullptr), one);
+    };
+    // Of three CPUs the first two, and then the last two, cannot be had at once.
+    const bool three = cpus.count() == 3;
+    const CpuSet own = three ? CpuSet{cpus.first(), cpus.next(cpus.first())} : CpuSet{cpus.first()};
+    const CpuSet next = three ? CpuSet{cpus.next(cpus.first()), cpus.last()} : CpuSet{cpus.first()};
+    const auto [made_well, part] = of_set(own);
+    ASSERT_EQ(made_well, CL_SUCCESS);
+    cl_context const context = clCreateContext(nullptr, 1, &part, nullptr, nullptr, nullptr);
+    cl_command_queue const queue = clCreateCommandQueueWithProperties(context, part, nullptr, nullptr);
+    cl_event const gate = clCreateUserEvent(context, nullptr);
+    std::atomic<bool> ran{false};
+    struct Args {
+        std::atomic<bool>* ran;
+    } args{&ran};
+    const auto runs = [](void* given) { *static_cast<Args*>(given)->ran = true; };
+    ASSERT_EQ(clEnqueueNativeKernel(queue, runs, &args, sizeof args, 0, nullptr, nullptr, 1, &gate, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(clReleaseDevice(part), CL_SUCCESS);
+    EXPECT_EQ(clReleaseCommandQueue(queue), CL_SUCCESS);
+    EXPECT_EQ(clReleaseContext(context), CL_SUCCESS);
+    EXPECT_THROW(Component("other", own), Error);
+    if (three) {
+        EXPECT_EQ(of_set(next).first, CL_DEVICE_PARTITION_FAILED);
+    }
+    EXPECT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+    const auto [made_again, again] = of_set(next);  // which waits for the end
+    EXPECT_EQ(made_again, CL_SUCCESS);
+    EXPECT_EQ(ran || !three, true);
+    EXPECT_EQ(clReleaseEvent(gate), CL_SUCCESS);
+    EXPECT_EQ(clReleaseDevice(again), CL_SUCCESS);
+    EXPECT_TRUE(becomes_true([&] {
+        try {
+            const Component other("other", own);
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
+    }));
+    EXPECT_TRUE(ran);
 }
 
 TEST_F(SubDevices, CpusThatAreNotTheDevicesAreRefused) {
