@@ -230,8 +230,9 @@ typedef struct {
     const char* message;
 } heddle_memory_bunch_error_t;
 
-/** One of the two is called when all have ended, by this thread or one of the server's, which has other work:
- * it should not take long, nor wait for what the function of another bunch does. What is passed is valid
+/** One of the two is called when all have ended, by a thread of the server's or of this client's connection,
+ * which has other work, or by one that a call of any client of the server is made in: it should not take
+ * long, nor wait for what the function of another bunch does. What is passed is valid
  * during the call. Where one fails, what the others got or allocated is released first; puts stay, which
  * `may_have_written` tells of. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_execute_bunch(

@@ -246,9 +246,10 @@ class HEDDLE_API Client {
     /// In the order of the operations, all of which are begun at once. Throws the first error when all have
     /// ended; what the others got is released then.
     std::vector<OperationResult> execute_sync(const std::vector<Operation>& operations);
-    /// One of the two functions is called when all have ended, by this thread or one of the server's, which
-    /// has other work: it should not take long, and must not throw, nor wait for what the function of another
-    /// bunch does. Where one operation fails, what the others got or allocated is released first; puts stay.
+    /// One of the two functions is called when all have ended, by a thread of the server's or of this
+    /// client's connection, which has other work, or by one that a call of any client of the server is made
+    /// in: it should not take long, and must not throw, nor wait for what the function of another bunch does.
+    /// Where one operation fails, what the others got or allocated is released first; puts stay.
     void execute_bunch(const std::vector<Operation>& operations,
                        std::function<void(std::vector<OperationResult>)> success,
                        std::function<void(const BunchError&)> failure);

@@ -47,8 +47,6 @@ std::string move_bytes(const Transfer& transfer, const UsedSegments& segments) {
 }
 
 constexpr size_t kMostSpare = 8;
-/// Of one packet.
-constexpr size_t kMostMessages = 256;
 
 }  // namespace
 
@@ -101,15 +99,6 @@ ServerState::~ServerState() {
     end_mover();
 }
 
-void ServerState::end_mover() {
-    {
-        const Lock lock(mutex_);
-        stopping_ = true;
-    }
-    for_mover_.notify_one();
-    mover_.join();
-}
-
 ClientId ServerState::add_client(const std::string& name) {
     const Lock lock(mutex_);
     if (trace_) trace_->joined(last_client_ + 1, name);
@@ -121,7 +110,8 @@ void ServerState::drop_client(ClientId client, bool died) {
     Actions actions;
     trace_step();
     node_.drop_client(client, actions, died);
-    hand_over(actions, lock);
+    // They are over, too, when the client is gone.
+    hand_over(actions, lock, Functions::kHere);
     if (trace_) trace_->left(client);
 }
 
@@ -177,9 +167,13 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     // What there is to move now is for this operation; what follows from its end is for others.
     carry_out_here(lists, lock);
     asks |= !lists.actions.messages.empty();
-    Look look(is_thread && asks ? mesh_.get() : nullptr);
-    hand_over(lists.actions, lock);
-    if (is_mover()) work_until_done([&] { return state->done(); }, lock);
+    if (is_mover()) {
+        hand_over(lists.actions, lock);
+        work_until_done([&] { return state->done(); }, lock);
+    }
+    Look look(is_thread && asks && !is_mover() ? mesh_.get() : nullptr);
+    // Functions of bunches may wait, for what this thread would have to receive.
+    hand_over(lists.actions, lock, Functions::kByMover);
     while (!state->done()) {
         state->announce_wait(is_thread);
         lock.unlock();
@@ -334,112 +328,6 @@ void ServerState::trace_moved(const Lists& lists) {
                       lists.times[i].second);
     }
     trace_->step();
-}
-
-std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions& actions) {
-    std::vector<std::shared_ptr<OperationState>> told;
-    trace_notes(actions);
-    for (Completion& completion : actions.completions) {
-        if (trace_) trace_->ended(completion.ticket);
-        const auto ended = pending_.find(completion.ticket);
-        if (ended == pending_.end()) continue;
-        const std::shared_ptr<OperationState> state = std::move(ended->second);
-        pending_.erase(ended);
-        if (state->end(std::move(completion.result))) told.push_back(state);
-    }
-    actions.completions.clear();
-    if (mover_waits_) for_mover_.notify_one();
-    return told;
-}
-
-void ServerState::send_messages(std::vector<Message>& messages) {
-    if (messages.empty()) return;
-    std::ranges::stable_sort(messages, {}, &Message::to);
-    const std::span<const Message> all(messages);
-    for (size_t from = 0, to = 0; from < all.size(); from = to) {
-        while (to < all.size() && all[to].to == all[from].to && to - from < kMostMessages) ++to;
-        mesh_->send(all[from].to, packet_of(all.subspan(from, to - from)));
-    }
-    messages.clear();
-}
-
-void ServerState::leave(Actions& actions, bool wakes) {
-    if (!going_.empty()) remove_unused_caches(actions);
-    send_messages(actions.messages);
-    to_move_.insert(to_move_.end(), actions.transfers.begin(), actions.transfers.end());
-    actions.transfers.clear();
-    for (auto& state : end_operations(actions)) {
-        if (wakes && !state->when_done)
-            to_wake_.push_back(std::move(state));
-        else
-            to_tell_.push_back(std::move(state));
-    }
-    if (!to_move_.empty() || !to_tell_.empty()) for_mover_.notify_one();
-}
-
-void ServerState::leave_to_mover(Actions& actions) {
-    leave(actions, false);
-}
-
-void ServerState::leave_to_waiters(Actions& actions) {
-    std::erase_if(actions.transfers, [&](const Transfer& transfer) {
-        const auto waiting = pending_.find(transfer.ticket);
-        if (waiting == pending_.end() || !waiting->second->give(transfer)) return false;
-        to_wake_.push_back(waiting->second);
-        return true;
-    });
-    leave(actions, true);
-}
-
-void ServerState::hand_over(Actions& actions, Lock& lock) {
-    trace_notes(actions);
-    if (!going_.empty()) remove_unused_caches(actions);
-    send_messages(actions.messages);
-    if (!actions.transfers.empty()) {
-        to_move_.insert(to_move_.end(), actions.transfers.begin(), actions.transfers.end());
-        actions.transfers.clear();
-        for_mover_.notify_one();
-    }
-    if (actions.completions.empty()) return;
-    const std::vector<std::shared_ptr<OperationState>> told = end_operations(actions);
-    if (told.empty()) return;
-    lock.unlock();
-    for (const auto& state : told) state->tell();
-    lock.lock();
-}
-
-void ServerState::work(Lock& lock) {
-    const auto take_first = [](auto& list) {
-        auto first = std::move(list.front());
-        list.pop_front();
-        return first;
-    };
-    if (!to_move_.empty()) {
-        const Step step(*this, lock);
-        step.lists().moving.swap(to_move_);
-        carry_out(step.lists(), lock);
-        hand_over(step.actions(), lock);
-    }
-    if (!to_tell_.empty()) {
-        const std::shared_ptr<OperationState> state = take_first(to_tell_);
-        lock.unlock();
-        state->tell();
-        lock.lock();
-    }
-    if (!to_answer_.empty()) take_first(to_answer_)->answered.signal();
-    if (!to_apply_.empty()) {
-        const auto [number, command] = take_first(to_apply_);
-        lock.unlock();
-        ChangeApplied done{number, apply(command)};
-        lock.lock();
-        applied(std::move(done), command);
-    }
-}
-
-void ServerState::wait_for_answer(Question& question) {
-    if (!is_mover()) return question.answered.block_until_signalled();
-    Lock lock(mutex_);
-    work_until_done([&] { return question.is_answered; }, lock);
 }
 
 }  // namespace heddle::memory

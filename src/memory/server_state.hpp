@@ -179,6 +179,13 @@ class ServerState : private Transport::Listener {
         std::unique_ptr<Lists> lists_;
     };
 
+    /// Which functions of bunches a thread calls that has ended their operations. The mover calls one after
+    /// the other, also while one of them waits.
+    enum class Functions : uint8_t {
+        kOneHere,  ///< where there is one alone, and the mover is another thread
+        kHere,
+        kByMover,
+    };
     void begin(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state,
                Actions& actions);
     void trace_start(ClientId client, Ticket ticket, const Operation& operation, bool has_ended,
@@ -195,8 +202,8 @@ class ServerState : private Transport::Listener {
     /// Those to one rank as one packet, in their order.
     void send_messages(std::vector<Message>& messages);
     /// Sends messages, leaves transfers to the mover, and tells those whose operations have ended, with the
-    /// lock open.
-    void hand_over(Actions& actions, Lock& lock);
+    /// lock open. Functions of bunches are called last.
+    void hand_over(Actions& actions, Lock& lock, Functions called = Functions::kOneHere);
     /// As hand_over(), but the mover tells.
     void leave_to_mover(Actions& actions);
     /// As that, but whoever waits in a thread of its own moves its bytes, and is told by tell_waiters().

@@ -8,6 +8,7 @@
 
 #include "opencl/barriers.hpp"
 #include "opencl/event_ends.hpp"
+#include "opencl/sub_devices.hpp"
 
 namespace heddle::opencl {
 namespace {
@@ -31,7 +32,10 @@ bool has(cl_command_queue queue, cl_command_queue_properties property) {
 }  // namespace
 
 HeldCommand::HeldCommand(cl_command_queue queue, cl_command_type type, Begin begin)
-    : queue_(queue), type_(type), begin_(std::move(begin)) {
+    : queue_(queue),
+      type_(type),
+      begin_(std::move(begin)),
+      keeps_device_(SubDevice::kept_for_command(queue_value<cl_device_id>(queue, CL_QUEUE_DEVICE))) {
     next().clRetainCommandQueue(queue_);
     if (has(queue_, CL_QUEUE_PROFILING_ENABLE)) times_.emplace(queue_);
     note(CL_PROFILING_COMMAND_QUEUED);
@@ -185,6 +189,7 @@ std::vector<std::shared_ptr<HeldCommand>> HeldCommand::end_alone(cl_int status) 
         over_ = true;
         followers.swap(followers_);
     }
+    keeps_device_.reset();
     next().clSetUserEventStatus(event_, CL_COMPLETE);
     return followers;
 }

@@ -74,6 +74,7 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     const cl_command_queue queue_;
     const cl_command_type type_;
     Begin begin_;
+    std::shared_ptr<void> keeps_device_;  // until its end
     std::optional<CommandTimes> times_;
     cl_event event_ = nullptr;
     OwnedEvent behind_;  // kept: what fails before it in the queue makes it fail (event_ends.hpp)

@@ -85,10 +85,13 @@ SubDevice::Change SubDevice::next_change() {
         uses_ = false;
         return &SubDevice::join_ledger;
     }
-    if (!is_wanted && has_range_) {
+    if (!is_wanted && was_wanted_) {
         was_wanted_ = false;
-        has_range_ = false;
         return &SubDevice::leave_ledger;
+    }
+    if (!is_wanted && has_range_) {
+        has_range_ = false;
+        return &SubDevice::give_threads_back;
     }
     const bool uses = commands_ > 0 && natives_ == 0;
     if (!is_wanted || uses == uses_) return nullptr;
@@ -98,6 +101,8 @@ SubDevice::Change SubDevice::next_change() {
 
 void SubDevice::leave_ledger() {
     component_.reset();
+}
+void SubDevice::give_threads_back() {
     pool_->release(range_, cpus_);
 }
 void SubDevice::take_cpus() {
@@ -107,6 +112,19 @@ void SubDevice::take_cpus() {
 }
 void SubDevice::lend_cpus() {
     if (component_) (void)component_->lend();
+}
+
+std::shared_ptr<void> SubDevice::kept_for_command(cl_device_id device) {
+    std::shared_ptr<SubDevice> sub = of(device);
+    if (sub == nullptr) return nullptr;
+    const std::lock_guard guard(sub->mutex_);
+    ++sub->held_commands_;
+    SubDevice* const kept = sub.get();
+    return {kept, [sub = std::move(sub)](void*) {
+                std::unique_lock lock(sub->mutex_);
+                --sub->held_commands_;
+                sub->follow(lock);
+            }};
 }
 
 void SubDevice::begins() {
@@ -132,7 +150,7 @@ void SubDevice::native_ended() {
 
 bool SubDevice::retain_again(cl_device_id parent, std::vector<cl_device_partition_property> how) {
     const std::lock_guard guard(mutex_);
-    if (!is_kept()) return false;
+    if (!is_kept() || !has_range_) return false;
     parent_ = parent;
     how_ = std::move(how);
     ++references_;

@@ -35,6 +35,8 @@ class SubDevice {
     [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const noexcept { return pool_; }
     [[nodiscard]] cl_device_id id() const noexcept { return id_; }
 
+    /// As long as there is a copy of this: for a command that is kept from the driver. Null as of().
+    [[nodiscard]] static std::shared_ptr<void> kept_for_command(cl_device_id device);
     // A command of the driver's, and a kernel of another runtime.
     void begins();
     void ended();
@@ -63,13 +65,14 @@ class SubDevice {
     using Change = void (SubDevice::*)();
     void join_ledger();
     void leave_ledger();
+    void give_threads_back();
     void take_cpus();
     void lend_cpus();
     /// With the lock: what the ledger is to be told next, or null.
     [[nodiscard]] Change next_change();
     /// With the lock.
     [[nodiscard]] bool is_kept() const noexcept {
-        return references_ > 0 || attached_ > 0 || commands_ > 0 || natives_ > 0;
+        return references_ > 0 || attached_ > 0 || held_commands_ > 0 || commands_ > 0 || natives_ > 0;
     }
     void free_if_unused(std::unique_lock<std::mutex>& lock);
     /// Tells it all, without the lock meanwhile.
@@ -84,6 +87,7 @@ class SubDevice {
     std::vector<cl_device_partition_property> how_;
     cl_uint references_ = 0;
     cl_uint attached_ = 0;  // contexts and queues
+    int held_commands_ = 0;
     int commands_ = 0;
     int natives_ = 0;
     bool has_range_ = false;  // of the pool's threads

@@ -214,10 +214,13 @@ void BoxPart::empty_queue() {
 void BoxPart::start() {
     plant_.pressure.begin();
     const auto call_once = [this] {
-        Flow flow;
-        Record none;
-        call_and_settle(none, flow);
-        flow.let_go();
+        try {
+            Flow flow;
+            Record none;
+            call_and_settle(none, flow);
+        } catch (...) {  // without memory
+            plant_.give_up(std::current_exception());
+        }
         plant_.pressure.end();
     };
     try {

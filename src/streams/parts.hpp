@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -79,7 +80,7 @@ class Plant {
     void schedule(const char* name, std::function<void()> work);
     /// Of a record that cannot go on. Throws nothing that the function for dead letters throws: that stops
     /// the network.
-    void fail(const Record& record, const Path& path, const std::string& why);
+    void fail(const Record& record, const Path& path, std::string_view why);
     /// In a catch block: of what was caught there. An empty record stands for what was under way behind a
     /// part, and is gone.
     void fail(const Record& record, const Path& path);

@@ -275,7 +275,7 @@ void Plant::show_boxes() {
     });
 }
 
-void Plant::fail(const Record& record, const Path& path, const std::string& why) {
+void Plant::fail(const Record& record, const Path& path, std::string_view why) {
     try {
         const std::string message = fmt::format("{}: {}", path.text(), why);
         if (!options.dead_letter)

@@ -114,7 +114,8 @@ void RenewingPart::pass(Replica& replica, Record&& record, Flow& flow) {
 RenewingPart::Replica& RenewingPart::make_replica() {
     // Where its parts cannot be made it stays, for those that are there already lead to it.
     const Path& path = path_of_replica(all_.size());
-    if (looked_at_.capacity() <= all_.size()) looked_at_.reserve(2 * all_.size() + 1);
+    for (auto* const list : {&looked_at_, &free_})
+        if (list->capacity() <= all_.size()) list->reserve(2 * all_.size() + 1);
     {
         const std::lock_guard guard(left_mutex_);
         if (left_.capacity() <= all_.size()) left_.reserve(2 * all_.size() + 1);
@@ -125,12 +126,19 @@ RenewingPart::Replica& RenewingPart::make_replica() {
 }
 
 void RenewingPart::renew_those_left() {
+    renew_looked_at();  // what an earlier call without memory has left
     {
         const std::lock_guard guard(left_mutex_);
         std::swap(looked_at_, left_);
         for (Replica* const replica : looked_at_) replica->unlist();
     }
-    for (Replica* const replica : looked_at_) {
+    renew_looked_at();
+}
+
+void RenewingPart::renew_looked_at() {
+    while (!looked_at_.empty()) {
+        Replica* const replica = looked_at_.back();
+        looked_at_.pop_back();
         // It may have been entered since, or be free already.
         const auto known = replicas_.find(replica->number());
         if (known == replicas_.end() || known->second != replica || !replica->is_empty()) continue;
@@ -141,9 +149,8 @@ void RenewingPart::renew_those_left() {
             replica->renew(FiredCells());
         }
         replicas_.erase(known);
-        free_.push_back(replica);
+        free_.push_back(replica);  // there is room for each
     }
-    looked_at_.clear();
 }
 
 }  // namespace heddle::streams

@@ -46,12 +46,13 @@ class RenewingPart : public TopologyPart, public Renewable {
 
   private:
     Replica& make_replica();
+    void renew_looked_at();
 
     const bool has_queues_;
     std::vector<std::unique_ptr<Replica>> all_;
     std::unordered_map<int, Replica*> replicas_;
     std::vector<Replica*> free_;
-    std::vector<Replica*> looked_at_;  ///< empty between two calls
+    std::vector<Replica*> looked_at_;  ///< empty between two calls, or what one had no memory for
     std::mutex left_mutex_;            ///< after the other one
     std::vector<Replica*> left_;       ///< that became empty since it was looked at; each once
 };

@@ -155,8 +155,11 @@ TEST_F(SubDevices, OneMayBeReleasedAsSoonAsThereIsAQueue) {
     EXPECT_NO_THROW(Component("other", own));
 }
 
-/// What runs there still has the CPUs, and nobody else.
-TEST_F(SubDevices, OneThatIsReleasedGoesWhenItsCommandsHaveEnded) {
+/// What runs there still has the CPUs, and nobody else: of the driver's, and one that the layer holds back.
+class SubDevicesGo : public SubDevices, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Commands, SubDevicesGo, ::testing::Bool(),
+                         [](const auto& which) { return which.param ? "held" : "drivers"; });
+TEST_P(SubDevicesGo, WhenTheirCommandsHaveEnded) {
     const auto of_set = [&](const CpuSet& set) {
         cpu_set_t native;
         CPU_ZERO(&native);
@@ -181,7 +184,10 @@ TEST_F(SubDevices, OneThatIsReleasedGoesWhenItsCommandsHaveEnded) {
         std::atomic<bool>* ran;
     } args{&ran};
     const auto runs = [](void* given) { *static_cast<Args*>(given)->ran = true; };
-    ASSERT_EQ(clEnqueueNativeKernel(queue, runs, &args, sizeof args, 0, nullptr, nullptr, 1, &gate, nullptr),
+    ASSERT_EQ(GetParam() ? clEnqueueNativeKernelWithType(queue, runs, &args, sizeof args, 0, nullptr, nullptr,
+                                                         CL_NATIVE_KERNEL_HEDDLE, 1, &gate, nullptr)
+                         : clEnqueueNativeKernel(queue, runs, &args, sizeof args, 0, nullptr, nullptr, 1,
+                                                 &gate, nullptr),
               CL_SUCCESS);
     EXPECT_EQ(clReleaseDevice(part), CL_SUCCESS);
     EXPECT_EQ(clReleaseCommandQueue(queue), CL_SUCCESS);

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <thread>
 
 #include "heddle/memory.hpp"
 #include "support/memory_text.hpp"
+#include "support/on_ranks.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
@@ -125,6 +127,71 @@ TEST_P(MemoryBunchTest, TheirClientGoesInTheirFunction) {
     told.get_future().get();
     EXPECT_EQ(left, 2);  // what the client had begun has ended before it is gone
     EXPECT_NO_THROW(client_->free(data));
+}
+
+/// What lies on another rank: the answer has to be received meanwhile.
+TEST(MemoryBunchRanksTest, TheirFunctionsWaitForOtherRanks) {
+    constexpr memory::Rank kRanks = 2;
+    constexpr uint64_t kSize = 100;
+    std::atomic<int> wrong{0};
+    on_ranks(kRanks, [&](Server& server, Client& client, Collective& collective) {
+        const SegmentId segment = collective.create_segment(10 * kSize, {"shm", {}});
+        const CacheId cache = client.create_cache(10 * kSize);
+        const DataId data = collective.allocate(kSize, segment);
+        for (int round = 0; round < 50; ++round) {
+            const Tag tag{static_cast<uint64_t>(round + 1)};
+            std::promise<void> told;
+            client.execute_bunch(
+                {op::GetConst{{data, {server.rank() * kSize / kRanks, 1}}, cache, tag}},
+                [&](const std::vector<OperationResult>& results) {
+                    client.release(std::get<ConstLocalRange>(results.at(0)));
+                    const ConstLocalRange all = client.get_const({data, {0, kSize}}, cache, tag);
+                    for (uint64_t i = 0; i < kSize; ++i)
+                        wrong += all.pointer()[i] != static_cast<std::byte>(round) ? 1 : 0;
+                    client.release(all);
+                    told.set_value();
+                },
+                [&](const BunchError&) {
+                    ++wrong;
+                    told.set_value();
+                });
+            if (static_cast<memory::Rank>(round) % kRanks == server.rank()) {
+                const MutableLocalRange own = client.allocate_local(kSize, cache);
+                std::memset(own.pointer(), round, kSize);
+                client.put_and_release_and_set_tag(own, {data, {0, kSize}}, tag);
+            }
+            told.get_future().get();
+            collective.barrier();
+        }
+    });
+    EXPECT_EQ(wrong, 0);
+}
+
+/// Who waits beside a bunch goes on before the bunch's function, which waits for him.
+TEST_P(MemoryBunchTest, TheirFunctionsDoNotKeepOthersWaiting) {
+    const DataId data = client_->allocate(20, segment_);
+    const CacheId own_cache = client_->create_cache(100, {.shareable = true});
+    for (int round = 0; round < 20; ++round) {
+        const Tag first{static_cast<uint64_t>(2 * round + 1)}, second{static_cast<uint64_t>(2 * round + 2)};
+        std::promise<void> told;
+        client_->execute_bunch(
+            {op::GetConst{{data, {0, 10}}, cache_, first}},
+            [&](const std::vector<OperationResult>& results) {
+                client_->release(std::get<ConstLocalRange>(results.at(0)));
+                client_->release(client_->get_const({data, {10, 10}}, cache_, second));
+                told.set_value();
+            },
+            [](const BunchError& error) { FAIL() << error.what(); });
+        std::thread other([&] {
+            client_->release(client_->get_const({data, {0, 10}}, cache_, first));
+            const MutableLocalRange own = client_->allocate_local(10, own_cache);
+            client_->put_and_release_and_set_tag(own, {data, {10, 10}}, second);
+        });
+        const MutableLocalRange own = client_->allocate_local(10, own_cache);
+        (void)client_->execute(op::Put{own, {data, {0, 10}}, first, true}).get();
+        told.get_future().get();
+        other.join();
+    }
 }
 
 }  // namespace

@@ -147,14 +147,16 @@ class CudaDriver final : public DeviceDriver {
 
     void sleep_until_passed(Mark mark) override {
         const Entered entered(*session_);
-        driver().wait_event(marks_[mark - first_mark_]);  // wait() tells what went wrong
+        // What went wrong wait() tells.
+        if (driver().wait_event(marks_[mark - first_mark_]) == kSuccess) passed_ = mark;
     }
 
-    void wait(Mark) override {
+    void wait(Mark mark) override {
         Event event = marks_.front();
         marks_.pop_front();
         ++first_mark_;
         idle_.push_back(event);
+        if (mark <= passed_) return;
         const Entered entered(*session_);
         check(driver().wait_event(event), info_.name, "a kernel");
     }
@@ -177,6 +179,7 @@ class CudaDriver final : public DeviceDriver {
     // The worker's.
     std::deque<Event> marks_;  // those not waited for
     Mark first_mark_ = 1;      // the first of them
+    Mark passed_ = 0;          // up to this one they are known to have
     std::vector<Event> idle_;
 };
 
