@@ -46,7 +46,7 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     Client* before = find(registration.returns);
     if (before != nullptr && !before->away) before = nullptr;
     const auto others = std::ranges::count_if(clients_, [&](const auto& c) { return c.get() != before; });
-    if (others >= limits_.clients) return Refusal::kFull;
+    if (others >= limits_.clients || last_id_ >= kMostClientsEver) return Refusal::kFull;
     const auto same_user = std::ranges::count_if(
         clients_, [&](const auto& c) { return c->user == registration.user && c.get() != before; });
     if (same_user >= limits_.clients_per_user) return Refusal::kUserFull;
@@ -104,6 +104,7 @@ void Arbiter::leave(ClientId id, bool died, Time now) {
 }
 
 void Arbiter::remove(Client& client, bool died, Time now) {
+    account(now);
     vacate(client, client.granted | client.leaving_cpus(), now);
     Actions ignored;
     must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");

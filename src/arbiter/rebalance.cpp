@@ -49,6 +49,7 @@ void Arbiter::rebalance(Time now) {
     if (now >= recovering_until_ && !awaits_restored(now)) {
         enforce_maxima(now);
         grant_own(now);
+        enforce_maxima(now);  // who was given its own gives up others for them
         grant_to_the_needy(now);
         take_back_owned(now);
         revoke_from_the_rich(now);

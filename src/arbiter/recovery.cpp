@@ -7,7 +7,9 @@ namespace heddle {
 
 std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
     const CpuSet keeps = registration.held & free_;
-    if (clients_.size() >= static_cast<size_t>(limits_.clients) || keeps.empty()) return std::nullopt;
+    if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver ||
+        keeps.empty())
+        return std::nullopt;
     Client& restored = enter(registration, now);
     restored.away = true;
     restored.demand = restored.peak = 0;

@@ -15,8 +15,9 @@ namespace heddle {
 void Server::hello(Connection& connection, const HelloRequest& request) {
     HEDDLE_FAILPOINT(server_says_hello);
     const int pidfd = os_.peer_pidfd(connection.socket.get(), connection.peer.pid);
+    const bool has_no_room = pidfd == -EMFILE || pidfd == -ENFILE || pidfd == -ENOMEM || pidfd == -ENOBUFS;
     if (pidfd < 0)
-        return refuse(connection, HEDDLE_REFUSED_PERMISSION,
+        return refuse(connection, has_no_room ? HEDDLE_REFUSED_FULL : HEDDLE_REFUSED_PERMISSION,
                       fmt::format("no pidfd of process {}: {}", connection.peer.pid, std::strerror(-pidfd)));
     connection.pidfd = Descriptor(pidfd);
     epoll_event event{EPOLLIN, {.fd = pidfd}};

@@ -180,13 +180,19 @@ void Server::accept_some() {
         }
         auto connection = std::make_unique<Connection>();
         connection->handshake_deadline = clock_.now() + config_.handshake;
-        if (os_.peer_credentials(socket.get(), connection->peer) < 0) continue;
+        const int known = os_.peer_credentials(socket.get(), connection->peer);
+        if (known < 0 && known != -ENODATA) continue;
         const int fd = socket.get();
         connection->socket = std::move(socket);
         epoll_event event{EPOLLIN, {.fd = fd}};
         if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0) continue;
         HEDDLE_FAILPOINT(server_accepted);
-        refuse_unwanted(*connections_.emplace(fd, std::move(connection)).first->second);
+        Connection& accepted = *connections_.emplace(fd, std::move(connection)).first->second;
+        if (known < 0)
+            refuse(accepted, HEDDLE_REFUSED_PERMISSION,
+                   "the arbiter cannot see your process, which is in another pid namespace: start one there");
+        else
+            refuse_unwanted(accepted);
     }
 }
 

@@ -310,7 +310,9 @@ int Os::write(const std::string& path, const std::string& text) {
 }
 
 int Os::make_folder(const std::string& path) {
-    return result(::mkdir(path.c_str(), 0755));
+    if (const int made = result(::mkdir(path.c_str(), 0755)); made < 0) return made;
+    // The process's umask may be one for sockets, with which nobody could enter it.
+    return result(::chmod(path.c_str(), 0755));
 }
 
 int Os::remove_folder(const std::string& path) {

@@ -26,12 +26,14 @@ bool readable_before(int fd, int other) {
     return ready[1].revents == 0;
 }
 
-/// Who listens and did not take us in may do so soon: it is stopped, on its way out, or full.
-constexpr int kAgainMs = 100, kAgainWhenFullMs = 1000;
+/// Who listens and did not take us in may do so soon: it is stopped, on its way out, or full, or what it
+/// refuses us for (limits of its own, CPUs that somebody else owns) has gone.
+constexpr int kAgainMs = 100, kAgainWhenRefusedMs = 1000;
 
 int again_after(const Error& error, int otherwise) {
     if (dynamic_cast<const NobodyListens*>(&error) != nullptr) return otherwise;
-    if (error.code() == ErrorCode::kLimit) return kAgainWhenFullMs;
+    if (error.code() == ErrorCode::kLimit || error.code() == ErrorCode::kPermission)
+        return kAgainWhenRefusedMs;
     return error.code() == ErrorCode::kUnavailable ? kAgainMs : otherwise;
 }
 
@@ -305,6 +307,8 @@ void ArbiterClient::after_fork_in_child() {
     retired_peers_.clear();
     retired_links_.clear();
     readers_ = 0;
+    waiters_ = 0;
+    problem_.clear();
     for (auto& is : states_) is.store(kAbsent);
     if (options_.in_children) start();
 }

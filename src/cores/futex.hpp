@@ -49,7 +49,7 @@ inline void futex_wait_either(const std::atomic<uint32_t>& first, uint32_t first
                               {second_value, reinterpret_cast<uintptr_t>(&second), kSize32, 0}};
     const timespec limit = timespec_of(until.time_since_epoch());
     if (::syscall(kWaitv, waiters, 2, 0, until == Time::max() ? nullptr : &limit, CLOCK_MONOTONIC) < 0 &&
-        errno == ENOSYS)
+        errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)  // the kernel, or a filter, does not know it
         futex_wait(first, first_value,
                    std::min(until, std::chrono::time_point_cast<Nanoseconds>(
                                        std::chrono::steady_clock::now() + std::chrono::milliseconds(1))));

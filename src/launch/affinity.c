@@ -133,7 +133,7 @@ void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t
 HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {
     REAL(sched_getaffinity)
     const int failure = real(thread, bytes, mask);
-    if (failure == 0 && (thread == 0 || thread == getpid())) affinity_hide_grant(mask, bytes);
+    if (failure == 0 && affinity_concerns(thread)) affinity_hide_grant(mask, bytes);
     return failure;
 }
 
@@ -183,6 +183,12 @@ HEDDLE_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const c
 HEDDLE_EXPORT int execve(const char* path, char* const words[], char* const environment[]) {
     REAL(execve)
     WIDENED(real(path, words, environment));
+}
+
+HEDDLE_EXPORT int execveat(int folder, const char* path, char* const words[], char* const environment[],
+                           int flags) {
+    REAL(execveat)
+    WIDENED(real(folder, path, words, environment, flags));
 }
 
 HEDDLE_EXPORT int execv(const char* path, char* const words[]) {

@@ -257,7 +257,7 @@ HEDDLE_EXPORT long syscall(long number, ...) {
     if (number == SYS_exit) last_thread_leaves();
     if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b, c);
     const long result = real(number, a, b, c, d, e, f);
-    if (number == SYS_sched_getaffinity && result > 0 && (a == 0 || a == getpid()))
+    if (number == SYS_sched_getaffinity && result > 0 && affinity_concerns((pid_t)a))
         affinity_hide_grant((cpu_set_t*)c, (size_t)result);
     return result;
 }

@@ -15,6 +15,7 @@
 #include <threads.h>
 
 #include "affinity.h"
+#include "base/short_turns.h"
 #include "callers.h"
 #include "embedded.h"
 #include "export.h"
@@ -92,13 +93,24 @@ struct start {
     int (*run_c11)(void*); /* in its place, where it is not null */
     void* argument;
     bool own;
-    uint32_t epoch; /* of the grant, when the thread was to be made */
+    uint32_t epoch;     /* of the grant, when the thread was to be made */
+    bool is_made_by_us; /* in a thread of ours, as by a runtime whose limit it has raised */
 };
+
+/* Of the program's threads, as the one had them that began with ours. */
+static sigset_t programs_signals;
+
+/* A thread of the program's that one of ours has made is as the others. */
+static void begin_as_the_programs(void) {
+    pthread_sigmask(SIG_SETMASK, &programs_signals, NULL);
+    heddle_prefer_usual_turns();
+}
 
 /* What the thread is to do. Its mask is that of its maker, perhaps from before the grant changed. */
 static struct start begin(void* data) {
     const struct start start = *(struct start*)data;
     free(data);
+    if (start.is_made_by_us) begin_as_the_programs();
     affinity_follow_since(start.epoch);
     return start;
 }
@@ -177,8 +189,13 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
         tbb_noticed();
     else if (!in_regions)
         embedded_noticed(caller);
-    const struct start wanted = {
-        .run = run, .argument = argument, .own = !by_tbb && !in_regions, .epoch = affinity_epoch()};
+    /* Not the teams that we park. Ours have no mask of the grant's: the new thread is always to be bound. */
+    const bool is_made_by_us = is_ours && !in_regions;
+    const struct start wanted = {.run = run,
+                                 .argument = argument,
+                                 .own = !by_tbb && !in_regions,
+                                 .epoch = is_made_by_us ? ~affinity_epoch() : affinity_epoch(),
+                                 .is_made_by_us = is_made_by_us};
     struct start* start = make_start(&wanted);
     if (start == NULL) return real(thread, attributes, run, argument);
     if (!in_regions) announce(&wanted, +1);
@@ -216,6 +233,7 @@ bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!is_ours) programs_signals = before;
     pthread_t thread;
     atomic_fetch_add(&ours, 1);
     const int failure = real(&thread, &attributes, run_uncounted, start);

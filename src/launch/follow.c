@@ -208,6 +208,8 @@ static void follow_arbiter(void) {
                                                               : kCalmEveryMs);
         if (news == LINK_GONE) {
             may_be_unbound = true;
+            /* In its turn each thread is on one CPU, which those would inherit that it makes from now on. */
+            if (grant.turn && grant.count > 0 && link_mode() != HEDDLE_MODE_THREADS) (void)bind_to(&bound);
             return park_end();
         }
         if (news == LINK_CHANGED) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -198,8 +199,7 @@ static __thread int told_instead;
 /* OpenBLAS sizes each region by this call and asks for that number explicitly, so it follows its grant only
  * through it. Other programs size arrays by it once and index them by thread for ever: they get the true
  * answer. */
-HEDDLE_EXPORT int omp_get_max_threads(void) {
-    const struct caller caller = CALLER();
+static int max_threads_for(struct caller caller) {
     if (caller.library == NULL) return 1;
     const int most = libomp_own_number(caller.library->max_threads());
     if (!caller.trusts_max_threads || !link_managed() || region_inside()) return most;
@@ -208,11 +208,28 @@ HEDDLE_EXPORT int omp_get_max_threads(void) {
     return told_instead > 0 ? told_instead : most;
 }
 
-HEDDLE_EXPORT void omp_set_num_threads(int threads) {
-    const struct caller caller = CALLER();
+static void set_num_threads_for(struct caller caller, int threads) {
     if (caller.library == NULL || (caller.trusts_max_threads && threads == told_instead)) return;
     if (caller.library->is_libomp) libomp_number_was_set();
     caller.library->set_num_threads(threads);
+}
+
+HEDDLE_EXPORT int omp_get_max_threads(void) {
+    return max_threads_for(CALLER());
+}
+HEDDLE_EXPORT void omp_set_num_threads(int threads) {
+    set_num_threads_for(CALLER(), threads);
+}
+
+/* By the names that Fortran's compilers give them. */
+HEDDLE_EXPORT int32_t omp_get_max_threads_(void) {
+    return max_threads_for(CALLER());
+}
+HEDDLE_EXPORT void omp_set_num_threads_(const int32_t* threads) {
+    set_num_threads_for(CALLER(), *threads);
+}
+HEDDLE_EXPORT void omp_set_num_threads_8_(const int64_t* threads) {
+    set_num_threads_for(CALLER(), *threads > INT_MAX ? INT_MAX : (int)*threads);
 }
 
 void libgomp_wait_politely(bool politely) {

@@ -33,8 +33,8 @@ class AllowanceWatch {
     /// Readable (poll, epoll) when a limit may have changed; call refresh() then. -1 on a synthetic machine.
     [[nodiscard]] int fd() const noexcept { return notify_; }
     [[nodiscard]] const CpuAllowance& current() const noexcept { return current_; }
-    /// Reads everything again, about 50 us, and empties the descriptor. True where current() changed. Throws
-    /// kSystem.
+    /// Reads everything again, about 50 us, and empties the descriptor. True where current() changed; where
+    /// something that could be read cannot it stays as it is. Throws kSystem.
     [[nodiscard]] bool refresh();
 
   private:
@@ -44,6 +44,7 @@ class AllowanceWatch {
     int notify_ = -1;
     std::map<std::string, int> watched_;  ///< inotify's number by file
     CpuAllowance current_;
+    bool was_whole_ = false;
 };
 
 }  // namespace heddle

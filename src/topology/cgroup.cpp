@@ -143,6 +143,22 @@ void add_quota(const FileSystem& files, const std::string& group, std::optional<
 }
 
 /// The innermost cpuset that there is: the kernel has put the ancestors' into it already.
+/// Notes what is there and cannot be read, as without descriptors.
+class WhatIsThere final : public FileSystem {
+  public:
+    WhatIsThere(const FileSystem& files, bool& is_whole) : files_(files), is_whole_(is_whole) {}
+    [[nodiscard]] std::optional<std::string> read(const std::string& path) const override {
+        auto text = files_.read(path);
+        if (!text && files_.identity(path) != 0) is_whole_ = false;
+        return text;
+    }
+    [[nodiscard]] uint64_t identity(const std::string& path) const override { return files_.identity(path); }
+
+  private:
+    const FileSystem& files_;
+    bool& is_whole_;
+};
+
 void add_cpuset(const FileSystem& files, const std::vector<std::string>& directories, const char* effective,
                 CgroupLimits& limits) {
     bool found = false;
@@ -218,8 +234,9 @@ std::optional<CpusetGroup> cpuset_group_of(const FileSystem& files, const std::s
     return std::nullopt;
 }
 
-CgroupLimits read_cgroup_limits(const FileSystem& files) {
+CgroupLimits read_cgroup_limits(const FileSystem& system) {
     CgroupLimits limits;
+    const WhatIsThere files(system, limits.is_whole);
     const std::string self = files.read("/proc/self/cgroup").value_or("");
     const std::string mounts = files.read("/proc/self/mountinfo").value_or("");
 

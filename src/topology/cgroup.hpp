@@ -24,6 +24,7 @@ struct CgroupLimits {
     std::optional<CpuSet> cpuset;      ///< nothing where no cpuset is in force
     std::vector<Quota> quotas;         ///< of the group and its ancestors, ancestor before group
     std::vector<std::string> sources;  ///< files whose writing may change the above, group before ancestor
+    bool is_whole = true;              ///< all that is there could be read
 
     /// The tightest; 0: none.
     [[nodiscard]] double quota_cpus() const;

@@ -93,7 +93,7 @@ TEST_P(OpenMp, WaitingBetweenRegionsLeavesTheDemandAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Runtimes, OpenMp,
                          testing::Values("regions", "regions_libomp", "regions_gcc_on_libomp",
-                                         "regions_gcc_beside_libomp"),
+                                         "regions_gcc_beside_libomp", "regions_fortran_on_libomp"),
                          [](const auto& program) { return std::string(program.param); });
 
 TEST(RunRuntimes, ThreadprivateDataLasts) {

@@ -322,6 +322,8 @@ TEST_F(ArbiterTest, CoreTimeSaysWhatIsLent) {
     now_ += 3s;
     EXPECT_EQ(arbiter_->core_time(now_).lent, 6s);
     EXPECT_EQ(arbiter_->core_time(now_).used, 16s);
+    arbiter_->leave(owner, false, now_);
+    EXPECT_EQ(arbiter_->core_time(now_).lent, 6s) << "it counts, and never falls";
 }
 
 TEST_F(ArbiterTest, ClientsOfAnEarlierArbiterKeepWhatTheyHold) {
