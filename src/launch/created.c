@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <threads.h>
+#include <time.h>
 
 #include "affinity.h"
 #include "base/short_turns.h"
@@ -87,6 +88,8 @@ void waiting_forget_in_child(void) {
     own = counted = true;
     atomic_store(&ours, 0);
 }
+
+enum { kLongestRestNs = 100000000 };
 
 struct start {
     void* (*run)(void*);
@@ -199,7 +202,13 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
     struct start* start = make_start(&wanted);
     if (start == NULL) return real(thread, attributes, run, argument);
     if (!in_regions) announce(&wanted, +1);
-    const int failure = real(thread, attributes, in_regions ? run_in_regions : run_counted, start);
+    int failure = real(thread, attributes, in_regions ? run_in_regions : run_counted, start);
+    /* libgomp ends the program that it cannot make a thread for: a team that we park can wait for one. */
+    for (struct timespec rest = {.tv_nsec = 1000000}; failure == EAGAIN && is_ours && in_regions;) {
+        (void)nanosleep(&rest, NULL);
+        if (rest.tv_nsec < kLongestRestNs) rest.tv_nsec *= 2;
+        failure = real(thread, attributes, run_in_regions, start);
+    }
     if (failure == 0) return 0;
     if (!in_regions) announce(&wanted, -1);
     free(start);

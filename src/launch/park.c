@@ -53,6 +53,7 @@ static bool prepare(void) {
 }
 
 struct look {
+    int number;
     bool first;
     bool any;
 };
@@ -60,6 +61,8 @@ struct look {
 static void interrupt(pid_t thread, void* data) {
     struct look* look = data;
     if (!threads_is_runnable(thread)) return;
+    /* One that blocks the signal goes on: to look again would not help. */
+    if (look->number > 0 && threads_blocks(thread, SIGURG)) return;
     look->any = true;
     system_call(SYS_tgkill, getpid(), thread, SIGURG);
     if (look->first && stopped_count++ < kMostRemembered) stopped[stopped_count - 1] = thread;
@@ -77,7 +80,7 @@ bool park_threads(pid_t helper) {
     if (begins) atomic_fetch_add(&turn, 1);
     if (begins) stopped_count = 0;
     for (int looks = 0; looks < kLooks; ++looks) {
-        struct look look = {.first = begins && looks == 0};
+        struct look look = {.number = looks, .first = begins && looks == 0};
         if (!threads_visit(helper, interrupt, &look)) return false;
         if (!look.any) return true;
         const struct timespec pause = {.tv_nsec = kBetweenLooksNs};

@@ -14,7 +14,7 @@
 #include "affinity.h"
 
 /* Threads whose clocks are remembered; those beyond are asked for their state each time. */
-enum { kMaxClocks = 1024, kListBytes = 4096, kPathBytes = 64, kStatBytes = 512 };
+enum { kMaxClocks = 1024, kListBytes = 4096, kPathBytes = 64, kStatBytes = 512, kStatusBytes = 4096 };
 
 struct clock {
     pid_t thread;
@@ -85,17 +85,29 @@ static bool used_by(pid_t thread, uint64_t* used_ns) {
     return true;
 }
 
+/* A file of a thread, as proc(5) has it, or its beginning; false where there is none. */
+static bool read_of(pid_t thread, const char* name, char* text, size_t bytes) {
+    char path[kPathBytes];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)thread, name);
+    const int file = open_quietly(path, O_RDONLY);
+    if (file < 0) return false;
+    const long got = syscall(SYS_read, file, text, bytes - 1);
+    syscall(SYS_close, file);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+bool threads_blocks(pid_t thread, int number) {
+    char text[kStatusBytes];
+    const char* blocked = read_of(thread, "status", text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
+    if (blocked == NULL) return false;
+    return (strtoull(blocked + strlen("\nSigBlk:"), NULL, 16) >> (number - 1) & 1u) != 0;
+}
+
 /* As proc(5) has it; '?' where there is no such thread. */
 static char state_of(pid_t thread) {
-    char path[kPathBytes];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
-    const int file = open_quietly(path, O_RDONLY);
-    if (file < 0) return '?';
     char text[kStatBytes];
-    const long got = syscall(SYS_read, file, text, sizeof text - 1);
-    syscall(SYS_close, file);
-    if (got <= 0) return '?';
-    text[got] = '\0';
+    if (!read_of(thread, "stat", text, sizeof text)) return '?';
     /* The name in parentheses may itself contain any of this. */
     const char* name_end = strrchr(text, ')');
     return name_end != NULL && name_end[1] == ' ' ? name_end[2] : '?';

@@ -27,6 +27,9 @@ enum threads_bound threads_bind(pid_t except, const cpu_set_t* cpus);
 /* The kernel calls the thread runnable: it runs, or would if it had a CPU. */
 bool threads_is_runnable(pid_t thread);
 
+/* A signal that comes to it waits. */
+bool threads_blocks(pid_t thread, int number);
+
 /* As the process's first thread, which stays listed while others run. */
 bool threads_has_ended(pid_t thread);
 

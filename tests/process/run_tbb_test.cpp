@@ -36,5 +36,24 @@ TEST(RunTbb, TakesFreeCpusAndShrinksAtTheNextLoop) {
     EXPECT_GE(std::count_if(most.end() - 7, most.end(), many), 4) << outcome.output;
 }
 
+/// Those too that oneTBB makes when our helper thread raises its limit: they have the program's signals.
+TEST(RunTbb, ThreadsThatItMakesAsItGrowsAreAsTheOthers) {
+    if (!std::filesystem::exists(kPrograms + "loops")) GTEST_SKIP() << "oneTBB is missing";
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "$RUN ${PROGRAMS}regions 1 > /dev/null & r=$!\n"
+        "sleep 0.3; $RUN ${PROGRAMS}loops 3 6 each > /dev/null & p=$!\n"
+        "wait $r; sleep 1\n"
+        "cat /proc/$p/task/*/status | grep SigBlk | grep -c 0000000000000000\n"
+        "cat /proc/$p/task/*/status | grep SigBlk | grep -vc 0000000000000000; wait");
+    std::istringstream counts(outcome.output);
+    int programs = 0, others = 0;
+    ASSERT_TRUE(counts >> programs >> others) << outcome.output << outcome.errors;
+    EXPECT_GE(programs, 4);
+    EXPECT_EQ(others, 1) << "the helper alone has its own";
+}
+
 }  // namespace
 }  // namespace heddle
