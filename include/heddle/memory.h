@@ -232,9 +232,9 @@ typedef struct {
 
 /** One of the two is called when all have ended, by a thread of the server's or of this client's connection,
  * which has other work, or by one that a call of any client of the server is made in: it should not take
- * long, nor wait for what the function of another bunch does. What is passed is valid
- * during the call. Where one fails, what the others got or allocated is released first; puts stay, which
- * `may_have_written` tells of. */
+ * long, nor wait for what the function of another bunch does. What is passed is valid during the call. Where
+ * one fails, what the others got or allocated is released first; puts stay, which `may_have_written` tells
+ * of. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_execute_bunch(
     heddle_memory_client_t* client, const heddle_memory_operation_t* operations, size_t count,
     void (*success)(const heddle_memory_local_t* results, size_t count, void* data),

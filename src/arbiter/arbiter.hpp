@@ -32,6 +32,7 @@
 #include "arbiter/policy.hpp"
 #include "base/clock.hpp"
 #include "cores/ledger.hpp"
+#include "cores/protocol.h"
 #include "heddle/machine.hpp"
 
 namespace heddle {
@@ -311,8 +312,7 @@ class Arbiter {
     Time accounted_at_;
     std::vector<std::unique_ptr<Client>> clients_;  // by age
     uint32_t last_id_ = 0;
-    /// Numbers behind it mean something else where CPUs are handed over (cores/protocol.h).
-    static constexpr uint32_t kMostClientsEver = 0xfffffff0;
+    static constexpr uint32_t kMostClientsEver = HEDDLE_TAKEN - 1;
     bool contended_ = false;
     bool sampling_ = false;
     ClientId turn_;  ///< whose turn it is; ClientId{0}: there are no turns

@@ -39,6 +39,12 @@ Descriptor connect_to_packet_socket(const std::string& path) {
     return socket;
 }
 
+Descriptor peer_process(int fd) {
+    PeerCredentials who;
+    Os& os = Os::system();
+    return Descriptor(os.peer_credentials(fd, who) == 0 ? os.peer_pidfd(fd, who.pid) : -1);
+}
+
 bool wait_for_packet(int fd, int milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     while (true) {

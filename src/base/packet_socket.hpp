@@ -17,6 +17,10 @@ namespace heddle {
 /// Throws kLimit where the path does not fit into an address.
 [[nodiscard]] Descriptor connect_to_packet_socket(const std::string& path);
 
+/// A pidfd of the process that listens or has connected there: where it has forked children that go on after
+/// it, the socket stays open. Not valid where the kernel does not tell.
+[[nodiscard]] Descriptor peer_process(int fd);
+
 /// True: there is something to read, or the peer is gone. Signals are no end of it.
 [[nodiscard]] bool wait_for_packet(int fd, int milliseconds);
 /// Waits for a packet. Its length; 0 or less: the peer is gone. Of the descriptors that came with it, which

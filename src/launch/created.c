@@ -59,6 +59,10 @@ void waiting_ends_as_ours(void) {
     atomic_fetch_sub(&ours, 1);
 }
 
+/* Of the program's threads, as the one had them that began the first of ours, the helper. */
+static sigset_t programs_signals;
+static _Atomic bool has_programs_signals;
+
 unsigned waiting_ours(void) {
     return atomic_load(&ours);
 }
@@ -87,6 +91,7 @@ void waiting_forget_in_child(void) {
     waiting = false;
     own = counted = true;
     atomic_store(&ours, 0);
+    atomic_store(&has_programs_signals, false);
 }
 
 enum { kLongestRestNs = 100000000 };
@@ -99,9 +104,6 @@ struct start {
     uint32_t epoch;     /* of the grant, when the thread was to be made */
     bool is_made_by_us; /* in a thread of ours, as by a runtime whose limit it has raised */
 };
-
-/* Of the program's threads, as the one had them that began with ours. */
-static sigset_t programs_signals;
 
 /* A thread of the program's that one of ours has made is as the others. */
 static void begin_as_the_programs(void) {
@@ -242,7 +244,7 @@ bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (!is_ours) programs_signals = before;
+    if (!atomic_exchange(&has_programs_signals, true)) programs_signals = before;
     pthread_t thread;
     atomic_fetch_add(&ours, 1);
     const int failure = real(&thread, &attributes, run_uncounted, start);

@@ -35,6 +35,8 @@ struct pages {
 static struct pages no_pages;
 static struct pages* pages = &no_pages; /* set once, before threads exist */
 
+static bool has_told_of_refusal; /* since it was taken in last; of whoever registers */
+
 static struct {
     _Atomic int socket;
     ino_t socket_identity;
@@ -135,14 +137,17 @@ static int receive_welcome(int fd, int descriptors[2], unsigned* cpus) {
     if (got < (ssize_t)sizeof message.header || message.header.magic != HEDDLE_PROTOCOL_MAGIC) return EPROTO;
     if (message.header.type == HEDDLE_REFUSED && got == sizeof message.refused) {
         message.refused.text[sizeof message.refused.text - 1] = '\0';
-        fprintf(stderr, "heddle: %s runs unmanaged: the arbiter refuses: %s\n", program_invocation_short_name,
-                message.refused.text);
+        if (!has_told_of_refusal)
+            fprintf(stderr, "heddle: %s runs unmanaged: the arbiter refuses: %s\n",
+                    program_invocation_short_name, message.refused.text);
+        has_told_of_refusal = true;
         return LINK_REFUSED;
     }
     const struct cmsghdr* rights = CMSG_FIRSTHDR(&packet);
     if (message.header.version != HEDDLE_PROTOCOL_VERSION || message.header.type != HEDDLE_WELCOME ||
         rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
         return EPROTO;
+    has_told_of_refusal = false;
     memcpy(descriptors, CMSG_DATA(rights), 2 * sizeof(int));
     *cpus = got == sizeof message.welcome ? message.welcome.cpus : 0;
     return 0;
@@ -310,9 +315,10 @@ bool link_reopen(void) {
         if (failure == 0) break;
         /* Where nobody listens, nothing wakes us until something happens in the arbiter's folder; without
          * inotify we look once a second. Where somebody listens and did not take us in, being stopped or on
-         * its way out, no such event may ever come. */
-        const bool nobody = failure == ENOENT || failure == ECONNREFUSED || failure == LINK_REFUSED;
-        news_wait(!nobody ? kRetryMs : watching ? -1 : kLookAgainMs);
+         * its way out, no such event may ever come; nor where what it refuses us for, as that it is full, has
+         * gone. */
+        const bool nobody = failure == ENOENT || failure == ECONNREFUSED;
+        news_wait(failure == LINK_REFUSED || (nobody && !watching) ? kLookAgainMs : nobody ? -1 : kRetryMs);
         if (news_have_ended()) return false;
     }
     news_close();

@@ -83,14 +83,11 @@ std::vector<std::span<const Value>> in_packets(const std::vector<Value>& values)
 IpcConnection::IpcConnection(const std::string& path)
     : path_(path.empty() ? ipc::usual_path() : path),
       socket_(connect_to(path_, !path.empty() || !setting("HEDDLE_MEMORY").empty())),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      server_process_(peer_process(socket_.get())) {
     HEDDLE_FAILPOINT(memory_connected);
     if (!wake_.valid())
         throw Error(ErrorCode::kSystem, fmt::format("cannot watch a socket: {}", std::strerror(errno)));
-    // A child that the server has forked, and which goes on after it, keeps the socket open.
-    PeerCredentials server;
-    if (Os::system().peer_credentials(socket_.get(), server) == 0)
-        server_process_ = Descriptor(Os::system().peer_pidfd(socket_.get(), server.pid));
     say_hello();
     HEDDLE_FAILPOINT(memory_is_welcomed);
     const SignalsBlocked blocked;

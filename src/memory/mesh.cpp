@@ -200,10 +200,7 @@ void Mesh::accept_higher(Rank count, int listening, Time deadline) {
 }
 
 void Mesh::have_connection(Rank rank, Descriptor socket) {
-    // A child that a rank has forked, and which goes on after it, keeps the socket open.
-    PeerCredentials who;
-    if (Os::system().peer_credentials(socket.get(), who) == 0)
-        peers_[rank]->process = Descriptor(Os::system().peer_pidfd(socket.get(), who.pid));
+    peers_[rank]->process = peer_process(socket.get());
     peers_[rank]->socket = std::move(socket);
 }
 

@@ -167,13 +167,10 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     // What there is to move now is for this operation; what follows from its end is for others.
     carry_out_here(lists, lock);
     asks |= !lists.actions.messages.empty();
-    if (is_mover()) {
-        hand_over(lists.actions, lock);
-        work_until_done([&] { return state->done(); }, lock);
-    }
     Look look(is_thread && asks && !is_mover() ? mesh_.get() : nullptr);
     // Functions of bunches may wait, for what this thread would have to receive.
     hand_over(lists.actions, lock, Functions::kByMover);
+    if (is_mover()) work_until_done([&] { return state->done(); }, lock);
     while (!state->done()) {
         state->announce_wait(is_thread);
         lock.unlock();

@@ -206,7 +206,8 @@ class ServerState : private Transport::Listener {
     void hand_over(Actions& actions, Lock& lock, Functions called = Functions::kOneHere);
     /// As hand_over(), but the mover tells.
     void leave_to_mover(Actions& actions);
-    /// As that, but whoever waits in a thread of its own moves its bytes, and is told by tell_waiters().
+    /// As that, but whoever waits in a thread of its own moves its bytes, and is told by the caller, of
+    /// to_wake_.
     void leave_to_waiters(Actions& actions);
     /// `wakes`: those who wait in threads or tasks are left to the caller, in to_wake_.
     void leave(Actions& actions, bool wakes);

@@ -26,12 +26,7 @@ class RenewingPart::Replica final : public Inlet, public TurnKeeper {
     [[nodiscard]] bool is_empty() const { return inside_.load(std::memory_order_acquire) == 0; }
     /// Of one that was entered.
     void pass(Record&& record, Flow& flow) {
-        try {
-            record.turn = TurnReference(new Turn(*this, 0, std::move(record.turn)));
-        } catch (...) {
-            over(0, {});
-            throw;
-        }
+        enter_turn(record.turn, *this, 0);
         flow.pass(*entry_, std::move(record));
     }
     /// Out of it.

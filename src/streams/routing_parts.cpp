@@ -250,13 +250,7 @@ Renewable::Has LazyNet::has() {
 }
 
 void OrderedEntry::take(Record&& record, Flow& flow) {
-    const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
-    try {
-        record.turn = TurnReference(new Turn(keeper_, number, std::move(record.turn)));
-    } catch (...) {
-        keeper_.over(number, {});
-        throw;
-    }
+    enter_turn(record.turn, keeper_, next_.fetch_add(1, std::memory_order_relaxed));
     flow.pass(*inner_, std::move(record));
 }
 

@@ -63,6 +63,16 @@ class Turn {
     std::atomic<uint64_t> references_{1};
 };
 
+/// Goes into a new turn, within the one that it is of. Throws std::bad_alloc; then the turn is over.
+inline void enter_turn(TurnReference& of_record, TurnKeeper& keeper, uint64_t number) {
+    try {
+        of_record = TurnReference(new Turn(keeper, number, std::move(of_record)));
+    } catch (...) {
+        keeper.over(number, {});
+        throw;
+    }
+}
+
 inline TurnReference::TurnReference(const TurnReference& other) : turn_(other.turn_) {
     if (turn_ != nullptr) turn_->references_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -142,7 +142,6 @@ void add_quota(const FileSystem& files, const std::string& group, std::optional<
     if (time && period) limits.quotas.insert(limits.quotas.begin(), {*time / *period, files.identity(group)});
 }
 
-/// The innermost cpuset that there is: the kernel has put the ancestors' into it already.
 /// Notes what is there and cannot be read, as without descriptors.
 class WhatIsThere final : public FileSystem {
   public:
@@ -159,6 +158,7 @@ class WhatIsThere final : public FileSystem {
     bool& is_whole_;
 };
 
+/// The innermost cpuset that there is: the kernel has put the ancestors' into it already.
 void add_cpuset(const FileSystem& files, const std::vector<std::string>& directories, const char* effective,
                 CgroupLimits& limits) {
     bool found = false;

@@ -124,6 +124,26 @@ TEST_F(FailingSystem, WithoutDescriptorsItSleepsAndServesThoseItHas) {
     EXPECT_TRUE(answered(waits, HEDDLE_WELCOME));
 }
 
+TEST_F(FailingSystem, WhoCannotBeKnownIsToldWhy) {
+    const auto refused = [&](Call failing, int error) {
+        os_.fail(failing, 1, error);
+        WireClient client = call();
+        WireMessage message;
+        for (int i = 0; i < 300; ++i) {
+            turn(1);
+            if (client.receive(message, 0) == WireClient::Got::kMessage) break;
+        }
+        os_.heal();
+        EXPECT_EQ(message.header.type, HEDDLE_REFUSED);
+        return std::pair(message.refused.code, std::string(message.refused.text));
+    };
+    const auto [full, why] = refused(Call::kPidfd, EMFILE);
+    EXPECT_EQ(full, HEDDLE_REFUSED_FULL) << why << ": there may be descriptors again";
+    const auto [unseen, where] = refused(Call::kCredentials, ENODATA);
+    EXPECT_EQ(unseen, HEDDLE_REFUSED_PERMISSION);
+    EXPECT_NE(where.find("another pid namespace"), std::string::npos) << where;
+}
+
 /// The one that has to leave cannot be bound: the other gets the CPU all the same, and the arbiter counts it.
 TEST_F(FailingSystem, AClientThatCannotBeBoundKeepsNoCpu) {
     const Machine machine = Machine::detect();

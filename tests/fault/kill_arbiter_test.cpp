@@ -146,6 +146,28 @@ TEST_F(KillArbiter, OpenMpProgramsNeverStop) {
     stop_openmp();
 }
 
+/// Another one had its place meanwhile, of which nothing tells when it is free.
+TEST_F(KillArbiter, AProgramThatIsRefusedWhenItComesBackAsksAgain) {
+    if (::access(HEDDLE_BUILD_DIR "/bin/openmp_program", X_OK) != 0)
+        GTEST_SKIP() << "no OpenMP in this build";
+    daemon_.emplace(Daemon::Options{"", {"--clients-per-user", "1"}, {}});
+    start_openmp();
+    const Program& program = programs_.front();
+    ASSERT_TRUE(becomes_true([&] { return !granted(program).empty(); }, 5s));
+    program.process.signal(SIGSTOP);
+    daemon_->process().end();
+    std::filesystem::remove(daemon_->path() + ".state");
+    ASSERT_TRUE(daemon_->start()) << daemon_->said();
+    std::optional<WireClient> holder(std::in_place, daemon_->path());
+    ASSERT_TRUE(holder->join(hello_of("holder", 1)));
+    program.process.signal(SIGCONT);
+    std::this_thread::sleep_for(500ms);
+    EXPECT_TRUE(granted(program).empty());
+    holder.reset();
+    EXPECT_TRUE(becomes_true([&] { return !granted(program).empty(); }, 3s));
+    stop_openmp();
+}
+
 TEST_F(KillArbiter, KeepsTheCpusOfALivingProgramThatIsLongInComingBack) {
     daemon_.emplace(Daemon::Options{"core:8 pu:1", {}, {}});
     WireClient first(daemon_->path());

@@ -14,13 +14,19 @@ using bench::Outcome;
 using test::kPrograms;
 using test::Managed;
 
-TEST(RunTbb, TakesFreeCpusAndShrinksAtTheNextLoop) {
-    if (!std::filesystem::exists(kPrograms + "loops")) GTEST_SKIP() << "oneTBB is missing";
-    const test::OnCpus two(2);
-    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
-    const Managed managed;
+class RunTbb : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (!std::filesystem::exists(kPrograms + "loops")) GTEST_SKIP() << "oneTBB is missing";
+        if (!two_.enough()) GTEST_SKIP() << "needs two CPUs";
+    }
+    test::OnCpus two_{2};
+    Managed managed_;
+};
+
+TEST_F(RunTbb, TakesFreeCpusAndShrinksAtTheNextLoop) {
     // Its own limit is above the machine, so that its threads tell the limits apart.
-    const Outcome outcome = managed.shell(
+    const Outcome outcome = managed_.shell(
         "$RUN ${PROGRAMS}loops 4 6 each & p=$!\n"
         "sleep 1; $RUN ${PROGRAMS}regions 1.2 > /dev/null; wait $p");
     std::vector<int> most;
@@ -37,12 +43,8 @@ TEST(RunTbb, TakesFreeCpusAndShrinksAtTheNextLoop) {
 }
 
 /// Those too that oneTBB makes when our helper thread raises its limit: they have the program's signals.
-TEST(RunTbb, ThreadsThatItMakesAsItGrowsAreAsTheOthers) {
-    if (!std::filesystem::exists(kPrograms + "loops")) GTEST_SKIP() << "oneTBB is missing";
-    const test::OnCpus two(2);
-    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
-    const Managed managed;
-    const Outcome outcome = managed.shell(
+TEST_F(RunTbb, ThreadsThatItMakesAsItGrowsAreAsTheOthers) {
+    const Outcome outcome = managed_.shell(
         "$RUN ${PROGRAMS}regions 1 > /dev/null & r=$!\n"
         "sleep 0.3; $RUN ${PROGRAMS}loops 3 6 each > /dev/null & p=$!\n"
         "wait $r; sleep 1\n"

@@ -43,6 +43,16 @@ TEST(Cgroup, ReadsRecordedTreesAsTheyExpect) {
     EXPECT_EQ(trees, 9);
 }
 
+/// As where there are no descriptors left: that it has no limits would be wrong.
+TEST(Cgroup, ToldFromWhatIsNotThereIsWhatCannotBeRead) {
+    struct Unreadable final : heddle::FileSystem {
+        std::optional<std::string> read(const std::string&) const override { return std::nullopt; }
+        uint64_t identity(const std::string&) const override { return 1; }
+    };
+    EXPECT_FALSE(read_cgroup_limits(Unreadable()).is_whole);
+    EXPECT_TRUE(read_cgroup_limits(heddle::test::RecordedFiles("")).is_whole);
+}
+
 TEST(MemoryRoom, IsTheTightestOfMachineAndGroups) {
     const std::string machine = "== /proc/meminfo\nMemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 700 kB\n";
     const auto room = [](const std::string& recorded) {

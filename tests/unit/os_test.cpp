@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -49,6 +50,18 @@ TEST(Os, NoDescriptorOfWhoHasTheNumberOfAPeerThatIsGone) {
     if (!found.valid()) return;
     // Kernels from 6.16 on keep one of who is gone: it must be that one's, which has ended.
     EXPECT_NE(::syscall(SYS_pidfd_send_signal, found.get(), 0, nullptr, 0), 0);
+}
+
+/// An arbiter's is one for its socket.
+TEST(Os, AFolderCanBeEnteredWhateverTheUmask) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/group";
+    const mode_t before = ::umask(0177);
+    EXPECT_EQ(Os().make_folder(path), 0);
+    ::umask(before);
+    struct stat made;
+    ASSERT_EQ(::stat(path.c_str(), &made), 0);
+    EXPECT_EQ(made.st_mode & 0777U, 0755U);
 }
 
 }  // namespace
