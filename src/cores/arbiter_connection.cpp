@@ -102,8 +102,10 @@ ArbiterConnection::ArbiterConnection(const std::string& path, const ClientDescri
     HEDDLE_FAILPOINT(client_connected);
     const heddle_hello hello = hello_of(description);
     Packet answer;
-    if (::send(socket_.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello ||
-        !wait_for_packet(socket_.get(), kAnswerWithinMs) || !read_packet(socket_.get(), answer))
+    // Who has hung up may have said before why it refuses: that is there to be read.
+    const bool sent = ::send(socket_.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
+    if ((!sent && errno != EPIPE) || !wait_for_packet(socket_.get(), kAnswerWithinMs) ||
+        !read_packet(socket_.get(), answer))
         throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} does not answer", path));
     if (answer.is<heddle_refused>(HEDDLE_REFUSED))
         throw Error(code_of(answer.refused.code),

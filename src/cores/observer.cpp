@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
+#include "base/packet_socket.hpp"
 #include "cores/arbiter_path.h"
 #include "cores/arbiter_socket.hpp"
 #include "cores/codec.hpp"
@@ -136,7 +138,7 @@ bool Observer::receive(Message& message, Nanoseconds timeout) {
             throw Error(ErrorCode::kSystem, fmt::format("poll: {}", std::strerror(errno)));
     }
     std::memset(static_cast<void*>(&message), 0, sizeof message);
-    const ssize_t got = ::recv(socket_.get(), &message, sizeof message, 0);
+    const ssize_t got = receive_packet(socket_.get(), std::as_writable_bytes(std::span(&message, 1)), {});
     if (got <= 0) throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} went away", path_));
     if (static_cast<size_t>(got) < sizeof message.header || message.header.magic != HEDDLE_PROTOCOL_MAGIC)
         throw Error(ErrorCode::kVersionMismatch, fmt::format("what listens at {} is not an arbiter", path_));
@@ -151,7 +153,8 @@ bool Observer::receive(Message& message, Nanoseconds timeout) {
 }
 
 void Observer::send(const void* bytes, size_t length) {
-    if (::send(socket_.get(), bytes, length, MSG_NOSIGNAL) != static_cast<ssize_t>(length))
+    // Who has hung up may have said before why it refuses: that is there to be read.
+    if (::send(socket_.get(), bytes, length, MSG_NOSIGNAL) != static_cast<ssize_t>(length) && errno != EPIPE)
         throw Error(ErrorCode::kUnavailable, fmt::format("the arbiter at {} went away", path_));
 }
 

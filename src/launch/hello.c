@@ -97,7 +97,15 @@ int hello_send(int socket, const struct hello* hello) {
     const char* name = getenv("HEDDLE_NAME");
     if (name == NULL || *name == '\0') name = hello->name;
     snprintf(message.name, sizeof message.name, "%s", name);
-    return send(socket, &message, sizeof message, MSG_NOSIGNAL) == sizeof message ? 0 : errno;
+    /* Who has hung up may have said before why it refuses: that is there to be read. */
+    const bool sent = send(socket, &message, sizeof message, MSG_NOSIGNAL) == sizeof message;
+    return sent || errno == EPIPE ? 0 : errno;
+}
+
+ssize_t hello_receive(int socket, struct msghdr* packet, int flags) {
+    const ssize_t got = recvmsg(socket, packet, flags);
+    return got < 0 && errno == ECONNRESET ? recvmsg(socket, packet, flags)
+                                          : got; /* it tells that first, once */
 }
 
 bool hello_stay(int socket) {

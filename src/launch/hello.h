@@ -10,6 +10,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "cores/protocol.h"
 
@@ -37,6 +38,8 @@ int hello_connect(const char* path);
 int hello_out_of_the_way(int fd);
 /* Returns 0 or an errno. */
 int hello_send(int socket, const struct hello* hello);
+/* As recvmsg(). Of an arbiter that hung up before it had read all: what it said at last. */
+ssize_t hello_receive(int socket, struct msghdr* packet, int flags);
 
 /* Who says this stays, as an observer that sees nothing: its arbiter does not end of idleness. The socket is
  * kept over the coming exec, and closed in what that program starts. False where that fails. */

@@ -132,7 +132,7 @@ static int receive_welcome(int fd, int descriptors[2], unsigned* cpus) {
     struct iovec part = {&message, sizeof message};
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    const ssize_t got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
+    const ssize_t got = hello_receive(fd, &packet, MSG_CMSG_CLOEXEC);
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return ECONNRESET;
     if (got < (ssize_t)sizeof message.header || message.header.magic != HEDDLE_PROTOCOL_MAGIC) return EPROTO;
     if (message.header.type == HEDDLE_REFUSED && got == sizeof message.refused) {

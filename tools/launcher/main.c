@@ -106,7 +106,7 @@ static const char* refusal(bool* owners) {
     } answer;
     struct iovec part = {&answer, sizeof answer};
     struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
-    const ssize_t got = recvmsg(arbiter, &packet, MSG_PEEK);
+    const ssize_t got = hello_receive(arbiter, &packet, MSG_PEEK);
     if (got <= 0) return "the arbiter hung up";
     const bool ours = got >= (ssize_t)sizeof answer.header && answer.header.magic == HEDDLE_PROTOCOL_MAGIC;
     if (ours && answer.header.type == HEDDLE_REFUSED && got == sizeof answer.refused) {
@@ -217,7 +217,7 @@ static int run(int count, char** words) {
         const char* not_loaded = preload();
         if (not_loaded != NULL) unmanaged = not_loaded;
     }
-    if (unmanaged == NULL && !register_program(program[0])) unmanaged = strerror(errno);
+    if (unmanaged == NULL && !register_program(program[0])) unmanaged = absent = strerror(errno);
     bool owners = true;
     if (unmanaged == NULL && (require || wants_own())) {
         const char* refused = refusal(&owners);
