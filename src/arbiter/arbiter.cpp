@@ -55,17 +55,13 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     if (!allowed.intersects(cpus_)) return Refusal::kNoCpus;
     if (!machine_.cpus().contains(registration.owned)) return Refusal::kNotThere;
     const CpuSet owned = policy_->has_owners() ? registration.owned : CpuSet{};
-    if (const Refusal refusal = refusal_of_owned(owned, registration.user); refusal != Refusal::kNone)
+    if (const Refusal refusal = refusal_of_owned(owned, registration.user, before); refusal != Refusal::kNone)
         return refusal;
 
     if (before != nullptr) remove(*before, false, now);
     Client& joined = enter(registration, now);
     id = joined.id;
-    joined.owned = owned;
-    for (const int cpu : owned) {
-        owners_[static_cast<size_t>(cpu)] = id;
-        count_lent(cpu, holder(cpu), 1);
-    }
+    own(joined, owned);
     if (!registration.held.empty()) {
         if (now - started_ < limits_.recovery_ends)
             recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
@@ -244,6 +240,11 @@ CpuSet Arbiter::cpus_of(ClientId id) const {
     return client == nullptr ? CpuSet{} : client->granted | client->leaving_cpus();
 }
 
+CpuSet Arbiter::owned_of(ClientId id) const {
+    const Client* client = find(id);
+    return client == nullptr ? CpuSet{} : client->owned;
+}
+
 CpuSet Arbiter::leaving_of(ClientId id) const {
     const Client* client = find(id);
     return client == nullptr ? CpuSet{} : client->leaving_cpus();
@@ -299,11 +300,20 @@ CoreTime Arbiter::core_time(Time now) const {
     return sum;
 }
 
-Refusal Arbiter::refusal_of_owned(const CpuSet& owned, UserId user) const {
+void Arbiter::own(Client& client, const CpuSet& cpus) {
+    client.owned = cpus;
+    for (const int cpu : cpus) {
+        owners_[static_cast<size_t>(cpu)] = client.id;
+        count_lent(cpu, holder(cpu), 1);
+    }
+}
+
+Refusal Arbiter::refusal_of_owned(const CpuSet& owned, UserId user, const Client* before) const {
     if (owned.empty()) return Refusal::kNone;
     CpuSet taken;
     long of_user = owned.count();
     for (const auto& other : clients_) {
+        if (other.get() == before) continue;
         taken |= other->owned;
         if (other->user == user) of_user += other->owned.count();
     }

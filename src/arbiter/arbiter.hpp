@@ -190,9 +190,9 @@ class Arbiter {
 
     /// On success `client` is set and a Publish for it is among the actions.
     [[nodiscard]] Refusal join(const Registration& registration, Time now, ClientId& client);
-    /// A client of an earlier arbiter that lives and has not come back yet: it keeps what it holds, as far as
-    /// nobody else has it, and takes no part, until it joins (Registration::returns) or leaves. Nothing where
-    /// there is no place, or nothing that it could keep.
+    /// A client of an earlier arbiter that lives and has not come back yet: it keeps what it holds and owns,
+    /// as far as nobody else does, and takes no part, until it joins (Registration::returns) or leaves.
+    /// Nothing where there is no place, or nothing that it could keep.
     [[nodiscard]] std::optional<ClientId> restore(const Registration& registration, Time now);
     /// A client that is not there is ignored, here and below: it may have died with messages under way.
     void leave(ClientId client, bool died, Time now);
@@ -234,6 +234,7 @@ class Arbiter {
     [[nodiscard]] const CpuGrant& grant_of(int cpu) const { return grants_[static_cast<size_t>(cpu)]; }
     /// All that the client may still be on; empty for one that is not there.
     [[nodiscard]] CpuSet cpus_of(ClientId client) const;
+    [[nodiscard]] CpuSet owned_of(ClientId client) const;
     [[nodiscard]] CpuSet leaving_of(ClientId client) const;
     [[nodiscard]] bool leaving(int cpu) const;  ///< its holder was asked to leave it
     [[nodiscard]] const Policy& policy() const { return *policy_; }
@@ -263,7 +264,9 @@ class Arbiter {
     void account(Client& client, Time now);
     /// To be called before the CPUs that are free, or their owners, change.
     void account(Time now);
-    [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user) const;
+    void own(Client& client, const CpuSet& cpus);
+    /// `before`: the restored client that wants them, or nullptr.
+    [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user, const Client* before) const;
     [[nodiscard]] int own_missing(const Client& client) const;
     [[nodiscard]] CpuSet keep(const Client& client, int count) const;
     [[nodiscard]] CpuSet spare(const Client& client) const;

@@ -7,12 +7,15 @@ namespace heddle {
 
 std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
     const CpuSet keeps = registration.held & free_;
+    CpuSet owned = policy_->has_owners() ? registration.owned & machine_.cpus() : CpuSet{};
+    for (const auto& other : clients_) owned -= other->owned;
     if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver ||
-        keeps.empty())
+        (keeps.empty() && owned.empty()))
         return std::nullopt;
     Client& restored = enter(registration, now);
     restored.away = true;
     restored.demand = restored.peak = 0;
+    own(restored, owned);
     grant(restored, keeps, now);
     rebalance(now);
     return restored.id;

@@ -41,7 +41,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                               connection.peer.uid, request.demand,
                               request.min,         request.max,
                               request.weight,      request.allowed,
-                              request.held,        who_returns(connection, request.name, request.held),
+                              request.held,        who_returns(connection, request),
                               request.owned};
     take_lent(true);  // before CPUs in use are asked back for the newcomer
     ClientId client;
@@ -50,8 +50,8 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     HEDDLE_FAILPOINT(server_has_joined);
     const uint64_t process_started = os_.process_started(connection.peer.pid);
     // With what it holds, before the place is removed that it had under an earlier arbiter.
-    places_[client] = saved_.add(
-        {connection.peer.pid, connection.peer.uid, process_started, request.name, arbiter_.cpus_of(client)});
+    places_[client] = saved_.add({connection.peer.pid, connection.peer.uid, process_started, request.name,
+                                  arbiter_.cpus_of(client), arbiter_.owned_of(client)});
     if (const auto returned = away_.find(registration.returns); returned != away_.end())
         forget_away(returned, false);
     connection.registered = true;

@@ -1,5 +1,5 @@
-// The server over a restart: it saves who holds what, and keeps the CPUs of those who live and have not come
-// back yet.
+// The server over a restart: it saves who holds and owns what, and keeps the CPUs of those who live and have
+// not come back yet.
 #include <fmt/format.h>
 
 #include <utility>
@@ -34,6 +34,7 @@ bool Server::restore_client(int place, const SavedClient& saved) {
     registration.pid = static_cast<uint32_t>(saved.pid);
     registration.user = saved.user;
     registration.held = saved.cpus;
+    registration.owned = saved.owned;
     const auto client = arbiter_.restore(registration, clock_.now());
     if (!client) return false;
     places_[*client] = place;
@@ -43,17 +44,17 @@ bool Server::restore_client(int place, const SavedClient& saved) {
     return true;
 }
 
-/// A process may be several clients: of those of this name the one whose CPUs it claims most of. It may claim
-/// none: they were lent.
-ClientId Server::who_returns(const Connection& connection, const std::string& name,
-                             const CpuSet& held) const {
+/// A process may be several clients: of those of this name the one that owns the same CPUs, and whose CPUs it
+/// claims most of. It may claim none: they were lent.
+ClientId Server::who_returns(const Connection& connection, const HelloRequest& request) const {
     ClientId best;
-    int most = -1;
+    std::pair most{-1, -1};
     for (const auto& [client, away] : away_) {
         if (away.process.pid != connection.peer.pid || away.process.uid != connection.peer.uid ||
-            away.name != SavedClients::saved_name(name))
+            away.name != SavedClients::saved_name(request.name))
             continue;
-        const int common = (arbiter_.cpus_of(client) & held).count();
+        const std::pair common{(arbiter_.owned_of(client) & request.owned).count(),
+                               (arbiter_.cpus_of(client) & request.held).count()};
         if (common <= most) continue;
         most = common;
         best = client;

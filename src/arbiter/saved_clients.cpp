@@ -26,6 +26,7 @@ struct SavedClients::Place {
     uint32_t reserved;
     uint64_t started;
     char name[HEDDLE_NAME_BYTES];
+    heddle_mask owned;
     std::array<std::atomic<uint64_t>, HEDDLE_MASK_WORDS> cpus;
 };
 struct SavedClients::File {
@@ -36,7 +37,7 @@ struct SavedClients::File {
 namespace {
 
 constexpr uint32_t kMagic = 0x56534448;  // "HDSV"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 }  // namespace
 
@@ -71,9 +72,12 @@ std::map<int, SavedClient> SavedClients::left_behind() {
         heddle_mask mask;
         for (size_t word = 0; word < HEDDLE_MASK_WORDS; ++word)
             mask.words[word] = place.cpus[word].load(std::memory_order_relaxed);
-        clients[static_cast<int>(i)] = {static_cast<pid_t>(place.pid), place.user, place.started,
+        clients[static_cast<int>(i)] = {static_cast<pid_t>(place.pid),
+                                        place.user,
+                                        place.started,
                                         std::string(place.name, ::strnlen(place.name, sizeof place.name)),
-                                        cpus_of(mask)};
+                                        cpus_of(mask),
+                                        cpus_of(place.owned)};
         used_[i] = true;
     }
     return clients;
@@ -94,6 +98,7 @@ int SavedClients::add(const SavedClient& client) {
     place.user = client.user;
     place.started = client.started;
     copy_text(place.name, sizeof place.name, client.name);
+    place.owned = mask_of(client.owned);
     HEDDLE_FAILPOINT(state_has_a_place);
     update(static_cast<int>(number), client.cpus);
     return static_cast<int>(number);

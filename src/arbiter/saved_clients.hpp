@@ -1,5 +1,5 @@
-// SavedClients: who holds what, in a file that outlives the arbiter, so that the next one keeps the CPUs of
-// programs that have not come back yet.
+// SavedClients: who holds and who owns what, in a file that outlives the arbiter, so that the next one keeps
+// the CPUs of programs that have not come back yet.
 //
 // The server's, in its thread. The file is mapped and written by plain stores, one place a client, and needs
 // no call while nothing changes. The place carries a sequence number, odd while it is written: one that an
@@ -24,6 +24,7 @@ struct SavedClient {
     uint64_t started = 0;  ///< Os::process_started of the pid
     std::string name;
     CpuSet cpus;
+    CpuSet owned = {};
 };
 
 class SavedClients {

@@ -114,8 +114,7 @@ class Server {
     [[nodiscard]] bool restore_client(int place, const SavedClient& saved);
     void forget_away(std::map<ClientId, Away>::iterator away, bool died);
     void forget_those_away_too_long();
-    [[nodiscard]] ClientId who_returns(const Connection& connection, const std::string& name,
-                                       const CpuSet& held) const;
+    [[nodiscard]] ClientId who_returns(const Connection& connection, const HelloRequest& request) const;
     void save(ClientId client, const CpuSet& cpus);
     void refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request);
     void refuse(Connection& connection, uint32_t code, const std::string& reason);

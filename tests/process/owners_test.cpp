@@ -87,6 +87,30 @@ TEST(Owners, OwnTheirsAgainAfterTheArbiterWasKilled) {
     EXPECT_TRUE(becomes_true([&] { return owner->held() == CpuSet::parse("4-7"); }, 2s));
 }
 
+/// Two clients of one process and name, and both have lent all they have.
+TEST(Owners, TheirsAreNobodyElsesUntilTheyAreBackAfterTheArbiterWasKilled) {
+    Daemon daemon(with_policy("owned"));
+    auto low = hello_of("lender", 0), high = low;
+    low.owned = mask_of(CpuSet::parse("0-1"));
+    high.owned = mask_of(CpuSet::parse("4-7"));
+    WireClient first(daemon.path()), second(daemon.path());
+    ASSERT_TRUE(first.join(low) && second.join(high));
+    Obedient guest(daemon, 8, {});
+    ASSERT_TRUE(becomes_true([&] { return guest->held().count() == 8; }, 2s));
+    daemon.process().end();
+    ASSERT_TRUE(daemon.start());
+    ASSERT_TRUE(becomes_true([&] { return guest->held().count() == 8; }, 2s)) << "it works on what they lent";
+
+    Obedient thief(daemon, 1, CpuSet::parse("1-2"));
+    EXPECT_NE(thief->problem().find("CPU 1 is owned by client"), std::string::npos) << thief->problem();
+    high.demand = 4;
+    WireClient second_again(daemon.path()), first_again(daemon.path());
+    ASSERT_TRUE(second_again.join(high));
+    ASSERT_TRUE(first_again.join(low)) << "what is the first's was not taken for the second's";
+    EXPECT_TRUE(becomes_true([&] { return second_again.grant().mask.words[0] == 0xf0; }, 2s));
+    EXPECT_EQ(Observer(daemon.path()).status().clients.size(), 3U);
+}
+
 TEST(Owners, MeanNothingUnderAnotherPolicy) {
     Daemon daemon(with_policy("proportional"));
     Obedient owner(daemon, 8, CpuSet::parse("0-7"));

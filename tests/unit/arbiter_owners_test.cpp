@@ -56,6 +56,34 @@ TEST_F(ArbiterOwners, AnOwnerThatLendsKeepsItsOwnRatherThanOthers) {
     EXPECT_EQ(held(guest), 5);
 }
 
+TEST_F(ArbiterOwners, WhoIsRestoredOwnsItsOwnAndLendsItUntilItIsBack) {
+    start("core:4 pu:1", "owned");
+    Registration owner;
+    owner.name = "owner";
+    owner.demand = 2;
+    owner.owned = CpuSet::parse("1-2,9");  // the machine had more CPUs then
+    const ClientId away = arbiter_->restore(owner, now_).value();
+    EXPECT_EQ(arbiter_->owned_of(away), CpuSet::parse("1-2"));
+    owner.owned = CpuSet::parse("0-1");
+    const ClientId late = arbiter_->restore(owner, now_).value();
+    EXPECT_EQ(arbiter_->owned_of(late), CpuSet{0}) << "one owner a CPU";
+    owner.owned = CpuSet::parse("2");
+    EXPECT_EQ(arbiter_->restore(owner, now_), std::nullopt) << "nothing to keep";
+
+    now_ += 1s;
+    const ClientId guest = join(4);
+    EXPECT_EQ(held(guest), 4);
+    ClientId back;
+    owner.owned = CpuSet::parse("1-2");
+    EXPECT_EQ(arbiter_->join(owner, now_, back), Refusal::kOwned) << "another client";
+    owner.returns = away;
+    ASSERT_EQ(arbiter_->join(owner, now_, back), Refusal::kNone);
+    settle();
+    EXPECT_EQ(published_[back].cpus, CpuSet::parse("1-2"));
+    arbiter_->leave(late, false, now_);
+    EXPECT_EQ(arbiter_->owner_of(0), ClientId{0});
+}
+
 TEST_F(ArbiterOwners, AMaskOutsideTheMachineIsRefusedWhereOwningMeansNothingToo) {
     start("core:4 pu:1");
     Registration registration;

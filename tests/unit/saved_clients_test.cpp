@@ -35,7 +35,7 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
         SavedClients saved(path_, os_);
         EXPECT_EQ(saved.problem(), "");
         const int a = saved.add({17, 1000, 4711, "first", {}});
-        const int b = saved.add({18, 1001, 4712, "second", CpuSet{1}});
+        const int b = saved.add({18, 1001, 4712, "second", CpuSet{1}, CpuSet::parse("7-8,1023")});
         const int c = saved.add({19, 1001, 4713, "third", CpuSet{2}});
         saved.update(a, CpuSet::parse("0-3,1023"));
         saved.update(b, CpuSet{7});
@@ -48,7 +48,9 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
     EXPECT_EQ(found.at(0).started, 4711U);
     EXPECT_EQ(found.at(0).name, "first");
     EXPECT_EQ(found.at(0).cpus, CpuSet::parse("0-3,1023"));
+    EXPECT_EQ(found.at(0).owned, CpuSet{});
     EXPECT_EQ(found.at(1).cpus, CpuSet{7});
+    EXPECT_EQ(found.at(1).owned, CpuSet::parse("7-8,1023"));
     EXPECT_EQ(left_behind().size(), 2U) << "an arbiter may die before it has made anything of them";
     {
         SavedClients next(path_, os_);
