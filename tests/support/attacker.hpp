@@ -63,9 +63,14 @@ class Attacker {
 /// Says the same thing until the arbiter has had enough, or `times`.
 template <class Message>
 void flood(const WireClient& client, const Message& message, int times) {
-    for (int i = 0; i < times; ++i) {
-        if (client.send(message)) continue;
+    constexpr int kTakesNothingMore = 500;
+    for (int i = 0, refused = 0; i < times && refused < kTakesNothingMore; ++i) {
+        if (client.send(message)) {
+            refused = 0;
+            continue;
+        }
         if (errno == EPIPE || errno == ECONNRESET) return;
+        ++refused;
         ::usleep(200);
     }
 }
