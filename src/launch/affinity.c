@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "export.h"
@@ -23,11 +24,64 @@
 static _Atomic bool has_bound_others;
 static _Atomic int have_chosen;
 
-/* What the program has bound the calling thread to, by a call of that thread. */
-static __thread struct {
+/* What the program has bound the calling thread to, by a call of that thread; and the grant that the thread
+ * has bound itself to, perhaps before the helper thread has seen it. */
+struct mask_here {
     bool is;
     cpu_set_t mask;
-} chosen_here;
+};
+static __thread struct mask_here chosen_here;
+static __thread struct mask_here followed_here;
+
+static bool is_mask(const struct mask_here* here, const cpu_set_t* mask) {
+    return here->is && CPU_EQUAL(&here->mask, mask);
+}
+
+/* Threads that are widened, for whoever binds threads; with kPassedOver where it should have been bound
+ * meanwhile. A child of vfork has this memory, too, and never gives a place back: those of `process` alone
+ * have one. Without a place a child may be born with the grant's mask. */
+enum { kPlaces = 16, kMostRests = 2000, kRestNs = 20000, kPassedOver = 1 << 30 };
+static _Atomic pid_t widened_threads[kPlaces];
+static _Atomic pid_t process;
+static _Atomic uint32_t look; /* odd: under way */
+
+void affinity_begins(void) {
+    atomic_store(&process, getpid());
+}
+
+void affinity_look_begins(void) {
+    atomic_fetch_or(&look, 1);
+}
+
+void affinity_look_ends(void) {
+    atomic_fetch_add(&look, 1);
+}
+
+bool affinity_pass_over(pid_t thread) {
+    for (int i = 0; i < kPlaces; ++i) {
+        pid_t found = thread;
+        if (atomic_compare_exchange_strong(&widened_threads[i], &found, thread | kPassedOver) ||
+            found == (thread | kPassedOver))
+            return true;
+    }
+    return false;
+}
+
+static _Atomic pid_t* take_place(void) {
+    REAL(syscall)
+    if (getpid() != atomic_load(&process)) return NULL;
+    const pid_t thread = (pid_t)real(SYS_gettid);
+    for (int i = 0; i < kPlaces; ++i) {
+        pid_t nobody = 0;
+        if (!atomic_compare_exchange_strong(&widened_threads[i], &nobody, thread)) continue;
+        const uint32_t seen = atomic_load(&look);
+        const struct timespec rest = {.tv_nsec = kRestNs};
+        for (int rests = 0; seen % 2 != 0 && atomic_load(&look) == seen && rests < kMostRests; ++rests)
+            real(SYS_nanosleep, &rest, NULL);
+        return &widened_threads[i];
+    }
+    return NULL;
+}
 
 uint32_t affinity_epoch(void) {
     struct link_grant grant;
@@ -43,6 +97,18 @@ bool affinity_concerns(pid_t thread) {
     return is_ours;
 }
 
+/* A thread took its mask from the page: from a grant, perhaps, that the helper thread never saw. */
+static _Atomic bool threads_follow;
+
+bool affinity_threads_follow(void) {
+    return atomic_exchange(&threads_follow, false);
+}
+
+/* To be called before a grant is read for the calling thread to bind itself to. */
+static void note_follows(void) {
+    atomic_store(&threads_follow, true);
+}
+
 /* False where the grant binds nothing. */
 static bool granted(cpu_set_t* cpus) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return false;
@@ -52,25 +118,40 @@ static bool granted(cpu_set_t* cpus) {
     return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
 }
 
+/* A thread that is cancelled while it is widened has left its place. */
+static void give_places_back(void) {
+    REAL(syscall)
+    const pid_t thread = (pid_t)real(SYS_gettid);
+    for (int i = 0; i < kPlaces; ++i)
+        if ((atomic_load(&widened_threads[i]) & ~kPassedOver) == thread) atomic_store(&widened_threads[i], 0);
+}
+
 void affinity_forget_choice(void) {
+    give_places_back();
     if (chosen_here.is) atomic_fetch_sub(&have_chosen, 1);
     chosen_here.is = false;
 }
 
 void affinity_forget_in_child(void) {
     atomic_store(&have_chosen, chosen_here.is ? 1 : 0);
+    followed_here.is = false;
 }
 
 bool affinity_is_chosen(void) {
     return chosen_here.is;
 }
 
+static void bind_here(const cpu_set_t* granted_cpus) {
+    followed_here = (struct mask_here){affinity_set(0, granted_cpus), *granted_cpus};
+}
+
 void affinity_follow_since(uint32_t epoch) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || affinity_epoch() == epoch) return;
     struct link_grant grant;
+    note_follows();
     do {
         if (!link_read_grant(&grant) || grant.count == 0) return;
-        affinity_set(0, &grant.cpus);
+        bind_here(&grant.cpus);
     } while (affinity_epoch() != grant.epoch);
 }
 
@@ -79,26 +160,40 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
+/* The calling thread: by the helper thread; by the arbiter, for want of an answer; by itself, before the
+ * helper has seen the grant; or as before, since it was passed over as all were let go. */
+static bool is_bound(const cpu_set_t* now, const _Atomic pid_t* place) {
+    cpu_set_t cpus;
+    return follow_is_bound() || granted(&cpus) || (link_managed() && is_mask(&followed_here, now)) ||
+           (place != NULL && (*place & kPassedOver) != 0);
+}
+
 struct affinity_widened affinity_widen(void) {
     REAL(syscall) /* our own wrapper would tell the program's own mask */
     const int result = errno;
-    struct affinity_widened widened = {.is = false};
+    struct affinity_widened widened = {.place = take_place()};
     CPU_ZERO(&widened.before);
-    if (follow_is_bound() && real(SYS_sched_getaffinity, 0, sizeof widened.before, &widened.before) > 0 &&
-        !(chosen_here.is && CPU_EQUAL(&widened.before, &chosen_here.mask)))
+    if (real(SYS_sched_getaffinity, 0, sizeof widened.before, &widened.before) > 0 &&
+        is_bound(&widened.before, widened.place) && !is_mask(&chosen_here, &widened.before))
         widened.is = affinity_set(0, link_allowed());
     errno = result;
     return widened;
 }
 
 void affinity_narrow(const struct affinity_widened* widened) {
-    if (!widened->is) return;
+    const bool passed_over =
+        widened->place != NULL && (atomic_exchange(widened->place, 0) & kPassedOver) != 0;
+    if (!widened->is && !passed_over) return;
     const int result = errno;
     struct link_grant grant;
+    note_follows();
     do {
         if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
         /* Without any CPU, or a grant that can be read, a thread stays where it was. */
-        affinity_set(0, grant.count > 0 ? &grant.cpus : &widened->before);
+        if (grant.count > 0)
+            bind_here(&grant.cpus);
+        else if (widened->is)
+            affinity_set(0, &widened->before);
     } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
     errno = result;
 }
@@ -115,6 +210,7 @@ void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes) {
     cpu_set_t cpus;
     const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
+    note_follows();
     if (memcmp(mask, link_allowed(), known) == 0 && granted(&cpus)) memcpy(mask, &cpus, known);
 }
 

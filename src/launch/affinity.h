@@ -16,12 +16,21 @@
 struct affinity_widened {
     bool is;
     cpu_set_t before;
+    _Atomic pid_t* place; /* by which those know that bind threads, or NULL */
 };
 /* Lets the calling thread run wherever the program may, before an exec and in a forked child: what becomes of
  * it inherits that. Not where the program itself has bound this thread, and nobody has since. */
 struct affinity_widened affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
 void affinity_narrow(const struct affinity_widened* widened);
+
+/* This process is going to have a helper thread. */
+void affinity_begins(void);
+/* Around a look at all threads that binds them: who is widened later waits for its end first. */
+void affinity_look_begins(void);
+void affinity_look_ends(void);
+/* True for a thread that is widened: it is left alone, and binds itself when it is narrowed. */
+bool affinity_pass_over(pid_t thread);
 
 /* Puts the program's own mask in the place of ours into `mask` of `bytes` bytes, which the system filled. */
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
@@ -39,6 +48,8 @@ bool affinity_is_chosen(void);
 /* Of the grant; and binds the calling thread, which began with that one's mask, where there is another. */
 uint32_t affinity_epoch(void);
 void affinity_follow_since(uint32_t epoch);
+/* Since the last call threads have bound themselves to a grant: not all are where the last look put them. */
+bool affinity_threads_follow(void);
 /* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system
  * allows none of them. */
 bool affinity_set(pid_t thread, const cpu_set_t* cpus);

@@ -63,7 +63,7 @@ unsigned follow_cpus(void) {
 }
 
 bool follow_is_bound(void) {
-    return atomic_load_explicit(&is_bound, memory_order_relaxed);
+    return atomic_load(&is_bound);
 }
 
 unsigned follow_cpus_soon(unsigned wanted) {
@@ -131,6 +131,9 @@ static bool obey(const struct link_grant* grant) {
     bool obeyed = true;
     /* A program always runs somewhere: without any CPU it stays where it is until it gets one. */
     if (grant->count > 0) {
+        /* Told before it is so: a thread that starts a program meanwhile is to widen itself. */
+        if (link_mode() != HEDDLE_MODE_THREADS && !has_all(grant)) atomic_store(&is_bound, true);
+        may_be_unbound |= affinity_threads_follow();
         if ((may_be_unbound || !CPU_EQUAL(&bound, &grant->cpus)) && link_mode() != HEDDLE_MODE_THREADS)
             obeyed = bind_to(&grant->cpus);
         const bool spread = grant->turn && link_mode() != HEDDLE_MODE_THREADS && park_spread(&grant->cpus);
@@ -295,11 +298,12 @@ static bool start_here(void) {
     if (known && link_mode() == HEDDLE_MODE_THREADS)
         affinity_set(0, &before);
     else if (known)
-        affinity_narrow(&(struct affinity_widened){true, before});
+        affinity_narrow(&(struct affinity_widened){.is = true, .before = before});
     return started;
 }
 
 bool follow_start(void) {
+    affinity_begins();
     bound = *link_allowed();
     struct link_grant grant;
     /* Who is parked is let go by the helper, which does both. */

@@ -99,7 +99,8 @@ bool park_spread(const cpu_set_t* cpus) {
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
-        if (system_call(SYS_tgkill, getpid(), stopped[i], 0) == 0) affinity_set(stopped[i], &one);
+        if (system_call(SYS_tgkill, getpid(), stopped[i], 0) == 0 && !affinity_pass_over(stopped[i]))
+            affinity_set(stopped[i], &one);
     }
     return true;
 }

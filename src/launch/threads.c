@@ -66,13 +66,17 @@ struct binding {
 
 static void bind_one(pid_t thread, void* data) {
     struct binding* binding = data;
+    if (affinity_pass_over(thread)) return;
     if (!affinity_set(thread, binding->cpus) && errno == EINVAL) binding->refused = true;
 }
 
 enum threads_bound threads_bind(pid_t except, const cpu_set_t* cpus) {
     struct binding binding = {.cpus = cpus};
-    for (int look = 0; look < 2; ++look)
-        if (!threads_visit(except, bind_one, &binding)) return THREADS_UNSEEN;
+    bool seen = true;
+    affinity_look_begins();
+    for (int look = 0; seen && look < 2; ++look) seen = threads_visit(except, bind_one, &binding);
+    affinity_look_ends();
+    if (!seen) return THREADS_UNSEEN;
     return binding.refused ? THREADS_REFUSED : THREADS_BOUND;
 }
 

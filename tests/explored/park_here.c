@@ -12,6 +12,11 @@ bool threads_is_runnable(pid_t thread) {
     (void)thread;
     return false;
 }
+/* No thread of it starts a program. */
+bool affinity_pass_over(pid_t thread) {
+    (void)thread;
+    return false;
+}
 bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     (void)thread;
     (void)cpus;

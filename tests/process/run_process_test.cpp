@@ -494,6 +494,17 @@ TEST(RunProcess, DaemonsAndChildrenLiveOn) {
               all.output + all.output + all.output);
 }
 
+/// Each program that comes and goes beside it changes what its threads are bound to.
+TEST(RunProcess, ChildrenMayRunWhereItMayHoweverOftenItsGrantChanges) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "(while [ ! -e $FOLDER/done ]; do $RUN ${PROGRAMS}plain spin 0.002; done) &\n"
+        "$HEDDLE run --require -- ${PROGRAMS}plain spawn-many 2000; touch $FOLDER/done; wait");
+    // Where it has no CPU for 10 ms the arbiter binds it by force, in the middle of whatever it does.
+    ASSERT_NE(outcome.output, "") << outcome.errors;
+    EXPECT_LE(std::stoi(outcome.output), managed.said("did not leave in time")) << outcome.errors;
+}
+
 TEST(RunProcess, RunsUnderMpirun) {
     if (Managed::one({{"sh", "-c", "command -v mpirun"}, {}, {}}).exit_code != 0)
         GTEST_SKIP() << "mpirun is not installed (apt-get install openmpi-bin)";

@@ -4,6 +4,7 @@
 // several threads.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,13 @@ class Managed {
     [[nodiscard]] std::string socket() const { return folder_.path() + "/arbiter"; }
     [[nodiscard]] std::filesystem::path folder() const { return folder_.path(); }
     [[nodiscard]] pid_t daemon() const { return daemon_; }
+    /// How many lines of the arbiter's log have these words.
+    [[nodiscard]] int said(const std::string& words) const {
+        std::ifstream log(log_path());
+        int count = 0;
+        for (std::string line; std::getline(log, line);) count += line.find(words) != std::string::npos;
+        return count;
+    }
 
     /// The words after `heddle`, with this arbiter.
     [[nodiscard]] bench::Command command(std::vector<std::string> words,
@@ -68,6 +76,7 @@ class Managed {
     }
 
   private:
+    [[nodiscard]] std::string log_path() const { return folder_.path() + "/log"; }
     void start(const std::string& topology) {
         int ready[2];
         ASSERT_EQ(::pipe(ready), 0);
@@ -77,8 +86,10 @@ class Managed {
             ::close(ready[0]);
             if (!topology.empty()) ::setenv("HEDDLE_TOPOLOGY", topology.c_str(), 1);
             const std::string path = socket();
-            ::execl(HEDDLE_BUILD_DIR "/bin/heddled", "heddled", "--socket", path.c_str(), "--ready-fd",
-                    fd.c_str(), nullptr);
+            const int log = ::open(log_path().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+            ::dup2(log, 2);
+            ::execl(HEDDLE_BUILD_DIR "/bin/heddled", "heddled", "--verbose", "--socket", path.c_str(),
+                    "--ready-fd", fd.c_str(), nullptr);
             ::_exit(127);
         }
         ::close(ready[1]);

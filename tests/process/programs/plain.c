@@ -190,6 +190,27 @@ static int spawn(void) {
     return WEXITSTATUS(status);
 }
 
+static int cpus(void) {
+    cpu_set_t mask;
+    return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 0;
+}
+
+// Says how many of so many children were born with fewer CPUs than this program has.
+static int spawn_many(const char* itself, int times) {
+    char* words[] = {"plain", "cpus", NULL};
+    char* nothing[] = {NULL};
+    int narrow = 0;
+    for (int i = 0; i < times; ++i) {
+        pid_t child;
+        int status;
+        if (posix_spawn(&child, itself, NULL, NULL, words, nothing) != 0) return 1;
+        waitpid(child, &status, 0);
+        narrow += WEXITSTATUS(status) < cpus();
+    }
+    printf("%d\n", narrow);
+    return 0;
+}
+
 static int spawn_by_vfork(void) {
     const pid_t child = vfork();
     if (child == 0) {
@@ -215,6 +236,8 @@ int main(int count, char** words) {
     if (strcmp(what, "daemon") == 0) return become_daemon(detail);
     if (strcmp(what, "vfork") == 0) return spawn_by_vfork();
     if (strcmp(what, "spawn") == 0) return spawn();
+    if (strcmp(what, "cpus") == 0) return cpus();
+    if (strcmp(what, "spawn-many") == 0) return spawn_many(words[0], atoi(detail));
     if (strcmp(what, "system") == 0) return WEXITSTATUS(system("nproc"));
     if (strcmp(what, "sleep") == 0) return (int)sleep((unsigned)atoi(detail));
     if (strcmp(what, "spin") == 0) {
