@@ -226,6 +226,17 @@ TEST(Start, ForAllUsersItListensWhereTheyLook) {
     EXPECT_EQ(status, 0);
 }
 
+TEST(Start, AFolderThatNotAllUsersMayEnterIsTold) {
+    Daemon daemon({"", {"--all-users"}, {}});
+    const std::string told = "for all users: chmod a+x " + daemon.folder() + "\n";
+    EXPECT_NE(daemon.said().find(told), std::string::npos) << daemon.said();
+    std::filesystem::permissions(daemon.folder(), static_cast<std::filesystem::perms>(0711));
+    std::filesystem::remove(daemon.folder() + "/log");
+    daemon.process().end();
+    ASSERT_TRUE(daemon.start());
+    EXPECT_EQ(daemon.said(), "");
+}
+
 TEST(Start, WithFewDescriptorsItServesOrSaysWhyNot) {
     if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer needs descriptors of its own";
     int served = 0, ended = 0;

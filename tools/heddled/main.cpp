@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -141,6 +142,14 @@ int activated_socket() {
     return 3;
 }
 
+void tell_of_a_closed_folder(const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path();
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) == 0 && (status.st_mode & S_IXOTH) == 0)
+        tell(fmt::format("users that may not enter {0} find no arbiter there; for all users: chmod a+x {0}",
+                         folder));
+}
+
 /// Tells systemd (sd_notify(3)) and the launcher that clients are served from now on.
 void announce_ready(int ready_fd) {
     if (ready_fd >= 0) {
@@ -195,6 +204,7 @@ void serve(const Options& options) {
     const int activated = activated_socket();
     const Descriptor lock = lock_socket(path, activated >= 0);
     HEDDLE_FAILPOINT(daemon_has_its_socket);
+    if (options.all_users) tell_of_a_closed_folder(path);
 
     const sigset_t signals = ending_signals();
     sigprocmask(SIG_BLOCK, &signals, nullptr);
