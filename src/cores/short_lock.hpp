@@ -54,7 +54,7 @@ class ShortLock {
   private:
     /// Not seen by a sanitizer, nor by the explorer, which works with one: it orders nothing, and would give
     /// the explorer a hundred times as many executions to look at.
-    [[nodiscard, gnu::no_sanitize("thread")]] bool some_starve() const noexcept {
+    [[nodiscard, gnu::no_sanitize_thread]] bool some_starve() const noexcept {
         return starved_.load(std::memory_order_relaxed) != 0;
     }
 

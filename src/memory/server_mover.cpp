@@ -89,13 +89,15 @@ void ServerState::hand_over(Actions& actions, Lock& lock, Functions called) {
     if (actions.completions.empty()) return;
     std::vector<std::shared_ptr<OperationState>> told = end_operations(actions);
     // A function may wait for what others do who are told here: it is called last, and one alone.
-    const auto functions =
-        std::ranges::stable_partition(told, [](const auto& state) { return state->when_done == nullptr; });
+    // Clang 14 makes nothing of std::ranges::stable_partition here.
+    const auto functions = std::stable_partition(
+        told.begin(), told.end(), [](const auto& state) { return state->when_done == nullptr; });
+    const auto count = told.end() - functions;
     const bool calls_all =
-        called == Functions::kHere || (called == Functions::kOneHere && functions.size() == 1 && !is_mover());
-    if (!functions.empty() && !calls_all) {
-        to_tell_.insert(to_tell_.end(), functions.begin(), functions.end());
-        told.erase(functions.begin(), told.end());
+        called == Functions::kHere || (called == Functions::kOneHere && count == 1 && !is_mover());
+    if (count > 0 && !calls_all) {
+        to_tell_.insert(to_tell_.end(), functions, told.end());
+        told.erase(functions, told.end());
         for_mover_.notify_one();
     }
     if (told.empty()) return;

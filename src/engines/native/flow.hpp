@@ -78,8 +78,11 @@ struct FlowsOfLane {
     int nested = 0;       ///< stays in flows that began in a task
     // Of the present stay in flows:
     Worker* worker = nullptr;  ///< null for a thread that waits
-    int budget = 0;            ///< so many tasks, then home
-    bool found = false;        ///< there was a task
+    /// No task begins that there is no memory to pause: the thread has others to insert, which that one may
+    /// wait for.
+    bool has_more_to_insert = false;
+    int budget = 0;      ///< so many tasks, then home
+    bool found = false;  ///< there was a task
 };
 
 }  // namespace heddle

@@ -251,7 +251,10 @@ bool NativeEngine::help(Lane& lane, uint64_t) noexcept {
     if (host_.frame() != nullptr) return help_in_task(lane);
     if (!callers_work_) return false;
     const WaiterPlace place(cpus_, bind_);
+    FlowsOfLane& here = flows(lane);
+    here.has_more_to_insert = true;
     const bool found = help_here(lane, kHelp);
+    here.has_more_to_insert = false;
     if (has_tasks()) announce();  // this thread may have others to do now
     return found;
 }
@@ -265,10 +268,12 @@ bool NativeEngine::help_in_task(Lane& lane) noexcept {
     Flow* const current = here.current;
     const int budget = here.budget;
     const bool found_before = here.found;
+    const bool has_more_to_insert = std::exchange(here.has_more_to_insert, false);
     // Without its worker: what is asked to leave its CPU cannot before the task on its stack has ended.
     const bool found = enter(lane, nullptr, 1);
     here.found = found_before;
     here.budget = budget;
+    here.has_more_to_insert = has_more_to_insert;
     here.current = current;
     here.worker = worker;
     --here.nested;

@@ -58,7 +58,7 @@ class NativeEngine final : public Engine, private WorkSource {
     /// Tells somebody who sleeps that there is something to do.
     void announce() noexcept;
     [[nodiscard]] bool help_in_task(Lane& lane) noexcept;
-    /// As help(), where the thread is.
+    /// As wait_until(), for a while, where the thread is.
     bool help_here(Lane& lane, int budget);
     /// A worker that has run tasks naps where it is of no use, as Pace says.
     void keep_pace(Lane& lane, Worker& worker);
@@ -90,6 +90,9 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] Flow& take_flow(FlowsOfLane& here, bool must);
     [[nodiscard]] static Flow& take_resting(FlowsOfLane& here) noexcept;
     [[nodiscard]] Flow& make_flow(FlowsOfLane& here);
+    [[nodiscard]] bool may_go_on(FlowsOfLane& here) noexcept;
+    /// There is one for the next pause, or memory for it.
+    [[nodiscard]] bool has_spare(FlowsOfLane& here) noexcept;
     void reserve(FlowsOfLane& here) noexcept;
     void rest(FlowsOfLane& here, Flow& flow) noexcept;
 

@@ -12,14 +12,25 @@ constexpr uint32_t kMostResting = 32;
 /// Of these, for pauses that have no other way, once there is no memory for more.
 constexpr uint32_t kReserved = 4;
 
-bool may_go_on(const FlowsOfLane& here) {
-    return here.budget > 0 && !(here.worker != nullptr && here.worker->should_leave());
-}
-
 }  // namespace
 
 void Flow::wake() noexcept {
     engine.resume(*this);
+}
+
+bool NativeEngine::may_go_on(FlowsOfLane& here) noexcept {
+    return here.budget > 0 && !(here.worker != nullptr && here.worker->should_leave()) &&
+           (!here.has_more_to_insert || has_spare(here));
+}
+
+bool NativeEngine::has_spare(FlowsOfLane& here) noexcept {
+    if (here.resting != nullptr) return true;
+    try {
+        rest(here, make_flow(here));
+    } catch (...) {
+        return false;
+    }
+    return true;
 }
 
 FlowsOfLane& NativeEngine::make_flows(Lane& lane) {
@@ -116,6 +127,7 @@ void NativeEngine::run_on_own_stack(Lane& lane, FlowsOfLane& here) noexcept {
 
 bool NativeEngine::enter(Lane& lane, Worker* worker, int budget) noexcept {
     FlowsOfLane& here = flows(lane);
+    if (here.has_more_to_insert && !has_spare(here)) return false;
     Fiber home;
     TaskFrame* const frame = exchange_frame(nullptr);
     Fiber* const outer_home = std::exchange(here.home, &home);
