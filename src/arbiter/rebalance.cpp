@@ -140,7 +140,7 @@ void Arbiter::grant_to_the_needy(Time now) {
 
 /// How many of its own CPUs a client has a right to beyond those of them that it holds.
 int Arbiter::own_missing(const Client& client) const {
-    if (client.owned.empty()) return 0;
+    if (client.away || client.owned.empty()) return 0;
     const int usable = (client.owned & client.allowed & cpus_).count();
     return std::min(client.target, usable) - (client.granted & client.owned).count();
 }

@@ -44,17 +44,17 @@ bool Server::restore_client(int place, const SavedClient& saved) {
     return true;
 }
 
-/// A process may be several clients: of those of this name the one that owns the same CPUs, and whose CPUs it
-/// claims most of. It may claim none: they were lent.
+/// A process may be several clients. An owner is known by what it owns, as nobody else does; of those that
+/// own nothing it is the one of this name whose CPUs it claims most of. It may claim none: they were lent.
 ClientId Server::who_returns(const Connection& connection, const HelloRequest& request) const {
     ClientId best;
-    std::pair most{-1, -1};
+    int most = -1;
     for (const auto& [client, away] : away_) {
-        if (away.process.pid != connection.peer.pid || away.process.uid != connection.peer.uid ||
-            away.name != SavedClients::saved_name(request.name))
-            continue;
-        const std::pair common{(arbiter_.owned_of(client) & request.owned).count(),
-                               (arbiter_.cpus_of(client) & request.held).count()};
+        if (away.process.pid != connection.peer.pid || away.process.uid != connection.peer.uid) continue;
+        const CpuSet owned = arbiter_.owned_of(client);
+        if (!owned.empty() && owned == request.owned) return client;
+        if (!owned.empty() || away.name != SavedClients::saved_name(request.name)) continue;
+        const int common = (arbiter_.cpus_of(client) & request.held).count();
         if (common <= most) continue;
         most = common;
         best = client;

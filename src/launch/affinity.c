@@ -49,6 +49,13 @@ void affinity_begins(void) {
     atomic_store(&process, getpid());
 }
 
+void affinity_ends(void) {
+    atomic_store(&process, 0);
+    for (int i = 0; i < kPlaces; ++i) atomic_store(&widened_threads[i], 0);
+    atomic_store(&look, 0);
+    followed_here.is = false;
+}
+
 void affinity_look_begins(void) {
     atomic_fetch_or(&look, 1);
 }
@@ -69,7 +76,6 @@ bool affinity_pass_over(pid_t thread) {
 
 static _Atomic pid_t* take_place(void) {
     REAL(syscall)
-    if (getpid() != atomic_load(&process)) return NULL;
     const pid_t thread = (pid_t)real(SYS_gettid);
     for (int i = 0; i < kPlaces; ++i) {
         pid_t nobody = 0;
@@ -104,8 +110,7 @@ bool affinity_threads_follow(void) {
     return atomic_exchange(&threads_follow, false);
 }
 
-/* To be called before a grant is read for the calling thread to bind itself to. */
-static void note_follows(void) {
+void affinity_note_follows(void) {
     atomic_store(&threads_follow, true);
 }
 
@@ -134,25 +139,31 @@ void affinity_forget_choice(void) {
 
 void affinity_forget_in_child(void) {
     atomic_store(&have_chosen, chosen_here.is ? 1 : 0);
-    followed_here.is = false;
+    affinity_ends();
 }
 
 bool affinity_is_chosen(void) {
     return chosen_here.is;
 }
 
-static void bind_here(const cpu_set_t* granted_cpus) {
-    followed_here = (struct mask_here){affinity_set(0, granted_cpus), *granted_cpus};
+/* Binds the calling thread to the grant; to `otherwise`, or as it is, where that has no CPU or cannot be
+ * read. */
+static void follow_grant(const cpu_set_t* otherwise) {
+    struct link_grant grant;
+    do {
+        if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
+        if (grant.count > 0)
+            followed_here = (struct mask_here){affinity_set(0, &grant.cpus), grant.cpus};
+        else if (otherwise != NULL)
+            affinity_set(0, otherwise);
+        affinity_note_follows();
+    } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
+    if (!link_managed()) affinity_set(0, link_allowed());
 }
 
 void affinity_follow_since(uint32_t epoch) {
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || affinity_epoch() == epoch) return;
-    struct link_grant grant;
-    note_follows();
-    do {
-        if (!link_read_grant(&grant) || grant.count == 0) return;
-        bind_here(&grant.cpus);
-    } while (affinity_epoch() != grant.epoch);
+    follow_grant(NULL);
 }
 
 bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
@@ -164,17 +175,23 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
  * helper has seen the grant; or as before, since it was passed over as all were let go. */
 static bool is_bound(const cpu_set_t* now, const _Atomic pid_t* place) {
     cpu_set_t cpus;
-    return follow_is_bound() || granted(&cpus) || (link_managed() && is_mask(&followed_here, now)) ||
+    return follow_is_bound() || granted(&cpus) || is_mask(&followed_here, now) ||
            (place != NULL && (*place & kPassedOver) != 0);
 }
 
 struct affinity_widened affinity_widen(void) {
     REAL(syscall) /* our own wrapper would tell the program's own mask */
+    struct affinity_widened widened = {.is = false};
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return widened;
     const int result = errno;
-    struct affinity_widened widened = {.place = take_place()};
+    /* A forked child has no link: this one shares its parent's memory, and may have its mask from before the
+     * parent was let go. */
+    const bool by_vfork = getpid() != atomic_load(&process);
+    if (!by_vfork) widened.place = take_place();
     CPU_ZERO(&widened.before);
     if (real(SYS_sched_getaffinity, 0, sizeof widened.before, &widened.before) > 0 &&
-        is_bound(&widened.before, widened.place) && !is_mask(&chosen_here, &widened.before))
+        (is_bound(&widened.before, widened.place) || (by_vfork && !atomic_load(&has_bound_others))) &&
+        !is_mask(&chosen_here, &widened.before))
         widened.is = affinity_set(0, link_allowed());
     errno = result;
     return widened;
@@ -183,19 +200,25 @@ struct affinity_widened affinity_widen(void) {
 void affinity_narrow(const struct affinity_widened* widened) {
     const bool passed_over =
         widened->place != NULL && (atomic_exchange(widened->place, 0) & kPassedOver) != 0;
-    if (!widened->is && !passed_over) return;
+    if ((!widened->is && !passed_over) || !link_managed()) return;
     const int result = errno;
-    struct link_grant grant;
-    note_follows();
-    do {
-        if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
-        /* Without any CPU, or a grant that can be read, a thread stays where it was. */
-        if (grant.count > 0)
-            bind_here(&grant.cpus);
-        else if (widened->is)
-            affinity_set(0, &widened->before);
-    } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
+    follow_grant(widened->is ? &widened->before : NULL);
     errno = result;
+}
+
+/* Of the calling thread, which forks. */
+static __thread struct affinity_widened fork_widened;
+
+void affinity_before_fork(void) {
+    fork_widened = affinity_widen();
+}
+
+void affinity_after_fork(void) {
+    affinity_narrow(&fork_widened);
+}
+
+bool affinity_is_widened_by_fork(void) {
+    return fork_widened.is;
 }
 
 static bool has_own_masks(void) {
@@ -210,7 +233,6 @@ void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
 void affinity_apply_grant(cpu_set_t* mask, size_t bytes) {
     cpu_set_t cpus;
     const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
-    note_follows();
     if (memcmp(mask, link_allowed(), known) == 0 && granted(&cpus)) memcpy(mask, &cpus, known);
 }
 
@@ -252,6 +274,7 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
         memcpy(&own, mask, known);                                                         \
         affinity_apply_grant(&own, known);                                                 \
         failure = call;                                                                    \
+        affinity_note_follows();                                                           \
     } while (failure == 0 && memcmp(&own, mask, known) != 0 && affinity_epoch() != epoch); \
     if (failure == 0) affinity_note_choice(mask, known, &own, is_caller);                  \
     return failure;

@@ -23,9 +23,14 @@ struct affinity_widened {
 struct affinity_widened affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
 void affinity_narrow(const struct affinity_widened* widened);
+/* The same around fork(), in the parent; in the child: whether it was born so. */
+void affinity_before_fork(void);
+void affinity_after_fork(void);
+bool affinity_is_widened_by_fork(void);
 
-/* This process is going to have a helper thread. */
+/* This process is going to have a helper thread; and has none any more. */
 void affinity_begins(void);
+void affinity_ends(void);
 /* Around a look at all threads that binds them: who is widened later waits for its end first. */
 void affinity_look_begins(void);
 void affinity_look_ends(void);
@@ -48,8 +53,10 @@ bool affinity_is_chosen(void);
 /* Of the grant; and binds the calling thread, which began with that one's mask, where there is another. */
 uint32_t affinity_epoch(void);
 void affinity_follow_since(uint32_t epoch);
-/* Since the last call threads have bound themselves to a grant: not all are where the last look put them. */
+/* Since the last call threads have bound themselves to a grant: not all are where the last look put them.
+ * Noted when that is done, and before the epoch is asked for to see whether it was the newest. */
 bool affinity_threads_follow(void);
+void affinity_note_follows(void);
 /* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system
  * allows none of them. */
 bool affinity_set(pid_t thread, const cpu_set_t* cpus);

@@ -246,10 +246,16 @@ HEDDLE_EXPORT long syscall(long number, ...) {
     if (number == SYS_sched_setaffinity && (size_t)b <= sizeof(cpu_set_t) && c != 0 &&
         affinity_concerns((pid_t)a)) {
         cpu_set_t own;
-        CPU_ZERO(&own);
-        memcpy(&own, (const void*)c, (size_t)b);
-        affinity_apply_grant(&own, (size_t)b);
-        const long bound = real(number, a, b, &own, d, e, f);
+        uint32_t epoch;
+        long bound;
+        do {
+            epoch = affinity_epoch();
+            CPU_ZERO(&own);
+            memcpy(&own, (const void*)c, (size_t)b);
+            affinity_apply_grant(&own, (size_t)b);
+            bound = real(number, a, b, &own, d, e, f);
+            affinity_note_follows();
+        } while (bound == 0 && memcmp(&own, (const void*)c, (size_t)b) != 0 && affinity_epoch() != epoch);
         if (bound == 0 && link_managed())
             affinity_note_choice((const cpu_set_t*)c, (size_t)b, &own, a == 0 || a == gettid());
         return bound;

@@ -279,7 +279,10 @@ void follow_stop(void) {
     for (int rests = tell_to_end(link_renounce);
          real(SYS_tgkill, getpid(), helper, 0) == 0 && rests < kEndTries; ++rests)
         rest_a_moment();
-    if (follow_is_bound()) (void)threads_bind(0, link_allowed());
+}
+
+void follow_let_go(void) {
+    (void)threads_bind(0, link_allowed());
 }
 
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake

@@ -16,8 +16,10 @@ bool follow_start(void);
  * does not end. */
 bool follow_end(void);
 void follow_forget_in_child(void);
-/* Ends the helper thread, whatever other threads there are, and lets all run wherever the program may. */
+/* Ends the helper thread, whatever other threads there are. */
 void follow_stop(void);
+/* Then, when the grant is forgotten: all run wherever the program may. */
+void follow_let_go(void);
 
 /* How many CPUs are granted and the threads of this process are bound to; 0 while there are none. */
 unsigned follow_cpus(void);

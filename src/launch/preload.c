@@ -32,8 +32,13 @@
 /* Set in a forked child of a managed process, and in one that has left. */
 static _Atomic bool is_child;
 
+static void begin_fork(void) {
+    affinity_before_fork();
+    link_note_mask();
+}
+
 static void forget_in_child(void) {
-    link_let_go(affinity_widen().is, affinity_is_chosen());
+    link_let_go(affinity_is_widened_by_fork(), affinity_is_chosen());
     affinity_forget_in_child();
     link_forget();
     news_close();
@@ -53,6 +58,7 @@ static void follow(void) {
     fprintf(stderr, "heddle: %s runs unmanaged: there can be no thread that follows its grant\n",
             program_invocation_short_name);
     (void)affinity_widen();
+    affinity_ends();
     link_forget();
     follow_forget_in_child();
 }
@@ -61,6 +67,7 @@ bool process_leave(void) {
     if (!follow_end()) return false;
     link_note_mask();
     link_let_go(affinity_widen().is, affinity_is_chosen());
+    affinity_ends();
     link_forget();
     follow_forget_in_child();
     atomic_store(&is_child, true);
@@ -74,7 +81,11 @@ void process_renounce(void) {
     follow_stop();
     tbb_limit(0);
     libgomp_wait_politely(false);
+    /* Who binds itself now finds no grant, or is let go with the others. */
+    const bool are_bound = follow_is_bound();
     link_forget();
+    if (are_bound) follow_let_go();
+    affinity_ends();
     news_close();
     follow_forget_in_child();
 }
@@ -103,5 +114,5 @@ __attribute__((constructor)) static void begin(void) {
     waiting_is_main();
     last_thread_is_first();
     follow();
-    pthread_atfork(link_note_mask, NULL, forget_in_child);
+    pthread_atfork(begin_fork, affinity_after_fork, forget_in_child);
 }

@@ -101,6 +101,8 @@ TEST(Owners, TheirsAreNobodyElsesUntilTheyAreBackAfterTheArbiterWasKilled) {
     ASSERT_TRUE(daemon.start());
     ASSERT_TRUE(becomes_true([&] { return guest->held().count() == 8; }, 2s)) << "it works on what they lent";
 
+    WireClient namesake(daemon.path());
+    ASSERT_TRUE(namesake.join(hello_of("lender", 0)));
     Obedient thief(daemon, 1, CpuSet::parse("1-2"));
     EXPECT_NE(thief->problem().find("CPU 1 is owned by client"), std::string::npos) << thief->problem();
     high.demand = 4;
@@ -108,7 +110,7 @@ TEST(Owners, TheirsAreNobodyElsesUntilTheyAreBackAfterTheArbiterWasKilled) {
     ASSERT_TRUE(second_again.join(high));
     ASSERT_TRUE(first_again.join(low)) << "what is the first's was not taken for the second's";
     EXPECT_TRUE(becomes_true([&] { return second_again.grant().mask.words[0] == 0xf0; }, 2s));
-    EXPECT_EQ(Observer(daemon.path()).status().clients.size(), 3U);
+    EXPECT_EQ(Observer(daemon.path()).status().clients.size(), 4U);
 }
 
 TEST(Owners, MeanNothingUnderAnotherPolicy) {

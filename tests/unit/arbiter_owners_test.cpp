@@ -84,6 +84,23 @@ TEST_F(ArbiterOwners, WhoIsRestoredOwnsItsOwnAndLendsItUntilItIsBack) {
     EXPECT_EQ(arbiter_->owner_of(0), ClientId{0});
 }
 
+TEST_F(ArbiterOwners, WhoIsAwayTakesNothingBack) {
+    start("core:4 pu:1", "owned");
+    Registration owner;
+    owner.name = "owner";
+    owner.held = CpuSet::parse("0-1");
+    owner.owned = CpuSet::parse("2-3");
+    const ClientId away = arbiter_->restore(owner, now_).value();
+    const ClientId guest = join(4);
+    for (int i = 0; i < 500; ++i) {
+        now_ += 2ms;
+        arbiter_->tick(now_);
+        settle();
+    }
+    EXPECT_EQ(published_[guest].cpus, CpuSet::parse("2-3"));
+    EXPECT_EQ(arbiter_->cpus_of(away), CpuSet::parse("0-1"));
+}
+
 TEST_F(ArbiterOwners, AMaskOutsideTheMachineIsRefusedWhereOwningMeansNothingToo) {
     start("core:4 pu:1");
     Registration registration;

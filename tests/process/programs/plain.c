@@ -68,7 +68,8 @@ static int enter_sandbox(const char* when_gone) {
     pthread_create(&other, NULL, spin, &seconds);
     while (access(when_gone, F_OK) == 0) usleep(1000);
     if (!forbid(SYS_sendto, SECCOMP_RET_KILL_PROCESS) || !forbid(SYS_socket, SECCOMP_RET_KILL_PROCESS) ||
-        !forbid(SYS_recvfrom, SECCOMP_RET_KILL_PROCESS))
+        !forbid(SYS_recvfrom, SECCOMP_RET_KILL_PROCESS) || !forbid(SYS_gettid, SECCOMP_RET_KILL_PROCESS) ||
+        !forbid(SYS_sched_getaffinity, SECCOMP_RET_KILL_PROCESS))
         return 1;
     pthread_join(other, NULL);
     for (int i = 0; i < 20; ++i) {
@@ -196,14 +197,19 @@ static int cpus(void) {
 }
 
 // Says how many of so many children were born with fewer CPUs than this program has.
-static int spawn_many(const char* itself, int times) {
+static int spawn_many(const char* itself, const char* how, int times) {
     char* words[] = {"plain", "cpus", NULL};
     char* nothing[] = {NULL};
     int narrow = 0;
     for (int i = 0; i < times; ++i) {
         pid_t child;
         int status;
-        if (posix_spawn(&child, itself, NULL, NULL, words, nothing) != 0) return 1;
+        if (strcmp(how, "spawn") == 0) {
+            if (posix_spawn(&child, itself, NULL, NULL, words, nothing) != 0) return 1;
+        } else if ((child = strcmp(how, "vfork") == 0 ? vfork() : fork()) == 0) {
+            execve(itself, words, nothing);
+            _exit(127);
+        }
         waitpid(child, &status, 0);
         narrow += WEXITSTATUS(status) < cpus();
     }
@@ -237,7 +243,8 @@ int main(int count, char** words) {
     if (strcmp(what, "vfork") == 0) return spawn_by_vfork();
     if (strcmp(what, "spawn") == 0) return spawn();
     if (strcmp(what, "cpus") == 0) return cpus();
-    if (strcmp(what, "spawn-many") == 0) return spawn_many(words[0], atoi(detail));
+    if (strcmp(what, "spawn-many") == 0)
+        return spawn_many(words[0], count > 3 ? words[3] : "spawn", atoi(detail));
     if (strcmp(what, "system") == 0) return WEXITSTATUS(system("nproc"));
     if (strcmp(what, "sleep") == 0) return (int)sleep((unsigned)atoi(detail));
     if (strcmp(what, "spin") == 0) {
