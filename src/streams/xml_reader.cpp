@@ -13,6 +13,12 @@ namespace {
 bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
+/// The beginning of what is no element, or its end: more of it is needed to know.
+bool may_become_other_text(std::string_view rest) {
+    for (const std::string_view mark : {"<![CDATA[", "<!--", "<?"})
+        if (rest.size() < mark.size() && mark.starts_with(rest)) return true;
+    return false;
+}
 bool ends_name(char c) {
     return is_blank(c) || c == '>' || c == '/' || c == '=' || c == '<';
 }
@@ -61,6 +67,7 @@ XmlReader::Event XmlReader::next() {
             continue;
         }
         const std::string_view rest = text_.substr(at_);
+        if (goes_on_ && may_become_other_text(rest)) break;
         if (rest.starts_with("<![CDATA[")) {
             const size_t begin = at_ + 9, end = find("]]>");
             content_.append(text_.substr(begin, end - begin));
