@@ -32,8 +32,8 @@ function(heddle_quickly_built target)
 endfunction()
 
 # heddle_precompile(TARGET HEADERS...): large headers of others that most C++ files of the target include anyway. They
-# are up to half of the time that such a file takes; those of the standard library are a fifth. Not where GCC 12 optimises more than at -O2: there it warns of what
-# it precompiled as of our own code.
+# are up to half of the time that such a file takes; those of the standard library are a fifth. Not where GCC 12
+# optimises more than at -O2: there it warns of what it precompiled as of our own code.
 function(heddle_precompile target)
   if(CMAKE_BUILD_TYPE STREQUAL Release)
     return()

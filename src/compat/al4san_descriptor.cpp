@@ -82,15 +82,15 @@ struct Layout {
     int (*rank)(const AL4SAN_desc_t*, int, int);
 };
 
-void init(AL4SAN_desc_t& desc, void* mat, unsigned int type, int mb, int nb, int bsiz, int lm, int ln, int i,
-          int j, int m, int n, int p, int q, Layout layout) {
+void init(AL4SAN_desc_t& desc, void* mat, al4san_flttype_t type, int mb, int nb, int bsiz, int lm, int ln,
+          int i, int j, int m, int n, int p, int q, Layout layout) {
     Context& context = Context::here();
     desc = {};
     desc.get_blkaddr = layout.address != nullptr ? layout.address : al4san_getaddr_ccrb;
     desc.get_blkldd = layout.leading != nullptr ? layout.leading : al4san_getblkldd_ccrb;
     desc.get_rankof = layout.rank != nullptr ? layout.rank : al4san_getrankof_2d;
     desc.styp = desc.get_blkaddr == al4san_getaddr_cm ? Al4sanCM : Al4sanCCRB;
-    desc.dtyp = type;
+    desc.dtyp = static_cast<decltype(desc.dtyp)>(type);
     desc.mb = mb;
     desc.nb = nb;
     desc.bsiz = bsiz;
@@ -172,7 +172,7 @@ int al4san_desc_init(AL4SAN_desc_t* desc, void* mat, al4san_flttype_t dtyp, int 
                      int (*get_blkldd)(const AL4SAN_desc_t*, int),
                      int (*get_rankof)(const AL4SAN_desc_t*, int, int)) {
     return answer([&] {
-        init(given(&desc), mat, static_cast<unsigned int>(dtyp), mb, nb, bsiz, lm, ln, i, j, m, n, p, q,
+        init(given(&desc), mat, dtyp, mb, nb, bsiz, lm, ln, i, j, m, n, p, q,
              {get_blkaddr, get_blkldd, get_rankof});
     });
 }
@@ -183,8 +183,7 @@ int AL4SAN_Desc_Create_User(AL4SAN_desc_t** desc, void* mat, al4san_flttype_t dt
                             int (*get_blkldd)(const AL4SAN_desc_t*, int),
                             int (*get_rankof)(const AL4SAN_desc_t*, int, int)) {
     return create(desc, [&](AL4SAN_desc_t& made) {
-        init(made, mat, static_cast<unsigned int>(dtyp), mb, nb, bsiz, lm, ln, i, j, m, n, p, q,
-             {get_blkaddr, get_blkldd, get_rankof});
+        init(made, mat, dtyp, mb, nb, bsiz, lm, ln, i, j, m, n, p, q, {get_blkaddr, get_blkldd, get_rankof});
     });
 }
 
@@ -222,8 +221,8 @@ int AL4SAN_Matrix_Create(AL4SAN_desc_t** desc, void* mat, al4san_flttype_t dtyp,
         if (mb < 1 || nb < 1 || int64_t{mb} * nb > INT_MAX)
             refuse(AL4SAN_ERR_ILLEGAL_VALUE, fmt::format("tiles cannot be {} x {}", mb, nb));
         const Context& context = Context::here();
-        init(made, mat, static_cast<unsigned int>(dtyp), mb, nb, mb * nb, lm, ln, 0, 0, lm, ln, context.prows,
-             context.pcols, in_place ? column_major : Layout{});
+        init(made, mat, dtyp, mb, nb, mb * nb, lm, ln, 0, 0, lm, ln, context.prows, context.pcols,
+             in_place ? column_major : Layout{});
     });
 }
 

@@ -33,10 +33,6 @@ struct mask_here {
 static __thread struct mask_here chosen_here;
 static __thread struct mask_here followed_here;
 
-static bool is_mask(const struct mask_here* here, const cpu_set_t* mask) {
-    return here->is && CPU_EQUAL(&here->mask, mask);
-}
-
 /* Threads that are widened, for whoever binds threads; with kPassedOver where it should have been bound
  * meanwhile. A child of vfork has this memory, too, and never gives a place back: those of `process` alone
  * have one. Without a place a child may be born with the grant's mask. */
@@ -110,7 +106,8 @@ bool affinity_threads_follow(void) {
     return atomic_exchange(&threads_follow, false);
 }
 
-void affinity_note_follows(void) {
+/* When it has done so, and before it asks for the epoch to see whether that was the newest grant. */
+static void note_follows(void) {
     atomic_store(&threads_follow, true);
 }
 
@@ -156,7 +153,7 @@ static void follow_grant(const cpu_set_t* otherwise) {
             followed_here = (struct mask_here){affinity_set(0, &grant.cpus), grant.cpus};
         else if (otherwise != NULL)
             affinity_set(0, otherwise);
-        affinity_note_follows();
+        note_follows();
     } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
     if (!link_managed()) affinity_set(0, link_allowed());
 }
@@ -171,11 +168,14 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
-/* The calling thread: by the helper thread; by the arbiter, for want of an answer; by itself, before the
- * helper has seen the grant; or as before, since it was passed over as all were let go. */
+/* The calling thread is not where the program would have it: it was bound by the helper thread; by the
+ * arbiter, for want of an answer; by itself, before the helper has seen the grant; or is as before, since it
+ * was passed over as all were let go. One that has chosen its mask, and has another, has been bound or let go
+ * by us. */
 static bool is_bound(const cpu_set_t* now, const _Atomic pid_t* place) {
     cpu_set_t cpus;
-    return follow_is_bound() || granted(&cpus) || is_mask(&followed_here, now) ||
+    return chosen_here.is || follow_is_bound() || granted(&cpus) ||
+           (followed_here.is && CPU_EQUAL(&followed_here.mask, now)) ||
            (place != NULL && (*place & kPassedOver) != 0);
 }
 
@@ -188,11 +188,12 @@ struct affinity_widened affinity_widen(void) {
      * parent was let go. */
     const bool by_vfork = getpid() != atomic_load(&process);
     if (!by_vfork) widened.place = take_place();
+    const cpu_set_t* const own = chosen_here.is ? &chosen_here.mask : link_allowed();
     CPU_ZERO(&widened.before);
     if (real(SYS_sched_getaffinity, 0, sizeof widened.before, &widened.before) > 0 &&
         (is_bound(&widened.before, widened.place) || (by_vfork && !atomic_load(&has_bound_others))) &&
-        !is_mask(&chosen_here, &widened.before))
-        widened.is = affinity_set(0, link_allowed());
+        !CPU_EQUAL(&widened.before, own))
+        widened.is = affinity_set(0, own);
     errno = result;
     return widened;
 }
@@ -230,15 +231,15 @@ void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
     memcpy(mask, link_allowed(), bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t));
 }
 
-void affinity_apply_grant(cpu_set_t* mask, size_t bytes) {
+/* The way back: the grant in the place of the program's own mask. */
+static void apply_grant(cpu_set_t* mask, size_t bytes) {
     cpu_set_t cpus;
-    const size_t known = bytes < sizeof cpus ? bytes : sizeof cpus;
-    if (memcmp(mask, link_allowed(), known) == 0 && granted(&cpus)) memcpy(mask, &cpus, known);
+    if (memcmp(mask, link_allowed(), bytes) == 0 && granted(&cpus)) memcpy(mask, &cpus, bytes);
 }
 
-void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t* got, bool by_itself) {
-    const size_t known = bytes < sizeof *wanted ? bytes : sizeof *wanted;
-    const bool chosen = memcmp(wanted, link_allowed(), known) != 0;
+/* A thread was bound to `got`, where the program wanted `wanted`; by itself, or by another one. */
+static void note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t* got, bool by_itself) {
+    const bool chosen = memcmp(wanted, link_allowed(), bytes) != 0;
     if (!by_itself) {
         if (chosen) atomic_store(&has_bound_others, true);
         return;
@@ -262,34 +263,46 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
     return failure;
 }
 
-/* A thread that puts back the mask it has read gets the grant. Any other mask is the program's own will. */
-#define WITHIN_GRANT(call, is_caller)                                                      \
-    const size_t known = bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t);            \
-    cpu_set_t own;                                                                         \
-    int failure;                                                                           \
-    uint32_t epoch;                                                                        \
-    do {                                                                                   \
-        epoch = affinity_epoch();                                                          \
-        CPU_ZERO(&own);                                                                    \
-        memcpy(&own, mask, known);                                                         \
-        affinity_apply_grant(&own, known);                                                 \
-        failure = call;                                                                    \
-        affinity_note_follows();                                                           \
-    } while (failure == 0 && memcmp(&own, mask, known) != 0 && affinity_epoch() != epoch); \
-    if (failure == 0) affinity_note_choice(mask, known, &own, is_caller);                  \
+/* A thread that puts back the mask it has read gets the grant. Any other mask is the program's own will.
+ * `mask` has `bytes` bytes, which are no more than a cpu_set_t has. */
+#define WITHIN_GRANT(call, is_caller)                             \
+    cpu_set_t own;                                                \
+    int failure;                                                  \
+    bool follows;                                                 \
+    uint32_t epoch;                                               \
+    do {                                                          \
+        epoch = affinity_epoch();                                 \
+        CPU_ZERO(&own);                                           \
+        memcpy(&own, mask, bytes);                                \
+        apply_grant(&own, bytes);                                 \
+        failure = (int)call;                                      \
+        follows = failure == 0 && memcmp(&own, mask, bytes) != 0; \
+        if (follows) note_follows();                              \
+    } while (follows && affinity_epoch() != epoch);               \
+    if (failure == 0) note_choice(mask, bytes, &own, is_caller);  \
     return failure;
+
+static bool is_ours_to_set(pid_t thread, size_t bytes, const cpu_set_t* mask) {
+    return bytes <= sizeof(cpu_set_t) && link_managed() && mask != NULL && affinity_concerns(thread);
+}
 
 HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(sched_setaffinity)
-    if (bytes > sizeof(cpu_set_t) || !link_managed() || mask == NULL || !affinity_concerns(thread))
-        return real(thread, bytes, mask);
-    WITHIN_GRANT(real(thread, known, &own), thread == 0 || thread == gettid())
+    if (!is_ours_to_set(thread, bytes, mask)) return real(thread, bytes, mask);
+    WITHIN_GRANT(real(thread, bytes, &own), thread == 0 || thread == gettid())
+}
+
+/* Older runtimes ask with no mask at all whether there is such a call. */
+long affinity_set_by_number(pid_t thread, size_t bytes, const cpu_set_t* mask) {
+    REAL(syscall)
+    if (!is_ours_to_set(thread, bytes, mask)) return real(SYS_sched_setaffinity, thread, bytes, mask);
+    WITHIN_GRANT(real(SYS_sched_setaffinity, thread, bytes, &own), thread == 0 || thread == gettid())
 }
 
 HEDDLE_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(pthread_setaffinity_np)
     if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
-    WITHIN_GRANT(real(thread, known, &own), pthread_equal(thread, pthread_self()) != 0)
+    WITHIN_GRANT(real(thread, bytes, &own), pthread_equal(thread, pthread_self()) != 0)
 }
 
 /* A program that this process becomes or starts inherits the mask of the calling thread. */

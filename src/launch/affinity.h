@@ -18,8 +18,8 @@ struct affinity_widened {
     cpu_set_t before;
     _Atomic pid_t* place; /* by which those know that bind threads, or NULL */
 };
-/* Lets the calling thread run wherever the program may, before an exec and in a forked child: what becomes of
- * it inherits that. Not where the program itself has bound this thread, and nobody has since. */
+/* Lets the calling thread run wherever the program may, or where that has bound this thread itself, before an
+ * exec and a fork: what becomes of it inherits that. */
 struct affinity_widened affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
 void affinity_narrow(const struct affinity_widened* widened);
@@ -41,10 +41,8 @@ bool affinity_pass_over(pid_t thread);
 void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
 /* A thread of this process; 0: the calling one. Others' masks are none of our business. */
 bool affinity_concerns(pid_t thread);
-/* The way back: the grant in the place of the program's own mask. */
-void affinity_apply_grant(cpu_set_t* mask, size_t bytes);
-/* A thread was bound to `got`, where the program wanted `wanted`; by itself, or by another one. */
-void affinity_note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t* got, bool by_itself);
+/* The system call, as the program makes it by its number. */
+long affinity_set_by_number(pid_t thread, size_t bytes, const cpu_set_t* mask);
 /* The calling thread ends; of a forked child it is the only one. */
 void affinity_forget_choice(void);
 void affinity_forget_in_child(void);
@@ -53,10 +51,8 @@ bool affinity_is_chosen(void);
 /* Of the grant; and binds the calling thread, which began with that one's mask, where there is another. */
 uint32_t affinity_epoch(void);
 void affinity_follow_since(uint32_t epoch);
-/* Since the last call threads have bound themselves to a grant: not all are where the last look put them.
- * Noted when that is done, and before the epoch is asked for to see whether it was the newest. */
+/* Since the last call threads have bound themselves to a grant: not all are where the last look put them. */
 bool affinity_threads_follow(void);
-void affinity_note_follows(void);
 /* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system
  * allows none of them. */
 bool affinity_set(pid_t thread, const cpu_set_t* cpus);

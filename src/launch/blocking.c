@@ -242,24 +242,8 @@ HEDDLE_EXPORT long syscall(long number, ...) {
             WAITING(false, real(number, a, b, c, d, e, f));
         }
     }
-    /* Older runtimes ask with no mask at all whether there is such a call. */
-    if (number == SYS_sched_setaffinity && (size_t)b <= sizeof(cpu_set_t) && c != 0 &&
-        affinity_concerns((pid_t)a)) {
-        cpu_set_t own;
-        uint32_t epoch;
-        long bound;
-        do {
-            epoch = affinity_epoch();
-            CPU_ZERO(&own);
-            memcpy(&own, (const void*)c, (size_t)b);
-            affinity_apply_grant(&own, (size_t)b);
-            bound = real(number, a, b, &own, d, e, f);
-            affinity_note_follows();
-        } while (bound == 0 && memcmp(&own, (const void*)c, (size_t)b) != 0 && affinity_epoch() != epoch);
-        if (bound == 0 && link_managed())
-            affinity_note_choice((const cpu_set_t*)c, (size_t)b, &own, a == 0 || a == gettid());
-        return bound;
-    }
+    if (number == SYS_sched_setaffinity)
+        return affinity_set_by_number((pid_t)a, (size_t)b, (const cpu_set_t*)c);
     if (number == SYS_exit) last_thread_leaves();
     if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b, c);
     const long result = real(number, a, b, c, d, e, f);

@@ -104,8 +104,8 @@ int hello_send(int socket, const struct hello* hello) {
 
 ssize_t hello_receive(int socket, struct msghdr* packet, int flags) {
     const ssize_t got = recvmsg(socket, packet, flags);
-    return got < 0 && errno == ECONNRESET ? recvmsg(socket, packet, flags)
-                                          : got; /* it tells that first, once */
+    if (got >= 0 || errno != ECONNRESET) return got;
+    return recvmsg(socket, packet, flags); /* that it hung up is told once, and first */
 }
 
 bool hello_stay(int socket) {

@@ -60,10 +60,11 @@ class Attacker {
     Daemon& daemon_;
 };
 
-/// Says the same thing until the arbiter has had enough, or `times`.
+/// Says the same thing until the arbiter has had enough, or `times`. Of what the socket refuses nothing
+/// reaches the arbiter: where it takes nothing more for half a second it never will again.
 template <class Message>
 void flood(const WireClient& client, const Message& message, int times) {
-    constexpr int kTakesNothingMore = 500;
+    constexpr int kTakesNothingMore = 2'500;
     for (int i = 0, refused = 0; i < times && refused < kTakesNothingMore; ++i) {
         if (client.send(message)) {
             refused = 0;

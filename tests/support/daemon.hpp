@@ -44,6 +44,7 @@ class Daemon {
     [[nodiscard]] std::string path() const { return folder() + "/arbiter.sock"; }
     [[nodiscard]] const std::string& folder() const { return folder_.path(); }
     [[nodiscard]] Child& process() { return child_; }
+    [[nodiscard]] const Child& process() const { return child_; }
     [[nodiscard]] std::string said() const {
         std::ifstream file(folder() + "/log");
         return {std::istreambuf_iterator<char>(file), {}};
