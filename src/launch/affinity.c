@@ -99,16 +99,16 @@ bool affinity_concerns(pid_t thread) {
     return is_ours;
 }
 
-/* A thread took its mask from the page: from a grant, perhaps, that the helper thread never saw. */
+/* A thread took its mask from a grant that the helper thread may never see. */
 static _Atomic bool threads_follow;
 
 bool affinity_threads_follow(void) {
     return atomic_exchange(&threads_follow, false);
 }
 
-/* When it has done so, and before it asks for the epoch to see whether that was the newest grant. */
-static void note_follows(void) {
-    atomic_store(&threads_follow, true);
+/* When it has done so, and before it asks whether that was the newest grant. */
+static void note_follows(uint32_t epoch) {
+    if (epoch != follow_epoch()) atomic_store(&threads_follow, true);
 }
 
 /* False where the grant binds nothing. */
@@ -153,7 +153,7 @@ static void follow_grant(const cpu_set_t* otherwise) {
             followed_here = (struct mask_here){affinity_set(0, &grant.cpus), grant.cpus};
         else if (otherwise != NULL)
             affinity_set(0, otherwise);
-        note_follows();
+        note_follows(grant.epoch);
     } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
     if (!link_managed()) affinity_set(0, link_allowed());
 }
@@ -277,7 +277,7 @@ HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set
         apply_grant(&own, bytes);                                 \
         failure = (int)call;                                      \
         follows = failure == 0 && memcmp(&own, mask, bytes) != 0; \
-        if (follows) note_follows();                              \
+        if (follows) note_follows(epoch);                         \
     } while (follows && affinity_epoch() != epoch);               \
     if (failure == 0) note_choice(mask, bytes, &own, is_caller);  \
     return failure;

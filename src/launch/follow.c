@@ -36,6 +36,7 @@ enum { kEndTries = 1000, kEndAgainNs = 100000 };
  * every region, and whether the threads are bound to some of those that the program may use. */
 static _Atomic unsigned granted_cpus;
 static _Atomic bool is_bound;
+static _Atomic uint32_t bound_epoch;
 static cpu_set_t bound;
 /* The masks may be others: an arbiter that was killed, or the next one that ended its fences, changed them,
  * or threads were spread. */
@@ -64,6 +65,10 @@ unsigned follow_cpus(void) {
 
 bool follow_is_bound(void) {
     return atomic_load(&is_bound);
+}
+
+uint32_t follow_epoch(void) {
+    return atomic_load(&bound_epoch);
 }
 
 unsigned follow_cpus_soon(unsigned wanted) {
@@ -139,7 +144,10 @@ static bool obey(const struct link_grant* grant) {
         const bool spread = grant->turn && link_mode() != HEDDLE_MODE_THREADS && park_spread(&grant->cpus);
         if (spread) may_be_unbound = true;
         HEDDLE_FAILPOINT(follow_has_bound);
-        if (obeyed) bound = grant->cpus;
+        if (obeyed) {
+            bound = grant->cpus;
+            atomic_store(&bound_epoch, grant->epoch);
+        }
         atomic_store(&is_bound, link_mode() != HEDDLE_MODE_THREADS && (spread || !has_all(grant)));
     }
     atomic_store(&has_turn, grant->turn);
@@ -317,5 +325,6 @@ bool follow_start(void) {
 void follow_forget_in_child(void) {
     helper = 0;
     atomic_store(&granted_cpus, 0);
+    atomic_store(&bound_epoch, 0);
     atomic_store(&is_bound, false); /* it runs where the program may; a mask that it has now is its own */
 }

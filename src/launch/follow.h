@@ -8,6 +8,7 @@
 #define HEDDLE_LAUNCH_FOLLOW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Obeys the first grant and starts the helper thread. Called once the link is open. Returns false when no
  * thread could be made: the program then runs unmanaged. */
@@ -21,6 +22,8 @@ void follow_stop(void);
 /* Then, when the grant is forgotten: all run wherever the program may. */
 void follow_let_go(void);
 
+/* Of the grant that the threads were last bound to, by a look at all. */
+uint32_t follow_epoch(void);
 /* How many CPUs are granted and the threads of this process are bound to; 0 while there are none. */
 unsigned follow_cpus(void);
 /* The threads are kept off some of the CPUs that the program may use: also while none is granted, when they
