@@ -194,15 +194,17 @@ void OpenMpEngine::run_chain(Task* task) {
 }
 
 void OpenMpEngine::park() noexcept {
-    if (pthread_equal(pthread_self(), feeder_thread_) != 0) return;
+    if (pthread_equal(pthread_self(), feeder_thread_) != 0) {
+        const std::lock_guard guard(mutex_);
+        --(released_ > 0 ? released_ : spares_);
+        return;
+    }
     Hand& own = hand();
     own.changes.fetch_add(1, std::memory_order_relaxed);
     seats_.stand_up(*own.seat);
     std::unique_lock lock(mutex_);
-    ++parked_;
     unparked_.wait(lock, [this] { return released_ > 0; });
     --released_;
-    --parked_;
     lock.unlock();
     own.changes.fetch_add(1, std::memory_order_relaxed);
 }
@@ -230,7 +232,7 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
     bool spare;
     {
         const std::lock_guard guard(mutex_);
-        spare = parked_ > released_;
+        spare = spares_ > 0;
         if (!spare && blocked_ + 1 >= hands_at_all_)
             throw Error(
                 ErrorCode::kLimit,
@@ -238,6 +240,8 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
                 "they wait for. The engine native can have any number of them");
         ++blocked_;
         if (spare) {
+            // Perhaps before it parks.
+            --spares_;
             ++released_;
             unparked_.notify_one();
         }
@@ -257,6 +261,7 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
             {
                 const std::lock_guard guard(engine.mutex_);
                 --engine.blocked_;
+                if (spare) ++engine.spares_;
             }
             if (!spare) return;
             engine.to_park_.fetch_add(1);

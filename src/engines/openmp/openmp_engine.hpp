@@ -130,7 +130,9 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     std::mutex mutex_;  // for those below
     std::vector<std::unique_ptr<Hand>> hands_;
     int hands_at_all_ = 0;  ///< threads in the region that run tasks
-    int parked_ = 0, blocked_ = 0, released_ = 0;
+    int spares_ = 0;        ///< threads that park, or will as soon as they come to it, and nobody has taken
+    int released_ = 0;      ///< taken, and not yet going
+    int blocked_ = 0;
     std::atomic<int> to_park_{0};  ///< spares whose services are no longer needed
     std::condition_variable unparked_;
 };

@@ -61,16 +61,21 @@ void OpenMpEngine::become_feeder(int threads) {
         pthread_setaffinity_np(feeder_thread_, mask.size() * sizeof(unsigned long),
                                reinterpret_cast<const cpu_set_t*>(mask.data()));
     }
-    const std::lock_guard guard(mutex_);
-    hands_at_all_ = threads - 1;
+    // Where OMP_THREAD_LIMIT leaves few there are fewer.
+    const int spares = std::max(threads - 1 - options_.workers, 0);
+    {
+        const std::lock_guard guard(mutex_);
+        hands_at_all_ = threads - 1;
+        spares_ = spares;
+    }
+    // Before any task.
+    for (int spare = 0; spare < spares; ++spare) openmp::make_park(*this);
 }
 
 void OpenMpEngine::feed(int threads) noexcept {
     become_feeder(threads);
     room_ = static_cast<uint64_t>(openmp::room_for(threads)) * 5 / 8;
     window_ = room_;
-    // Where OMP_THREAD_LIMIT leaves few there are fewer spares.
-    for (int spare = options_.workers; spare < threads - 1; ++spare) openmp::make_park(*this);
     PollingServices& services = host_.polling_services();
     bool rang = true, seated = true;
     while (true) {
