@@ -1,37 +1,38 @@
 #define _GNU_SOURCE
 #include "affinity.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <spawn.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "export.h"
 #include "follow.h"
 #include "link.h"
+#include "own_masks.h"
 #include "real.h"
-#include "waiting.h"
 
-/* The program has chosen CPUs itself: it is told the truth about them. For good where it was for another
- * thread; else while there are threads that have chosen their own. */
-static _Atomic bool has_bound_others;
-static _Atomic int have_chosen;
-
-/* What the program has bound the calling thread to, by a call of that thread; and the grant that the thread
- * has bound itself to, perhaps before the helper thread has seen it. */
-struct mask_here {
-    bool is;
+struct mask_of {
+    pid_t process;
     cpu_set_t mask;
 };
-static __thread struct mask_here chosen_here;
-static __thread struct mask_here followed_here;
+/* The grant that the calling thread has bound itself to, perhaps before the helper thread has seen it. */
+static __thread struct mask_of followed_here;
+/* What a child of vfork has bound itself to, whose memory this is as well. */
+static __thread struct mask_of chosen_by_vfork;
+
+/* A thread's own mask could not be noted: where there is no note the program is told the truth. */
+static _Atomic bool lacks_notes;
+
+/* Where a constructor of the program's, as libgomp's with OMP_PROC_BIND, bound the first thread before ours:
+ * what it began with. */
+static struct {
+    _Atomic bool is_past; /* our constructor's turn has come */
+    bool is_known;
+    cpu_set_t mask;
+} start;
 
 /* Threads that are widened, for whoever binds threads; with kPassedOver where it should have been bound
  * meanwhile. A child of vfork has this memory, too, and never gives a place back: those of `process` alone
@@ -41,15 +42,58 @@ static _Atomic pid_t widened_threads[kPlaces];
 static _Atomic pid_t process;
 static _Atomic uint32_t look; /* odd: under way */
 
+static void note_own(pid_t thread, const cpu_set_t* mask);
+
+static bool is_by_vfork(void) {
+    return getpid() != atomic_load(&process);
+}
+
+/* The calling thread; in a child of vfork the one that waits for it. */
+static pid_t this_thread(void) {
+    static __thread pid_t number;
+    static __thread pid_t of;
+    const pid_t now = atomic_load(&process);
+    if (number == 0 || of != now) {
+        REAL(syscall)
+        const pid_t asked = (pid_t)real(SYS_gettid);
+        if (is_by_vfork()) return asked;
+        number = asked;
+        of = now;
+    }
+    return number;
+}
+
+static bool read_mask(cpu_set_t* mask) {
+    REAL(syscall) /* our own wrapper would tell the program's own mask */
+    CPU_ZERO(mask);
+    return real(SYS_sched_getaffinity, 0, sizeof *mask, mask) > 0;
+}
+
+void affinity_before_binding(void) {
+    if (atomic_load(&start.is_past) || start.is_known || gettid() != getpid()) return;
+    start.is_known = read_mask(&start.mask);
+}
+
+const cpu_set_t* affinity_at_start(void) {
+    atomic_store(&start.is_past, true);
+    return start.is_known ? &start.mask : NULL;
+}
+
 void affinity_begins(void) {
     atomic_store(&process, getpid());
+    const pid_t thread = this_thread();
+    cpu_set_t now;
+    if (start.is_known && read_mask(&now) && !CPU_EQUAL(&now, &start.mask)) note_own(thread, &now);
+    start.is_known = false;
 }
 
 void affinity_ends(void) {
     atomic_store(&process, 0);
     for (int i = 0; i < kPlaces; ++i) atomic_store(&widened_threads[i], 0);
     atomic_store(&look, 0);
-    followed_here.is = false;
+    own_masks_forget_all();
+    atomic_store(&lacks_notes, false);
+    followed_here.process = 0;
 }
 
 void affinity_look_begins(void) {
@@ -72,7 +116,7 @@ bool affinity_pass_over(pid_t thread) {
 
 static _Atomic pid_t* take_place(void) {
     REAL(syscall)
-    const pid_t thread = (pid_t)real(SYS_gettid);
+    const pid_t thread = this_thread();
     for (int i = 0; i < kPlaces; ++i) {
         pid_t nobody = 0;
         if (!atomic_compare_exchange_strong(&widened_threads[i], &nobody, thread)) continue;
@@ -83,6 +127,13 @@ static _Atomic pid_t* take_place(void) {
         return &widened_threads[i];
     }
     return NULL;
+}
+
+/* A thread that is cancelled while it is widened has left its place. */
+static void give_places_back(void) {
+    const pid_t thread = this_thread();
+    for (int i = 0; i < kPlaces; ++i)
+        if ((atomic_load(&widened_threads[i]) & ~kPassedOver) == thread) atomic_store(&widened_threads[i], 0);
 }
 
 uint32_t affinity_epoch(void) {
@@ -120,27 +171,48 @@ static bool granted(cpu_set_t* cpus) {
     return grant.count > 0 && !CPU_EQUAL(cpus, link_allowed());
 }
 
-/* A thread that is cancelled while it is widened has left its place. */
-static void give_places_back(void) {
-    REAL(syscall)
-    const pid_t thread = (pid_t)real(SYS_gettid);
-    for (int i = 0; i < kPlaces; ++i)
-        if ((atomic_load(&widened_threads[i]) & ~kPassedOver) == thread) atomic_store(&widened_threads[i], 0);
+/* Where the program has bound the thread to; false: nowhere. */
+static bool find_own(pid_t thread, cpu_set_t* mask) {
+    if (chosen_by_vfork.process != 0 && chosen_by_vfork.process == getpid()) {
+        *mask = chosen_by_vfork.mask;
+        return true;
+    }
+    return own_masks_find(thread, mask);
 }
 
-void affinity_forget_choice(void) {
-    give_places_back();
-    if (chosen_here.is) atomic_fetch_sub(&have_chosen, 1);
-    chosen_here.is = false;
+bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
+    REAL(syscall) /* our own wrapper would put the grant in the place of the program's mask */
+    return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
-void affinity_forget_in_child(void) {
-    atomic_store(&have_chosen, chosen_here.is ? 1 : 0);
-    affinity_ends();
+/* Those of `cpus` that the program has bound the thread to, or all, where those are none. */
+static cpu_set_t within(const cpu_set_t* own, const cpu_set_t* cpus) {
+    if (CPU_EQUAL(cpus, link_allowed())) return *own;
+    cpu_set_t both;
+    CPU_AND(&both, own, cpus);
+    return CPU_COUNT(&both) > 0 ? both : *cpus;
 }
 
-bool affinity_is_chosen(void) {
-    return chosen_here.is;
+/* Where the system does not allow its own ones any more it gets the others. */
+static bool bind_within(pid_t thread, const cpu_set_t* own, const cpu_set_t* cpus) {
+    const cpu_set_t mask = within(own, cpus);
+    return affinity_set(thread, &mask) || (errno == EINVAL && affinity_set(thread, cpus));
+}
+
+bool affinity_bind(pid_t thread, const cpu_set_t* cpus) {
+    const pid_t noted_as = thread == 0 ? this_thread() : thread;
+    cpu_set_t own, now;
+    bool is_own = find_own(noted_as, &own), was_own, bound;
+    do {
+        was_own = is_own;
+        if (is_own) now = own;
+        bound = is_own ? bind_within(thread, &own, cpus) : affinity_set(thread, cpus);
+        const int result = errno;
+        /* It may have been bound by the program meanwhile, which notes that first. */
+        is_own = find_own(noted_as, &own);
+        errno = result;
+    } while (is_own != was_own || (is_own && !CPU_EQUAL(&now, &own)));
+    return bound;
 }
 
 /* Binds the calling thread to the grant; to `otherwise`, or as it is, where that has no CPU or cannot be
@@ -150,22 +222,50 @@ static void follow_grant(const cpu_set_t* otherwise) {
     do {
         if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
         if (grant.count > 0)
-            followed_here = (struct mask_here){affinity_set(0, &grant.cpus), grant.cpus};
+            followed_here = (struct mask_of){affinity_bind(0, &grant.cpus) ? getpid() : 0, grant.cpus};
         else if (otherwise != NULL)
             affinity_set(0, otherwise);
         note_follows(grant.epoch);
     } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
-    if (!link_managed()) affinity_set(0, link_allowed());
+    if (!link_managed()) affinity_bind(0, link_allowed());
 }
 
-void affinity_follow_since(uint32_t epoch) {
-    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || affinity_epoch() == epoch) return;
-    follow_grant(NULL);
+/* What is beyond those that the program may have is not for it; unless it wants those alone. */
+static cpu_set_t allowed_of(const cpu_set_t* wanted) {
+    cpu_set_t both;
+    CPU_AND(&both, wanted, link_allowed());
+    return CPU_COUNT(&both) > 0 ? both : *wanted;
 }
 
-bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
-    REAL(syscall) /* our own wrapper would put the grant in the place of the program's mask */
-    return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
+static void note_own(pid_t thread, const cpu_set_t* mask) {
+    if (CPU_EQUAL(mask, link_allowed()))
+        own_masks_forget(thread);
+    else if (!own_masks_note(thread, mask))
+        atomic_store(&lacks_notes, true);
+}
+
+bool affinity_find_own(cpu_set_t* mask) {
+    return find_own(this_thread(), mask);
+}
+
+void affinity_thread_begins(const cpu_set_t* own, uint32_t epoch) {
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return;
+    if (own != NULL) {
+        /* Its maker may have bound it meanwhile. */
+        const cpu_set_t mask = allowed_of(own);
+        if (!CPU_EQUAL(&mask, link_allowed()) && !own_masks_note_first(this_thread(), &mask))
+            atomic_store(&lacks_notes, true);
+    }
+    if (affinity_epoch() != epoch) follow_grant(NULL);
+}
+
+void affinity_thread_ends(void) {
+    give_places_back();
+    own_masks_forget(this_thread());
+}
+
+void affinity_forget_in_child(void) {
+    affinity_ends();
 }
 
 /* The calling thread is not where the program would have it: it was bound by the helper thread; by the
@@ -174,26 +274,25 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
  * by us. */
 static bool is_bound(const cpu_set_t* now, const _Atomic pid_t* place) {
     cpu_set_t cpus;
-    return chosen_here.is || follow_is_bound() || granted(&cpus) ||
-           (followed_here.is && CPU_EQUAL(&followed_here.mask, now)) ||
+    return follow_is_bound() || granted(&cpus) ||
+           (followed_here.process != 0 && CPU_EQUAL(&followed_here.mask, now)) ||
            (place != NULL && (*place & kPassedOver) != 0);
 }
 
 struct affinity_widened affinity_widen(void) {
-    REAL(syscall) /* our own wrapper would tell the program's own mask */
     struct affinity_widened widened = {.is = false};
     if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return widened;
     const int result = errno;
     /* A forked child has no link: this one shares its parent's memory, and may have its mask from before the
      * parent was let go. */
-    const bool by_vfork = getpid() != atomic_load(&process);
+    const bool by_vfork = is_by_vfork();
     if (!by_vfork) widened.place = take_place();
-    const cpu_set_t* const own = chosen_here.is ? &chosen_here.mask : link_allowed();
-    CPU_ZERO(&widened.before);
-    if (real(SYS_sched_getaffinity, 0, sizeof widened.before, &widened.before) > 0 &&
-        (is_bound(&widened.before, widened.place) || (by_vfork && !atomic_load(&has_bound_others))) &&
-        !CPU_EQUAL(&widened.before, own))
-        widened.is = affinity_set(0, own);
+    cpu_set_t own;
+    const bool is_own = find_own(this_thread(), &own);
+    if (!is_own) own = *link_allowed();
+    if (read_mask(&widened.before) && (is_own || by_vfork || is_bound(&widened.before, widened.place)) &&
+        !CPU_EQUAL(&widened.before, &own))
+        widened.is = affinity_set(0, &own);
     errno = result;
     return widened;
 }
@@ -209,8 +308,11 @@ void affinity_narrow(const struct affinity_widened* widened) {
 
 /* Of the calling thread, which forks. */
 static __thread struct affinity_widened fork_widened;
+static __thread bool fork_is_own;
 
 void affinity_before_fork(void) {
+    cpu_set_t own;
+    fork_is_own = affinity_find_own(&own);
     fork_widened = affinity_widen();
 }
 
@@ -222,181 +324,73 @@ bool affinity_is_widened_by_fork(void) {
     return fork_widened.is;
 }
 
-static bool has_own_masks(void) {
-    return atomic_load(&has_bound_others) || atomic_load(&have_chosen) > 0;
+bool affinity_is_own_by_fork(void) {
+    return fork_is_own;
 }
 
-void affinity_hide_grant(cpu_set_t* mask, size_t bytes) {
-    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS || has_own_masks()) return;
-    memcpy(mask, link_allowed(), bytes < sizeof(cpu_set_t) ? bytes : sizeof(cpu_set_t));
-}
-
-/* The way back: the grant in the place of the program's own mask. */
-static void apply_grant(cpu_set_t* mask, size_t bytes) {
-    cpu_set_t cpus;
-    if (memcmp(mask, link_allowed(), bytes) == 0 && granted(&cpus)) memcpy(mask, &cpus, bytes);
-}
-
-/* A thread was bound to `got`, where the program wanted `wanted`; by itself, or by another one. */
-static void note_choice(const cpu_set_t* wanted, size_t bytes, const cpu_set_t* got, bool by_itself) {
-    const bool chosen = memcmp(wanted, link_allowed(), bytes) != 0;
-    if (!by_itself) {
-        if (chosen) atomic_store(&has_bound_others, true);
-        return;
+void affinity_hide_grant(pid_t thread, cpu_set_t* mask, size_t bytes) {
+    if (!link_managed() || link_mode() == HEDDLE_MODE_THREADS) return;
+    cpu_set_t own;
+    if (!find_own(thread == 0 ? this_thread() : thread, &own)) {
+        if (atomic_load(&lacks_notes)) return;
+        own = *link_allowed();
     }
-    if (chosen != chosen_here.is) atomic_fetch_add(&have_chosen, chosen ? 1 : -1);
-    chosen_here.is = chosen;
-    chosen_here.mask = *got;
+    memcpy(mask, &own, bytes < sizeof own ? bytes : sizeof own);
 }
 
-HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {
-    REAL(sched_getaffinity)
-    const int failure = real(thread, bytes, mask);
-    if (failure == 0 && affinity_concerns(thread)) affinity_hide_grant(mask, bytes);
-    return failure;
-}
-
-HEDDLE_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t* mask) {
-    REAL(pthread_getaffinity_np)
-    const int failure = real(thread, bytes, mask);
-    if (failure == 0) affinity_hide_grant(mask, bytes);
-    return failure;
-}
-
-/* A thread that puts back the mask it has read gets the grant. Any other mask is the program's own will.
- * `mask` has `bytes` bytes, which are no more than a cpu_set_t has. */
-#define WITHIN_GRANT(call, is_caller)                             \
-    cpu_set_t own;                                                \
-    int failure;                                                  \
-    bool follows;                                                 \
-    uint32_t epoch;                                               \
-    do {                                                          \
-        epoch = affinity_epoch();                                 \
-        CPU_ZERO(&own);                                           \
-        memcpy(&own, mask, bytes);                                \
-        apply_grant(&own, bytes);                                 \
-        failure = (int)call;                                      \
-        follows = failure == 0 && memcmp(&own, mask, bytes) != 0; \
-        if (follows) note_follows(epoch);                         \
-    } while (follows && affinity_epoch() != epoch);               \
-    if (failure == 0) note_choice(mask, bytes, &own, is_caller);  \
-    return failure;
-
-static bool is_ours_to_set(pid_t thread, size_t bytes, const cpu_set_t* mask) {
-    return bytes <= sizeof(cpu_set_t) && link_managed() && mask != NULL && affinity_concerns(thread);
-}
-
-HEDDLE_EXPORT int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) {
-    REAL(sched_setaffinity)
-    if (!is_ours_to_set(thread, bytes, mask)) return real(thread, bytes, mask);
-    WITHIN_GRANT(real(thread, bytes, &own), thread == 0 || thread == gettid())
-}
-
-/* Older runtimes ask with no mask at all whether there is such a call. */
-long affinity_set_by_number(pid_t thread, size_t bytes, const cpu_set_t* mask) {
+/* A thread that puts back the mask it has read gets the grant. */
+static int follow_again(pid_t thread) {
     REAL(syscall)
-    if (!is_ours_to_set(thread, bytes, mask)) return real(SYS_sched_setaffinity, thread, bytes, mask);
-    WITHIN_GRANT(real(SYS_sched_setaffinity, thread, bytes, &own), thread == 0 || thread == gettid())
+    int failure;
+    uint32_t epoch;
+    do {
+        epoch = affinity_epoch();
+        cpu_set_t cpus;
+        if (!granted(&cpus)) cpus = *link_allowed();
+        failure = (int)real(SYS_sched_setaffinity, thread, sizeof cpus, &cpus);
+        if (failure == 0) note_follows(epoch);
+    } while (failure == 0 && affinity_epoch() != epoch);
+    return failure;
 }
 
-HEDDLE_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* mask) {
-    REAL(pthread_setaffinity_np)
-    if (bytes > sizeof(cpu_set_t) || !link_managed()) return real(thread, bytes, mask);
-    WITHIN_GRANT(real(thread, bytes, &own), pthread_equal(thread, pthread_self()) != 0)
+/* Noted before it is so, for who binds threads to a grant at this moment. */
+static int set_own(pid_t thread, const cpu_set_t* mask) {
+    REAL(syscall)
+    const pid_t noted_as = thread == 0 ? this_thread() : thread;
+    cpu_set_t before;
+    const bool was_own = own_masks_find(noted_as, &before);
+    note_own(noted_as, mask);
+    const int failure = CPU_EQUAL(mask, link_allowed())
+                            ? follow_again(thread)
+                            : (int)real(SYS_sched_setaffinity, thread, sizeof *mask, mask);
+    if (failure == 0) return 0;
+    const int result = errno;
+    note_own(noted_as, was_own ? &before : link_allowed());
+    errno = result;
+    return failure;
 }
 
-/* A program that this process becomes or starts inherits the mask of the calling thread. */
-#define WIDENED(call)                                         \
-    const struct affinity_widened widened = affinity_widen(); \
-    const __typeof__(call) result = call;                     \
-    affinity_narrow(&widened);                                \
-    return result
-
-HEDDLE_EXPORT int execve(const char* path, char* const words[], char* const environment[]) {
-    REAL(execve)
-    WIDENED(real(path, words, environment));
+/* False: it names CPUs beyond those that we know of. */
+static bool read_program_mask(size_t bytes, const cpu_set_t* mask, cpu_set_t* read) {
+    CPU_ZERO(read);
+    memcpy(read, mask, bytes < sizeof *read ? bytes : sizeof *read);
+    for (size_t i = sizeof *read; i < bytes; ++i)
+        if (((const char*)mask)[i] != 0) return false;
+    return true;
 }
 
-HEDDLE_EXPORT int execveat(int folder, const char* path, char* const words[], char* const environment[],
-                           int flags) {
-    REAL(execveat)
-    WIDENED(real(folder, path, words, environment, flags));
-}
-
-HEDDLE_EXPORT int execv(const char* path, char* const words[]) {
-    REAL(execv)
-    WIDENED(real(path, words));
-}
-
-HEDDLE_EXPORT int execvp(const char* file, char* const words[]) {
-    REAL(execvp)
-    WIDENED(real(file, words));
-}
-
-HEDDLE_EXPORT int execvpe(const char* file, char* const words[], char* const environment[]) {
-    REAL(execvpe)
-    WIDENED(real(file, words, environment));
-}
-
-HEDDLE_EXPORT int fexecve(int file, char* const words[], char* const environment[]) {
-    REAL(fexecve)
-    WIDENED(real(file, words, environment));
-}
-
-/* The forms with their words as arguments, on the forms with a list. The array lives on the stack, because
- * the caller may be a child of vfork. */
-#define LISTED_WORDS(first, last)                                       \
-    va_list rest;                                                       \
-    size_t count = 1;                                                   \
-    va_start(rest, first);                                              \
-    while (va_arg(rest, char*) != NULL) ++count;                        \
-    va_end(rest);                                                       \
-    char* words[count + 1];                                             \
-    words[0] = (char*)(size_t)first;                                    \
-    va_start(rest, first);                                              \
-    for (size_t i = 1; i <= count; ++i) words[i] = va_arg(rest, char*); \
-    last va_end(rest);
-
-HEDDLE_EXPORT int execl(const char* path, const char* first, ...) {
-    LISTED_WORDS(first, )
-    return execv(path, words);
-}
-
-HEDDLE_EXPORT int execlp(const char* file, const char* first, ...) {
-    LISTED_WORDS(first, )
-    return execvp(file, words);
-}
-
-HEDDLE_EXPORT int execle(const char* path, const char* first, ...) {
-    LISTED_WORDS(first, char* const* environment = va_arg(rest, char* const*);)
-    return execve(path, words, environment);
-}
-
-HEDDLE_EXPORT int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
-                              const posix_spawnattr_t* attributes, char* const words[],
-                              char* const environment[]) {
-    REAL(posix_spawn)
-    WIDENED(real(child, path, actions, attributes, words, environment));
-}
-
-HEDDLE_EXPORT int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
-                               const posix_spawnattr_t* attributes, char* const words[],
-                               char* const environment[]) {
-    REAL(posix_spawnp)
-    WIDENED(real(child, file, actions, attributes, words, environment));
-}
-
-HEDDLE_EXPORT int system(const char* command) {
-    REAL(system)
-    const bool counted = waiting_begin(false);
-    const struct affinity_widened widened = affinity_widen();
-    const int result = real(command);
-    affinity_narrow(&widened);
-    waiting_end(counted);
-    return result;
-}
-
-HEDDLE_EXPORT FILE* popen(const char* command, const char* type) {
-    REAL(popen)
-    WIDENED(real(command, type));
+long affinity_set_by_program(pid_t thread, size_t bytes, const cpu_set_t* mask) {
+    REAL(syscall)
+    cpu_set_t read;
+    affinity_before_binding();
+    /* Older runtimes ask with no mask at all whether there is such a call. */
+    const bool is_ours =
+        mask != NULL && link_managed() && link_mode() != HEDDLE_MODE_THREADS && affinity_concerns(thread);
+    if (!is_ours || !read_program_mask(bytes, mask, &read))
+        return real(SYS_sched_setaffinity, thread, bytes, mask);
+    const cpu_set_t own = allowed_of(&read);
+    if (!is_by_vfork()) return set_own(thread, &own);
+    const long failure = real(SYS_sched_setaffinity, thread, bytes, mask);
+    if (failure == 0) chosen_by_vfork = (struct mask_of){getpid(), own};
+    return failure;
 }

@@ -23,10 +23,17 @@ struct affinity_widened {
 struct affinity_widened affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
 void affinity_narrow(const struct affinity_widened* widened);
-/* The same around fork(), in the parent; in the child: whether it was born so. */
+/* The same around fork(), in the parent; in the child: whether it was born so, and with a mask that the
+ * program has chosen. */
 void affinity_before_fork(void);
 void affinity_after_fork(void);
 bool affinity_is_widened_by_fork(void);
+bool affinity_is_own_by_fork(void);
+
+/* The program is about to bind a thread, perhaps in a constructor before ours. */
+void affinity_before_binding(void);
+/* What the first thread began with, where it was bound since; else NULL. Called by our constructor. */
+const cpu_set_t* affinity_at_start(void);
 
 /* This process is going to have a helper thread; and has none any more. */
 void affinity_begins(void);
@@ -37,24 +44,29 @@ void affinity_look_ends(void);
 /* True for a thread that is widened: it is left alone, and binds itself when it is narrowed. */
 bool affinity_pass_over(pid_t thread);
 
-/* Puts the program's own mask in the place of ours into `mask` of `bytes` bytes, which the system filled. */
-void affinity_hide_grant(cpu_set_t* mask, size_t bytes);
+/* Puts the program's own mask of the thread in the place of ours into `mask` of `bytes` bytes, which the
+ * system filled. */
+void affinity_hide_grant(pid_t thread, cpu_set_t* mask, size_t bytes);
 /* A thread of this process; 0: the calling one. Others' masks are none of our business. */
 bool affinity_concerns(pid_t thread);
-/* The system call, as the program makes it by its number. */
-long affinity_set_by_number(pid_t thread, size_t bytes, const cpu_set_t* mask);
-/* The calling thread ends; of a forked child it is the only one. */
-void affinity_forget_choice(void);
+/* The system call, with its result and errno, as the program makes it: with the mask that it may have at most
+ * the thread gets the grant; any other is its own will, and lasts until it has another grant. */
+long affinity_set_by_program(pid_t thread, size_t bytes, const cpu_set_t* mask);
+/* What the program has bound the calling thread to; false: it has not. */
+bool affinity_find_own(cpu_set_t* mask);
+/* A thread begins, with that own mask, or NULL, and bound to the grant of that epoch, or 0: to none. It binds
+ * itself where that is not the grant any more. */
+void affinity_thread_begins(const cpu_set_t* own, uint32_t epoch);
+void affinity_thread_ends(void);
 void affinity_forget_in_child(void);
-/* The program has bound the calling thread by a call of that thread. */
-bool affinity_is_chosen(void);
-/* Of the grant; and binds the calling thread, which began with that one's mask, where there is another. */
+/* Of the grant. */
 uint32_t affinity_epoch(void);
-void affinity_follow_since(uint32_t epoch);
 /* Since the last call threads have bound themselves to a grant: not all are where the last look put them. */
 bool affinity_threads_follow(void);
-/* Binds a thread of this process, 0 being the calling one. False: not done; the thread is gone, or the system
- * allows none of them. */
+/* Binds a thread of this process, 0 being the calling one: to those of the CPUs that the program has bound it
+ * to, where there are such; or as it is said. False: not done; the thread is gone, or the system allows none
+ * of them. */
+bool affinity_bind(pid_t thread, const cpu_set_t* cpus);
 bool affinity_set(pid_t thread, const cpu_set_t* cpus);
 
 #endif

@@ -243,11 +243,11 @@ HEDDLE_EXPORT long syscall(long number, ...) {
         }
     }
     if (number == SYS_sched_setaffinity)
-        return affinity_set_by_number((pid_t)a, (size_t)b, (const cpu_set_t*)c);
+        return affinity_set_by_program((pid_t)a, (size_t)b, (const cpu_set_t*)c);
     if (number == SYS_exit) last_thread_leaves();
     if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b, c);
     const long result = real(number, a, b, c, d, e, f);
     if (number == SYS_sched_getaffinity && result > 0 && affinity_concerns((pid_t)a))
-        affinity_hide_grant((cpu_set_t*)c, (size_t)result);
+        affinity_hide_grant((pid_t)a, (cpu_set_t*)c, (size_t)result);
     return result;
 }

@@ -101,7 +101,9 @@ struct start {
     int (*run_c11)(void*); /* in its place, where it is not null */
     void* argument;
     bool own;
-    uint32_t epoch;     /* of the grant, when the thread was to be made */
+    uint32_t epoch; /* of the grant that its maker is bound to; 0: of none */
+    bool is_bound;  /* by the program, to mask */
+    cpu_set_t mask;
     bool is_made_by_us; /* in a thread of ours, as by a runtime whose limit it has raised */
 };
 
@@ -116,7 +118,7 @@ static struct start begin(void* data) {
     const struct start start = *(struct start*)data;
     free(data);
     if (start.is_made_by_us) begin_as_the_programs();
-    affinity_follow_since(start.epoch);
+    affinity_thread_begins(start.is_bound ? &start.mask : NULL, start.epoch);
     return start;
 }
 
@@ -127,7 +129,7 @@ static void* run_of(const struct start* start) {
 
 static void thread_ended(void* unused) {
     (void)unused;
-    affinity_forget_choice();
+    affinity_thread_ends();
     if (!waiting && link_managed()) change(-1, false);
 }
 
@@ -146,11 +148,20 @@ static int run_counted_c11(void* data) {
     return (int)(intptr_t)run_counted(data);
 }
 
+static void region_thread_ended(void* unused) {
+    (void)unused;
+    affinity_thread_ends();
+}
+
 /* Of OpenMP: its regions announce it. */
 static void* run_in_regions(void* data) {
     const struct start start = begin(data);
     counted = true;
-    return run_of(&start);
+    void* result = NULL;
+    pthread_cleanup_push(region_thread_ended, NULL);
+    result = run_of(&start);
+    pthread_cleanup_pop(1);
+    return result;
 }
 
 static void* run_uncounted(void* data) {
@@ -171,6 +182,18 @@ static struct start* make_start(const struct start* from) {
 static void announce(const struct start* start, int change) {
     if (start->own) link_change_own(change);
     link_change_demand(change, false);
+}
+
+/* The thread is to have its mask from the attributes, whatever the grant is; or from its maker. */
+static void find_mask(struct start* start, const pthread_attr_t* attributes) {
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all); /* what attributes without a mask say */
+    start->is_bound = attributes != NULL &&
+                      pthread_attr_getaffinity_np(attributes, sizeof start->mask, &start->mask) == 0 &&
+                      !CPU_EQUAL(&start->mask, &all);
+    if (!start->is_bound && !start->is_made_by_us) start->is_bound = affinity_find_own(&start->mask);
+    /* The helper thread may bind it before that is noted. */
+    if (start->is_bound) start->epoch = 0;
 }
 
 static bool begins_with(const char* name, const char* with) {
@@ -194,13 +217,14 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
         tbb_noticed();
     else if (!in_regions)
         embedded_noticed(caller);
-    /* Not the teams that we park. Ours have no mask of the grant's: the new thread is always to be bound. */
+    /* Not the teams that we park. */
     const bool is_made_by_us = is_ours && !in_regions;
-    const struct start wanted = {.run = run,
-                                 .argument = argument,
-                                 .own = !by_tbb && !in_regions,
-                                 .epoch = is_made_by_us ? ~affinity_epoch() : affinity_epoch(),
-                                 .is_made_by_us = is_made_by_us};
+    struct start wanted = {.run = run,
+                           .argument = argument,
+                           .own = !by_tbb && !in_regions,
+                           .epoch = is_made_by_us ? 0 : affinity_epoch(),
+                           .is_made_by_us = is_made_by_us};
+    find_mask(&wanted, attributes);
     struct start* start = make_start(&wanted);
     if (start == NULL) return real(thread, attributes, run, argument);
     if (!in_regions) announce(&wanted, +1);
@@ -220,8 +244,8 @@ HEDDLE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
 HEDDLE_EXPORT int thrd_create(thrd_t* thread, thrd_start_t run, void* argument) {
     REAL(thrd_create)
     process_join();
-    const struct start wanted = {
-        .run_c11 = run, .argument = argument, .own = true, .epoch = affinity_epoch()};
+    struct start wanted = {.run_c11 = run, .argument = argument, .own = true, .epoch = affinity_epoch()};
+    find_mask(&wanted, NULL);
     struct start* start = link_managed() ? make_start(&wanted) : NULL;
     if (start == NULL) return real(thread, run, argument);
     announce(&wanted, +1);

@@ -14,7 +14,9 @@
 
 #include "cores/protocol.h"
 
-enum { kAnswerDeadlineMs = 250 };
+/* On a machine with three times as many threads that run as CPUs an answer took 0.25 s once in some hundreds.
+ */
+enum { kAnswerDeadlineMs = 1000 };
 
 /* What a program says of itself; the rest is in HEDDLE_MIN, HEDDLE_MAX, HEDDLE_WEIGHT, HEDDLE_OWN and
  * HEDDLE_NAME. */

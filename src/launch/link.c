@@ -228,7 +228,7 @@ static bool read_mask(cpu_set_t* mask) {
     return real(SYS_sched_getaffinity, 0, sizeof *mask, mask) > 0;
 }
 
-int link_open(void) {
+int link_open(const cpu_set_t* started_with) {
     const char* path = getenv("HEDDLE_ARBITER");
     if (path == NULL || *path != '/' || strlen(path) >= sizeof self.path) return ENOENT;
     memcpy(self.path, path, strlen(path) + 1);
@@ -244,7 +244,10 @@ int link_open(void) {
         if (failure != ECONNRESET) return failure; /* else the arbiter has died since */
     }
     cpu_set_t mask;
-    if (!read_mask(&mask)) return errno;
+    if (started_with != NULL)
+        mask = *started_with;
+    else if (!read_mask(&mask))
+        return errno;
     /* Who was bound anew since it was let go, by whomever, may run there alone. */
     if (!self.allowed_known || !CPU_EQUAL(&mask, &self.mask_left)) self.allowed = mask;
     self.allowed_known = true;

@@ -16,9 +16,10 @@
 bool link_managed(void);
 /* The arbiter refused, and its reason was told on stderr. */
 enum { LINK_REFUSED = -1 };
-/* Connects and registers, within a deadline. Returns 0, an errno, or LINK_REFUSED; EPROTO where who listens
- * is no arbiter of this version. */
-int link_open(void);
+/* Connects and registers, within a deadline, for a program that may run where its first thread started; NULL:
+ * where it may run now. Returns 0, an errno, or LINK_REFUSED; EPROTO where who listens is no arbiter of this
+ * version. */
+int link_open(const cpu_set_t* started_with);
 /* Forgets the link without a word: in a forked child, where the parent's connection is not touched, or where
  * the process cannot follow its grant. */
 void link_forget(void);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "affinity.h"
+#include "own_masks.h"
 #include "real.h"
 #include "threads.h"
 
@@ -93,6 +94,9 @@ bool park_spread(const cpu_set_t* cpus) {
     if (atomic_load(&turn) % 2 == 0 || stopped_count < 2 || stopped_count > kMostRemembered ||
         stopped_count > (unsigned)CPU_COUNT(cpus))
         return false;
+    cpu_set_t own;
+    for (unsigned i = 0; i < stopped_count; ++i)
+        if (own_masks_find(stopped[i], &own)) return false;
     size_t cpu = 0;
     for (unsigned i = 0; i < stopped_count; ++i, ++cpu) {
         while (!CPU_ISSET(cpu, cpus)) ++cpu;

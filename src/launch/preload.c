@@ -38,7 +38,7 @@ static void begin_fork(void) {
 }
 
 static void forget_in_child(void) {
-    link_let_go(affinity_is_widened_by_fork(), affinity_is_chosen());
+    link_let_go(affinity_is_widened_by_fork(), affinity_is_own_by_fork());
     affinity_forget_in_child();
     link_forget();
     news_close();
@@ -66,7 +66,9 @@ static void follow(void) {
 bool process_leave(void) {
     if (!follow_end()) return false;
     link_note_mask();
-    link_let_go(affinity_widen().is, affinity_is_chosen());
+    cpu_set_t own;
+    const bool is_own = affinity_find_own(&own);
+    link_let_go(affinity_widen().is, is_own);
     affinity_ends();
     link_forget();
     follow_forget_in_child();
@@ -93,7 +95,7 @@ void process_renounce(void) {
 void process_join(void) {
     if (!atomic_load_explicit(&is_child, memory_order_relaxed) || !atomic_exchange(&is_child, false)) return;
     const int result = errno;
-    if (link_open() == 0) follow();
+    if (link_open(NULL) == 0) follow();
     errno = result;
 }
 
@@ -101,7 +103,7 @@ __attribute__((constructor)) static void begin(void) {
     real_look_up_all();
     const char* arbiter = getenv("HEDDLE_ARBITER");
     if (arbiter == NULL || *arbiter != '/') return;
-    const int failure = link_open();
+    const int failure = link_open(affinity_at_start());
     if (failure == EPROTO) {
         fprintf(stderr, "heddle: %s runs unmanaged: what listens at %s is not an arbiter\n",
                 program_invocation_short_name, arbiter);

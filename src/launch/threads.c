@@ -67,7 +67,7 @@ struct binding {
 static void bind_one(pid_t thread, void* data) {
     struct binding* binding = data;
     if (affinity_pass_over(thread)) return;
-    if (!affinity_set(thread, binding->cpus) && errno == EINVAL) binding->refused = true;
+    if (!affinity_bind(thread, binding->cpus) && errno == EINVAL) binding->refused = true;
 }
 
 enum threads_bound threads_bind(pid_t except, const cpu_set_t* cpus) {

@@ -19,7 +19,7 @@ bool threads_visit(pid_t except, void (*visit)(pid_t thread, void* data), void* 
 unsigned threads_count(pid_t except);
 
 /* Binds every thread but `except`. A thread that is born meanwhile inherits the mask of one that was bound,
- * or is found by a second look, or binds itself when it begins (affinity_follow_since). REFUSED: the system
+ * or is found by a second look, or binds itself when it begins (affinity_thread_begins). REFUSED: the system
  * allows none of these CPUs. UNSEEN: threads_visit() is false. */
 enum threads_bound { THREADS_BOUND, THREADS_REFUSED, THREADS_UNSEEN };
 enum threads_bound threads_bind(pid_t except, const cpu_set_t* cpus);

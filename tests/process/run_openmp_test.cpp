@@ -193,5 +193,15 @@ TEST_F(RunOpenMp, RunningRegionWaitsPolitelyWhileCoresAreShort) {
     EXPECT_GE(again, 7) << outcome.output;
 }
 
+/// A constructor of libgomp's binds the first thread, before anything of ours is asked.
+TEST_F(RunOpenMp, WhatItBindsItselfDoesNotKeepItFromOtherCpus) {
+    const std::string program = "${PROGRAMS}regions 0.3 set 2";
+    const std::string bound = "export OMP_PROC_BIND=true OMP_PLACES=threads; $RUN ";
+    for (const std::string& script : {bound + program, bound + "sh -c '" + program + "; true'"}) {
+        const Outcome outcome = managed_.shell(script);
+        EXPECT_THAT(outcome.output, testing::EndsWith(" 2\n")) << script << outcome.errors;
+    }
+}
+
 }  // namespace
 }  // namespace heddle

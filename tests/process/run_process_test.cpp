@@ -527,13 +527,27 @@ TEST(RunProcess, AMaskThatAProgramChoseIsKeptOverExecHoweverOftenItsGrantChanges
                           cpu + "$'");
 }
 
-TEST(RunProcess, ThreadsThatBindThemselvesStayThereInAProgramAlone) {
+TEST(RunProcess, ThreadsThatAProgramBindsStayThereInAProgramAlone) {
     const test::OnCpus two(2);
     if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
     const Managed managed;
     for (int i = 0; i < 4; ++i) {
-        const Outcome outcome = managed.run({kPrograms + "plain", "stay-bound"});
-        EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+        const Outcome outcome = managed.run({kPrograms + "pinned", "alone"});
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+    }
+}
+
+TEST(RunProcess, ThreadsThatAProgramBindsAreBackWhenItHasAllCpusAgain) {
+    const test::OnCpus two(2);
+    if (!two.enough()) GTEST_SKIP() << "needs two CPUs";
+    const Managed managed;
+    for (int i = 0; i < 3; ++i) {
+        const Outcome outcome = managed.shell(
+            "rm -f $FOLDER/ready; $HEDDLE run --mode mask -- ${PROGRAMS}pinned beside $FOLDER/ready & "
+            "pinned=$!\n"
+            "while [ ! -e $FOLDER/ready ] && kill -0 $pinned; do sleep 0.01; done\n"
+            "$HEDDLE run --mode mask -- ${PROGRAMS}plain spin 0.3; wait $pinned");
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors << managed.daemon().said();
     }
 }
 

@@ -217,33 +217,6 @@ static int spawn_many(const char* itself, const char* how, int times) {
     return 0;
 }
 
-static cpu_set_t allowed_first;
-
-// Binds itself to its CPU, works for a while, and says whether it is still there.
-static void* stay(void* which) {
-    const long number = (long)which;
-    cpu_set_t one, now;
-    int cpu = -1;
-    for (long i = 0; i <= number; ++i)
-        while (!CPU_ISSET(++cpu, &allowed_first)) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) return (void*)1L;
-    double seconds = 0.5;
-    spin(&seconds);
-    return (void*)(long)(sched_getaffinity(0, sizeof now, &now) != 0 || !CPU_EQUAL(&now, &one));
-}
-
-static int stay_bound(void) {
-    pthread_t other;
-    void* moved = NULL;
-    sched_getaffinity(0, sizeof allowed_first, &allowed_first);
-    pthread_create(&other, NULL, stay, (void*)1L);
-    const bool first_moved = stay((void*)0L) != NULL;
-    pthread_join(other, &moved);
-    return (first_moved ? 1 : 0) + (moved != NULL ? 2 : 0);
-}
-
 static int spawn_by_vfork(void) {
     const pid_t child = vfork();
     if (child == 0) {
@@ -270,7 +243,6 @@ int main(int count, char** words) {
     if (strcmp(what, "vfork") == 0) return spawn_by_vfork();
     if (strcmp(what, "spawn") == 0) return spawn();
     if (strcmp(what, "cpus") == 0) return cpus();
-    if (strcmp(what, "stay-bound") == 0) return stay_bound();
     if (strcmp(what, "spawn-many") == 0)
         return spawn_many(words[0], count > 3 ? words[3] : "spawn", atoi(detail));
     if (strcmp(what, "system") == 0) return WEXITSTATUS(system("nproc"));
