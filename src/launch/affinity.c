@@ -27,11 +27,14 @@ static __thread struct mask_of chosen_by_vfork;
 static _Atomic bool lacks_notes;
 
 /* Where a constructor of the program's, as libgomp's with OMP_PROC_BIND, bound the first thread before ours:
- * what it began with. */
+ * what it began with, and what it was bound to. */
 static struct {
     _Atomic bool is_past; /* our constructor's turn has come */
     bool is_known;
+    bool is_bound;
+    bool is_noted;
     cpu_set_t mask;
+    cpu_set_t own;
 } start;
 
 /* Threads that are widened, for whoever binds threads; with kPassedOver where it should have been bound
@@ -48,19 +51,19 @@ static bool is_by_vfork(void) {
     return getpid() != atomic_load(&process);
 }
 
-/* The calling thread; in a child of vfork the one that waits for it. */
+/* In a child of vfork the one that waits for it. */
 static pid_t this_thread(void) {
-    static __thread pid_t number;
-    static __thread pid_t of;
-    const pid_t now = atomic_load(&process);
-    if (number == 0 || of != now) {
-        REAL(syscall)
-        const pid_t asked = (pid_t)real(SYS_gettid);
-        if (is_by_vfork()) return asked;
-        number = asked;
-        of = now;
-    }
+    pid_t number = 0;
+    (void)affinity_number_of(pthread_self(), &number);
     return number;
+}
+
+/* By the number of its clock: see threads.c. */
+bool affinity_number_of(pthread_t thread, pid_t* number) {
+    clockid_t clock;
+    if (pthread_getcpuclockid(thread, &clock) != 0) return false;
+    *number = (pid_t)(~(unsigned)clock >> 3);
+    return true;
 }
 
 static bool read_mask(cpu_set_t* mask) {
@@ -76,15 +79,17 @@ void affinity_before_binding(void) {
 
 const cpu_set_t* affinity_at_start(void) {
     atomic_store(&start.is_past, true);
-    return start.is_known ? &start.mask : NULL;
+    if (!start.is_known) return NULL;
+    start.is_bound = read_mask(&start.own) && !CPU_EQUAL(&start.own, &start.mask);
+    return &start.mask;
 }
 
 void affinity_begins(void) {
     atomic_store(&process, getpid());
-    const pid_t thread = this_thread();
     cpu_set_t now;
-    if (start.is_known && read_mask(&now) && !CPU_EQUAL(&now, &start.mask)) note_own(thread, &now);
-    start.is_known = false;
+    if (!start.is_bound || (start.is_noted && !(read_mask(&now) && CPU_EQUAL(&now, &start.own)))) return;
+    note_own(this_thread(), &start.own);
+    start.is_noted = true;
 }
 
 void affinity_ends(void) {
@@ -173,7 +178,7 @@ static bool granted(cpu_set_t* cpus) {
 
 /* Where the program has bound the thread to; false: nowhere. */
 static bool find_own(pid_t thread, cpu_set_t* mask) {
-    if (chosen_by_vfork.process != 0 && chosen_by_vfork.process == getpid()) {
+    if (chosen_by_vfork.process != 0 && is_by_vfork() && chosen_by_vfork.process == getpid()) {
         *mask = chosen_by_vfork.mask;
         return true;
     }
@@ -185,12 +190,15 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
+static cpu_set_t both_or(const cpu_set_t* one, const cpu_set_t* other, const cpu_set_t* otherwise) {
+    cpu_set_t both;
+    CPU_AND(&both, one, other);
+    return CPU_COUNT(&both) > 0 ? both : *otherwise;
+}
+
 /* Those of `cpus` that the program has bound the thread to, or all, where those are none. */
 static cpu_set_t within(const cpu_set_t* own, const cpu_set_t* cpus) {
-    if (CPU_EQUAL(cpus, link_allowed())) return *own;
-    cpu_set_t both;
-    CPU_AND(&both, own, cpus);
-    return CPU_COUNT(&both) > 0 ? both : *cpus;
+    return CPU_EQUAL(cpus, link_allowed()) ? *own : both_or(own, cpus, cpus);
 }
 
 /* Where the system does not allow its own ones any more it gets the others. */
@@ -232,20 +240,25 @@ static void follow_grant(const cpu_set_t* otherwise) {
 
 /* What is beyond those that the program may have is not for it; unless it wants those alone. */
 static cpu_set_t allowed_of(const cpu_set_t* wanted) {
-    cpu_set_t both;
-    CPU_AND(&both, wanted, link_allowed());
-    return CPU_COUNT(&both) > 0 ? both : *wanted;
+    return both_or(wanted, link_allowed(), wanted);
 }
 
+/* That it may run wherever the program may is noted of another thread, which may be about to note the mask of
+ * its maker. */
 static void note_own(pid_t thread, const cpu_set_t* mask) {
-    if (CPU_EQUAL(mask, link_allowed()))
+    if (CPU_EQUAL(mask, link_allowed()) && thread == this_thread())
         own_masks_forget(thread);
     else if (!own_masks_note(thread, mask))
         atomic_store(&lacks_notes, true);
 }
 
 bool affinity_find_own(cpu_set_t* mask) {
-    return find_own(this_thread(), mask);
+    return find_own(this_thread(), mask) && !CPU_EQUAL(mask, link_allowed());
+}
+
+bool affinity_is_chosen(void) {
+    cpu_set_t own;
+    return affinity_find_own(&own) && !(start.is_bound && CPU_EQUAL(&own, &start.own));
 }
 
 void affinity_thread_begins(const cpu_set_t* own, uint32_t epoch) {
@@ -308,11 +321,10 @@ void affinity_narrow(const struct affinity_widened* widened) {
 
 /* Of the calling thread, which forks. */
 static __thread struct affinity_widened fork_widened;
-static __thread bool fork_is_own;
+static __thread bool fork_is_chosen;
 
 void affinity_before_fork(void) {
-    cpu_set_t own;
-    fork_is_own = affinity_find_own(&own);
+    fork_is_chosen = affinity_is_chosen();
     fork_widened = affinity_widen();
 }
 
@@ -320,12 +332,8 @@ void affinity_after_fork(void) {
     affinity_narrow(&fork_widened);
 }
 
-bool affinity_is_widened_by_fork(void) {
-    return fork_widened.is;
-}
-
-bool affinity_is_own_by_fork(void) {
-    return fork_is_own;
+bool affinity_is_chosen_by_fork(void) {
+    return fork_is_chosen;
 }
 
 void affinity_hide_grant(pid_t thread, cpu_set_t* mask, size_t bytes) {
@@ -338,34 +346,30 @@ void affinity_hide_grant(pid_t thread, cpu_set_t* mask, size_t bytes) {
     memcpy(mask, &own, bytes < sizeof own ? bytes : sizeof own);
 }
 
-/* A thread that puts back the mask it has read gets the grant. */
-static int follow_again(pid_t thread) {
-    REAL(syscall)
-    int failure;
-    uint32_t epoch;
-    do {
-        epoch = affinity_epoch();
-        cpu_set_t cpus;
-        if (!granted(&cpus)) cpus = *link_allowed();
-        failure = (int)real(SYS_sched_setaffinity, thread, sizeof cpus, &cpus);
-        if (failure == 0) note_follows(epoch);
-    } while (failure == 0 && affinity_epoch() != epoch);
-    return failure;
-}
-
-/* Noted before it is so, for who binds threads to a grant at this moment. */
+/* Binds the thread to those CPUs of its own that are granted, as where it puts back what it has read; where
+ * there are none, to its own all the same. Noted before it is so, for who binds threads to a grant at this
+ * moment. */
 static int set_own(pid_t thread, const cpu_set_t* mask) {
     REAL(syscall)
     const pid_t noted_as = thread == 0 ? this_thread() : thread;
     cpu_set_t before;
     const bool was_own = own_masks_find(noted_as, &before);
     note_own(noted_as, mask);
-    const int failure = CPU_EQUAL(mask, link_allowed())
-                            ? follow_again(thread)
-                            : (int)real(SYS_sched_setaffinity, thread, sizeof *mask, mask);
+    int failure;
+    uint32_t epoch;
+    do {
+        epoch = affinity_epoch();
+        cpu_set_t cpus;
+        const cpu_set_t now = granted(&cpus) ? both_or(mask, &cpus, mask) : *mask;
+        failure = (int)real(SYS_sched_setaffinity, thread, sizeof now, &now);
+        if (failure == 0) note_follows(epoch);
+    } while (failure == 0 && affinity_epoch() != epoch);
     if (failure == 0) return 0;
     const int result = errno;
-    note_own(noted_as, was_own ? &before : link_allowed());
+    if (was_own)
+        note_own(noted_as, &before);
+    else
+        own_masks_forget(noted_as);
     errno = result;
     return failure;
 }

@@ -7,6 +7,7 @@
 #ifndef HEDDLE_LAUNCH_AFFINITY_H
 #define HEDDLE_LAUNCH_AFFINITY_H
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,12 +24,10 @@ struct affinity_widened {
 struct affinity_widened affinity_widen(void);
 /* Binds the calling thread to the grant again, where an exec failed or a child was started. */
 void affinity_narrow(const struct affinity_widened* widened);
-/* The same around fork(), in the parent; in the child: whether it was born so, and with a mask that the
- * program has chosen. */
+/* The same around fork(), in the parent; in the child: affinity_is_chosen() of who forked. */
 void affinity_before_fork(void);
 void affinity_after_fork(void);
-bool affinity_is_widened_by_fork(void);
-bool affinity_is_own_by_fork(void);
+bool affinity_is_chosen_by_fork(void);
 
 /* The program is about to bind a thread, perhaps in a constructor before ours. */
 void affinity_before_binding(void);
@@ -49,13 +48,17 @@ bool affinity_pass_over(pid_t thread);
 void affinity_hide_grant(pid_t thread, cpu_set_t* mask, size_t bytes);
 /* A thread of this process; 0: the calling one. Others' masks are none of our business. */
 bool affinity_concerns(pid_t thread);
-/* The system call, with its result and errno, as the program makes it: with the mask that it may have at most
- * the thread gets the grant; any other is its own will, and lasts until it has another grant. */
+/* The number of a thread of this process that is known to the C library; false: it has ended. */
+bool affinity_number_of(pthread_t thread, pid_t* number);
+/* The system call, with its result and errno, as the program makes it. The thread gets those of the CPUs that
+ * are granted; where none is it gets them all the same, until there is another grant. */
 long affinity_set_by_program(pid_t thread, size_t bytes, const cpu_set_t* mask);
-/* What the program has bound the calling thread to; false: it has not. */
+/* What the program has bound the calling thread to; false: it may run wherever the program may. */
 bool affinity_find_own(cpu_set_t* mask);
+/* It has, and not by a constructor before ours, which would be no word of what the process is to use. */
+bool affinity_is_chosen(void);
 /* A thread begins, with that own mask, or NULL, and bound to the grant of that epoch, or 0: to none. It binds
- * itself where that is not the grant any more. */
+ * itself, as affinity_bind() does, where that is not the grant any more. */
 void affinity_thread_begins(const cpu_set_t* own, uint32_t epoch);
 void affinity_thread_ends(void);
 void affinity_forget_in_child(void);

@@ -16,14 +16,10 @@
 #include "real.h"
 #include "waiting.h"
 
-/* By the number of its clock: see threads.c. False: it has ended. */
+/* 0: the calling one. False: it has ended. */
 static bool number_of(pthread_t thread, pid_t* number) {
     *number = 0;
-    if (pthread_equal(thread, pthread_self()) != 0) return true;
-    clockid_t clock;
-    if (pthread_getcpuclockid(thread, &clock) != 0) return false;
-    *number = (pid_t)(~(unsigned)clock >> 3);
-    return true;
+    return pthread_equal(thread, pthread_self()) != 0 || affinity_number_of(thread, number);
 }
 
 HEDDLE_EXPORT int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t* mask) {

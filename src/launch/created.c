@@ -184,7 +184,7 @@ static void announce(const struct start* start, int change) {
     link_change_demand(change, false);
 }
 
-/* The thread is to have its mask from the attributes, whatever the grant is; or from its maker. */
+/* The thread is to have its own mask from the attributes, or from its maker. */
 static void find_mask(struct start* start, const pthread_attr_t* attributes) {
     cpu_set_t all;
     memset(&all, 0xff, sizeof all); /* what attributes without a mask say */

@@ -271,9 +271,8 @@ void link_note_mask(void) {
     (void)read_mask(&self.mask_left);
 }
 
-void link_let_go(bool is_widened, bool is_own) {
-    if (is_widened) self.mask_left = self.allowed;
-    if (is_own) self.allowed_known = false;
+void link_let_go(bool is_chosen) {
+    if (is_chosen) self.allowed_known = false;
 }
 
 void link_hang_up(void) {

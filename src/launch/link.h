@@ -29,8 +29,8 @@ void link_hang_up(void);
 void link_renounce(void);
 /* Where the calling thread, which will be the only one of a process that is managed no more, may run. */
 void link_note_mask(void);
-/* Then: that was widened to all that the program may use; or it is the program's own will. */
-void link_let_go(bool is_widened, bool is_own);
+/* Then: if it is the program's own will, the process is to use that alone. */
+void link_let_go(bool is_chosen);
 enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };
 /* Blocks until the arbiter says something, or for `timeout_ms`; -1: without end. After LINK_CHANGED the grant
  * page may be another. */

@@ -2,6 +2,7 @@
 #include "own_masks.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,18 +34,22 @@ static _Atomic int used;
 enum { kMostRests = 2000, kRestNs = 20000 };
 static _Atomic bool is_written;
 
-static bool begin_writing(void) {
+/* Who is cancelled meanwhile goes on until it has written. */
+static bool begin_writing(int* cancelling) {
     REAL(syscall) /* our own wrapper would take the rest for one of the program's */
     const struct timespec rest = {.tv_nsec = kRestNs};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancelling);
     for (int rests = 0; rests < kMostRests; ++rests) {
         if (!atomic_exchange(&is_written, true)) return true;
         real(SYS_nanosleep, &rest, NULL);
     }
+    pthread_setcancelstate(*cancelling, NULL);
     return false;
 }
 
-static void end_writing(void) {
+static void end_writing(int cancelling) {
     atomic_store(&is_written, false);
+    pthread_setcancelstate(cancelling, NULL);
 }
 
 static struct place* probe(pid_t thread, int number) {
@@ -101,17 +106,22 @@ static bool write_beside(pid_t thread, const cpu_set_t* mask) {
 }
 
 bool own_masks_note(pid_t thread, const cpu_set_t* mask) {
-    if (!begin_writing()) return false;
+    int cancelling;
+    if (!begin_writing(&cancelling)) {
+        forget_but(thread, NULL);
+        return false;
+    }
     const bool noted = write_beside(thread, mask);
-    end_writing();
+    end_writing(cancelling);
     return noted;
 }
 
 bool own_masks_note_first(pid_t thread, const cpu_set_t* mask) {
-    if (!begin_writing()) return false;
+    int cancelling;
+    if (!begin_writing(&cancelling)) return false;
     cpu_set_t present;
     const bool noted = own_masks_find(thread, &present) || write_beside(thread, mask);
-    end_writing();
+    end_writing(cancelling);
     return noted;
 }
 
@@ -135,9 +145,10 @@ bool own_masks_find(pid_t thread, cpu_set_t* mask) {
 
 void own_masks_forget(pid_t thread) {
     if (atomic_load(&used) == 0) return;
-    const bool alone = begin_writing();
+    int cancelling;
+    const bool alone = begin_writing(&cancelling);
     forget_but(thread, NULL);
-    if (alone) end_writing();
+    if (alone) end_writing(cancelling);
 }
 
 void own_masks_forget_all(void) {

@@ -38,7 +38,7 @@ static void begin_fork(void) {
 }
 
 static void forget_in_child(void) {
-    link_let_go(affinity_is_widened_by_fork(), affinity_is_own_by_fork());
+    link_let_go(affinity_is_chosen_by_fork());
     affinity_forget_in_child();
     link_forget();
     news_close();
@@ -65,10 +65,10 @@ static void follow(void) {
 
 bool process_leave(void) {
     if (!follow_end()) return false;
+    const bool is_chosen = affinity_is_chosen();
+    (void)affinity_widen();
     link_note_mask();
-    cpu_set_t own;
-    const bool is_own = affinity_find_own(&own);
-    link_let_go(affinity_widen().is, is_own);
+    link_let_go(is_chosen);
     affinity_ends();
     link_forget();
     follow_forget_in_child();

@@ -1,5 +1,6 @@
 /* launch/affinity.c on a system that knows a thread's mask as one word, with grants of the scenario's. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -34,10 +35,7 @@ enum { kSelf = 5 };
 static long system_here(long number, ...) {
     va_list rest;
     va_start(rest, number);
-    long result = 0;
-    if (number == SYS_gettid) {
-        result = kSelf;
-    } else if (number == SYS_sched_setaffinity) {
+    if (number == SYS_sched_setaffinity) {
         const pid_t thread = va_arg(rest, pid_t);
         (void)va_arg(rest, size_t);
         const cpu_set_t* mask = va_arg(rest, const cpu_set_t*);
@@ -46,10 +44,17 @@ static long system_here(long number, ...) {
         sched_yield();
     }
     va_end(rest);
-    return result;
+    return 0;
 }
 #undef REAL
 #define REAL(name) long (*const real)(long, ...) = system_here;
+
+/* See affinity_number_of(). */
+static int clock_here(pthread_t thread, clockid_t* clock) {
+    (void)thread;
+    *clock = (clockid_t)(~(unsigned)kSelf << 3 | 6U);
+    return 0;
+}
 
 /* Grants alternate: CPU 0, then both. */
 bool affinity_here_grant(struct link_grant* grant);
@@ -74,6 +79,7 @@ static uint32_t epoch_here(void) {
 static bool is_bound_here(void) {
     return true;
 }
+#define pthread_getcpuclockid clock_here
 #define link_read_grant affinity_here_grant
 #define link_managed managed_here
 #define link_mode mode_here
@@ -85,13 +91,13 @@ static bool is_bound_here(void) {
 #define affinity_pass_over affinity_here_pass_over
 #include "launch/affinity.c"
 
-void affinity_here_begin(void);
-void affinity_here_begin(void) {
+void affinity_here_begin(bool has_all);
+void affinity_here_begin(bool has_all) {
     own_masks_forget_all();
     allowed = mask_of_word(3);
     affinity_begins();
-    atomic_store(&grant_epoch, 4);
-    for (int i = 0; i < kThreads; ++i) atomic_store(&masks[i], 3);
+    atomic_store(&grant_epoch, has_all ? 4 : 6);
+    for (int i = 0; i < kThreads; ++i) atomic_store(&masks[i], has_all ? 3 : 1);
 }
 /* The helper thread's part in a change. */
 void affinity_here_change(void);

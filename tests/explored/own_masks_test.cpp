@@ -5,7 +5,7 @@
 
 extern "C" {
 #include "launch/own_masks.h"
-void affinity_here_begin(void);
+void affinity_here_begin(bool has_all);
 void affinity_here_change(void);
 void affinity_here_choose(bool is_caller, unsigned long word);
 unsigned long affinity_here_mask(void);
@@ -56,28 +56,30 @@ void one_of_two_masks_stays(Explorer& explorer) {
     });
 }
 
-/// The launcher takes a CPU and gives it again; the thread is where the program wants it in the end.
-void is_bound_to_its_own(Explorer& explorer, bool by_itself) {
-    affinity_here_begin();
+/// The thread is where the program wants it in the end, when it has all CPUs.
+void is_bound_to_its_own(Explorer& explorer, int changes, bool by_itself) {
+    affinity_here_begin(changes % 2 == 0);
     explorer.thread([by_itself] { affinity_here_choose(by_itself, kSecond); });
-    explorer.thread([] {
-        affinity_here_change();
-        affinity_here_change();
+    explorer.thread([changes] {
+        for (int i = 0; i < changes; ++i) affinity_here_change();
     });
     explorer.finally([&explorer] {
         if (affinity_here_mask() != kSecond) explorer.fail("elsewhere");
     });
 }
-void is_bound_to_its_own_by_itself(Explorer& explorer) {
-    is_bound_to_its_own(explorer, true);
+void is_bound_while_a_cpu_comes(Explorer& explorer) {
+    is_bound_to_its_own(explorer, 1, true);
 }
-void is_bound_to_its_own_by_another(Explorer& explorer) {
-    is_bound_to_its_own(explorer, false);
+void is_bound_while_a_cpu_goes_and_comes(Explorer& explorer) {
+    is_bound_to_its_own(explorer, 2, true);
+}
+void is_bound_by_another(Explorer& explorer) {
+    is_bound_to_its_own(explorer, 2, false);
 }
 
 /// It takes its mask back while a CPU is taken.
 void follows_the_grant_again(Explorer& explorer) {
-    affinity_here_begin();
+    affinity_here_begin(true);
     affinity_here_choose(true, kSecond);
     explorer.thread([] { affinity_here_choose(true, kBoth); });
     explorer.thread([] { affinity_here_change(); });
@@ -87,7 +89,7 @@ void follows_the_grant_again(Explorer& explorer) {
 }
 
 constexpr Bounds kOneSwitch{.preemptions = 1, .stale_reads = 1};
-/// Who reads a place that was used again meanwhile looks at two words to see it.
+/// What shows that a place was used again, or that a grant has changed, are two words.
 constexpr Bounds kTwoStale{.preemptions = 1, .stale_reads = 2};
 
 TEST(ExploredOwnMasks, AreFoundWhole) {
@@ -100,9 +102,10 @@ TEST(ExploredOwnMasks, OneOfTwoStays) {
     expect_found(one_of_two_masks_stays, Fault::kPlainReadModifyWrite);
 }
 TEST(ExploredOwnMasks, HoldWhileGrantsChange) {
-    expect_holds(is_bound_to_its_own_by_itself, kOneSwitch);
-    expect_holds(is_bound_to_its_own_by_another, kOneSwitch);
-    expect_found(is_bound_to_its_own_by_itself, Fault::kNotSequential, kOneSwitch);
+    expect_holds(is_bound_while_a_cpu_comes, kTwoStale);
+    expect_holds(is_bound_while_a_cpu_goes_and_comes, kOneSwitch);
+    expect_holds(is_bound_by_another, kOneSwitch);
+    expect_found(is_bound_while_a_cpu_comes, Fault::kNotSequential, kTwoStale);
 }
 TEST(ExploredOwnMasks, AreTakenBackWhileTheGrantChanges) {
     expect_holds(follows_the_grant_again, kOneSwitch);

@@ -197,7 +197,9 @@ TEST_F(RunOpenMp, RunningRegionWaitsPolitelyWhileCoresAreShort) {
 TEST_F(RunOpenMp, WhatItBindsItselfDoesNotKeepItFromOtherCpus) {
     const std::string program = "${PROGRAMS}regions 0.3 set 2";
     const std::string bound = "export OMP_PROC_BIND=true OMP_PLACES=threads; $RUN ";
-    for (const std::string& script : {bound + program, bound + "sh -c '" + program + "; true'"}) {
+    const std::string in_child = "${PROGRAMS}regions 0.3 fork";
+    for (const std::string& script :
+         {bound + program, bound + "sh -c '" + program + "; true'", bound + in_child}) {
         const Outcome outcome = managed_.shell(script);
         EXPECT_THAT(outcome.output, testing::EndsWith(" 2\n")) << script << outcome.errors;
     }
