@@ -30,7 +30,7 @@ namespace heddle {
 class HEDDLE_API Recording {
   public:
     explicit Recording(Runtime& runtime);
-    /// Waits for its replays.
+    /// Waits for its replays. In one of its own tasks, which they wait for, it goes with the last of them.
     ~Recording();
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
@@ -71,7 +71,7 @@ class HEDDLE_API Recording {
     }
     [[nodiscard]] detail::SequenceState& tasks();
 
-    std::unique_ptr<detail::RecordingState> state_;
+    std::shared_ptr<detail::RecordingState> state_;
 };
 
 }  // namespace heddle

@@ -9,13 +9,17 @@ namespace heddle::c {
 namespace {
 
 struct RecordingObject {
-    explicit RecordingObject(RuntimeObject& runtime) : dependent(runtime), recording(runtime.runtime) {}
+    explicit RecordingObject(RuntimeObject& runtime)
+        : dependent(runtime), recording(std::make_shared<detail::RecordingState>(runtime.runtime)) {}
+    ~RecordingObject() { recording->wait_for_replays(); }
+    RecordingObject(const RecordingObject&) = delete;
+    RecordingObject& operator=(const RecordingObject&) = delete;
     Dependent dependent;  // before the recording: counted until that is gone
-    detail::RecordingState recording;
+    const std::shared_ptr<detail::RecordingState> recording;
 };
 
 detail::RecordingState& recording_of(const heddle_recording_t* recording) {
-    return object_of<RecordingObject>(recording, "recording").recording;
+    return *object_of<RecordingObject>(recording, "recording").recording;
 }
 
 }  // namespace

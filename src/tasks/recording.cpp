@@ -11,9 +11,11 @@
 
 namespace heddle {
 
-Recording::Recording(Runtime& runtime) : state_(std::make_unique<detail::RecordingState>(runtime)) {}
+Recording::Recording(Runtime& runtime) : state_(std::make_shared<detail::RecordingState>(runtime)) {}
 
-Recording::~Recording() = default;
+Recording::~Recording() {
+    if (!state_->runs_caller()) state_->wait_for_replays();
+}
 
 void Recording::replay(Sequence& sequence) {
     state_->replay(sequence.state());
@@ -44,9 +46,12 @@ RecordingState::RecordingState(Runtime& its_runtime)
       outside_(tasks->domain->parent()),
       self_(its_runtime, {nullptr, 1, 1, 1, 1}) {}
 
-RecordingState::~RecordingState() {
+void RecordingState::wait_for_replays() noexcept {
     runtime.wait_out(*gates_);
     while (!waited()) detail::RuntimeState::let_others_run();
+}
+
+RecordingState::~RecordingState() {
     for (const Recorded& one : recorded_) {
         if (!one.trivial) one.task->body(one.task->closure(), BodyAction::kDestroy);
         runtime.memory.free(runtime.lane().records, *one.task);
@@ -231,9 +236,9 @@ void RecordingState::replay(SequenceState& into) {
         for (DataState* one : data_) modes.push_back(uses_.find(one)->second.gate);
         data.push_back(self_.view());
         modes.push_back(AccessMode::kOut);
-        Insertion insertion(into, {&RecordingState::gate, sizeof(RecordingState*),
+        Insertion insertion(into, {&RecordingState::gate, sizeof(std::shared_ptr<RecordingState>),
                                    static_cast<uint32_t>(data.size()), false});
-        *static_cast<RecordingState**>(insertion.closure()) = this;
+        new (insertion.closure()) std::shared_ptr(shared_from_this());
         gates_->others.fetch_add(1, std::memory_order_relaxed);
         insertion.commit(data.data(), modes.data(), nullptr);
     } catch (const std::bad_alloc&) {
@@ -242,11 +247,14 @@ void RecordingState::replay(SequenceState& into) {
 }
 
 void RecordingState::gate(void* closure, BodyAction action) {
-    RecordingState& its = **static_cast<RecordingState**>(closure);
-    if (action == BodyAction::kRun) return its.start();
+    auto& its = *static_cast<std::shared_ptr<RecordingState>*>(closure);
+    if (action == BodyAction::kRun) return its->start();
     if (action != BodyAction::kDestroy) return;
-    // A share of it: the recording may be gone once the last one has been counted.
-    its.runtime.one_ended(std::shared_ptr(its.gates_));
+    // The share first: who waits for the last replay destroys the recording itself.
+    RuntimeState& runtime = its->runtime;
+    const std::shared_ptr gates = its->gates_;
+    std::destroy_at(&its);
+    runtime.one_ended(gates);
 }
 
 /// While one lives, no other replay begins.

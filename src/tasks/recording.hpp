@@ -20,15 +20,16 @@
 
 namespace heddle::detail {
 
-struct RecordingState {
+struct RecordingState : std::enable_shared_from_this<RecordingState> {
     explicit RecordingState(Runtime& its_runtime);
-    /// Waits.
+    /// With the last replay, or later. Each has a share.
     ~RecordingState();
 
     /// A task with its accesses named. Throws kInvalidArgument when sealed, std::bad_alloc; nothing is
     /// recorded then.
     void add(Task& task);
     void replay(SequenceState& into);
+    void wait_for_replays() noexcept;
     /// The calling thread is in one of its tasks, or in a task that one of them has inserted.
     [[nodiscard]] bool runs_caller() const noexcept;
 

@@ -183,6 +183,28 @@ TEST_P(RecordingTest, WaitsForReplaysThatTasksHaveInserted) {
     EXPECT_THROW(outer->wait(), std::runtime_error);
 }
 
+TEST_P(RecordingTest, ATaskDestroysTheOneThatItIsOf) {
+    auto captured = std::make_shared<int>(0);
+    std::optional<Recording> recording(std::in_place, runtime_);
+    {
+        Scalar<int> x(runtime_, 0);
+        Sequence sequence(runtime_);
+        recording->insert([](int& v) { ++v; }, inout(x));
+        recording->insert(
+            [&recording, captured](int& v) {
+                if (++v == 4) recording.reset();
+            },
+            inout(x));
+        recording->insert([captured](const int& v) { *captured = v; }, in(x));
+        for (int i = 0; i < 3; ++i) recording->replay(sequence);
+        sequence.wait();
+        EXPECT_FALSE(recording);
+        EXPECT_EQ(x.get(), 6);
+    }
+    EXPECT_EQ(*captured, 6);
+    EXPECT_EQ(captured.use_count(), 1) << "its tasks are still there";
+}
+
 TEST_P(RecordingTest, BadUseIsRefused) {
     Scalar<int> x(runtime_, 0);
     auto gone = std::make_unique<Scalar<int>>(runtime_, 0);
