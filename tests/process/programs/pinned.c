@@ -1,19 +1,21 @@
-// pinned: threads that are bound to one CPU each, in four ways, and work. `pinned alone`: for half a second;
-// `pinned beside READY`: until one of them has run elsewhere and all are back; the file READY says when it
-// can. Says who is not where it should be, or is told of another mask than its own.
+// pinned: threads that are bound to one CPU each, in four ways, or to none any more, and work. `pinned
+// alone`: for half a second; `pinned beside READY`: until one of them has run elsewhere and all are back; the
+// file READY says when it can. Says who is not where it should be, or is told of another mask than its own.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "busy.h"
 
-enum { kThreads = 4, kLongest = 20 };
-static const char* const ways[kThreads] = {"by itself", "by attributes", "by another", "by its maker"};
+enum { kThreads = 5, kLongest = 20 };
+static const char* const ways[kThreads] = {"by itself", "by attributes", "by another", "by its maker",
+                                           "no more"};
 static cpu_set_t own[kThreads];
 static _Atomic pid_t numbers[kThreads];
 static _Atomic bool is_told_another[kThreads];
@@ -34,20 +36,33 @@ static void* bound_by_maker(void* unused) {
     return unused;
 }
 
+// Once its maker has bound it.
+static void stay_then(int which) {
+    numbers[which] = gettid();
+    cpu_set_t told;
+    do sched_getaffinity(0, sizeof told, &told);
+    while (!CPU_EQUAL(&told, &own[which]));
+    stay(which);
+}
+
+static void* bound_no_more(void* unused) {
+    stay_then(4);
+    return unused;
+}
+
 static void* bound_by_another(void* unused) {
-    numbers[2] = gettid();
-    cpu_set_t now;
-    do sched_getaffinity(0, sizeof now, &now);
-    while (!CPU_EQUAL(&now, &own[2]));
-    stay(2);
+    stay_then(2);
     return unused;
 }
 
 static void* bound_by_attributes(void* unused) {
-    pthread_t another;
-    pthread_create(&another, NULL, bound_by_maker, NULL);
+    pthread_t as_this, not_as_this;
+    pthread_create(&as_this, NULL, bound_by_maker, NULL);
+    pthread_create(&not_as_this, NULL, bound_no_more, NULL);
+    pthread_setaffinity_np(not_as_this, sizeof own[4], &own[4]);
     stay(1);
-    pthread_join(another, NULL);
+    pthread_join(as_this, NULL);
+    pthread_join(not_as_this, NULL);
     return unused;
 }
 
@@ -59,16 +74,21 @@ static void* bound_by_itself(void* unused) {
 
 // As the system has it, and not as it is told.
 static bool is_there(int which) {
-    char path[64], line[256], list[64];
+    char path[64], line[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)numbers[which]);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &own[which])) ++cpu;
-    snprintf(list, sizeof list, "Cpus_allowed_list:\t%d\n", cpu);
     FILE* status = fopen(path, "r");
-    bool found = false;
-    while (status != NULL && fgets(line, sizeof line, status) != NULL) found |= strcmp(line, list) == 0;
+    cpu_set_t found;
+    CPU_ZERO(&found);
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+        if (strncmp(line, "Cpus_allowed_list:", 18) != 0) continue;
+        char* at = line + 18;
+        do {
+            const long from = strtol(at, &at, 10), to = *at == '-' ? strtol(at + 1, &at, 10) : from;
+            for (long cpu = from; cpu <= to; ++cpu) CPU_SET((size_t)cpu, &found);
+        } while (*at++ == ',');
+    }
     if (status != NULL) fclose(status);
-    return found;
+    return CPU_EQUAL(&found, &own[which]);
 }
 
 static bool are_all_there(void) {
@@ -81,7 +101,8 @@ int main(int count, char** words) {
     const bool beside = count > 1 && strcmp(words[1], "beside") == 0;
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
-    for (int i = 0, cpu = -1; i < kThreads; ++i) {
+    own[4] = allowed;
+    for (int i = 0, cpu = -1; i < 4; ++i) {
         if (i % 2 == 0 && i > 0) cpu = -1;
         while (!CPU_ISSET(++cpu, &allowed)) continue;
         CPU_ZERO(&own[i]);
