@@ -20,6 +20,16 @@ static const char* folder_problem(const char* folder) {
     return NULL;
 }
 
+/* A session's folder. A job may have the variable of another machine, where that folder is; and a service has
+ * none, whose user may have sessions, which it is to share an arbiter with. */
+static const char* runtime_folder(char usual[HEDDLE_SOCKET_PATH_BYTES]) {
+    const char* named = secure_getenv("XDG_RUNTIME_DIR");
+    if (named != NULL && *named == '/' && (access(named, F_OK) == 0 || errno != ENOENT)) return named;
+    struct stat status;
+    snprintf(usual, HEDDLE_SOCKET_PATH_BYTES, "/run/user/%u", geteuid());
+    return lstat(usual, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() ? usual : NULL;
+}
+
 static bool names_a_path(const char* named) {
     return named != NULL && *named != '\0' && strcmp(named, "auto") != 0 && strcmp(named, "off") != 0;
 }
@@ -55,11 +65,10 @@ enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES
         memcpy(path, HEDDLE_SYSTEM_SOCKET, sizeof HEDDLE_SYSTEM_SOCKET);
         return HEDDLE_ARBITER_SYSTEM;
     }
-    const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
-    char folder[HEDDLE_SOCKET_PATH_BYTES];
-    int length = runtime != NULL && *runtime == '/'
-                     ? snprintf(folder, sizeof folder, "%s/heddle", runtime)
-                     : snprintf(folder, sizeof folder, "/tmp/heddle-%u", geteuid());
+    char folder[HEDDLE_SOCKET_PATH_BYTES], usual[HEDDLE_SOCKET_PATH_BYTES];
+    const char* runtime = runtime_folder(usual);
+    int length = runtime != NULL ? snprintf(folder, sizeof folder, "%s/heddle", runtime)
+                                 : snprintf(folder, sizeof folder, "/tmp/heddle-%u", geteuid());
     if (length >= (int)sizeof folder - (int)sizeof "/arbiter.sock") {
         snprintf(problem, HEDDLE_PROBLEM_BYTES, "XDG_RUNTIME_DIR is too long for a socket: %.100s...",
                  runtime);

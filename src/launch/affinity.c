@@ -155,7 +155,8 @@ bool affinity_concerns(pid_t thread) {
     return is_ours;
 }
 
-/* A thread took its mask from a grant that the helper thread may never see. */
+/* A thread took its mask from a grant that the helper thread may never see, or another one of the program's.
+ */
 static _Atomic bool threads_follow;
 
 bool affinity_threads_follow(void) {
@@ -190,10 +191,17 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
-static cpu_set_t both_or(const cpu_set_t* one, const cpu_set_t* other, const cpu_set_t* otherwise) {
+static bool has_any(const cpu_set_t* one, const cpu_set_t* other) {
     cpu_set_t both;
     CPU_AND(&both, one, other);
-    return CPU_COUNT(&both) > 0 ? both : *otherwise;
+    return CPU_COUNT(&both) > 0;
+}
+
+static cpu_set_t both_or(const cpu_set_t* one, const cpu_set_t* other, const cpu_set_t* otherwise) {
+    if (!has_any(one, other)) return *otherwise;
+    cpu_set_t both;
+    CPU_AND(&both, one, other);
+    return both;
 }
 
 /* Those of `cpus` that the program has bound the thread to, or all, where those are none. */
@@ -360,7 +368,9 @@ static int set_own(pid_t thread, const cpu_set_t* mask) {
     do {
         epoch = affinity_epoch();
         cpu_set_t cpus;
-        const cpu_set_t now = granted(&cpus) ? both_or(mask, &cpus, mask) : *mask;
+        const bool is_granted = granted(&cpus);
+        const cpu_set_t now = is_granted ? both_or(mask, &cpus, mask) : *mask;
+        if (is_granted && !has_any(&now, &cpus)) atomic_store(&threads_follow, true);
         failure = (int)real(SYS_sched_setaffinity, thread, sizeof now, &now);
         if (failure == 0) note_follows(epoch);
     } while (failure == 0 && affinity_epoch() != epoch);

@@ -51,7 +51,7 @@ bool affinity_concerns(pid_t thread);
 /* The number of a thread of this process that is known to the C library; false: it has ended. */
 bool affinity_number_of(pthread_t thread, pid_t* number);
 /* The system call, with its result and errno, as the program makes it. The thread gets those of the CPUs that
- * are granted; where none is it gets them all the same, until there is another grant. */
+ * are granted; where none is it gets them all the same, until the threads are looked at. */
 long affinity_set_by_program(pid_t thread, size_t bytes, const cpu_set_t* mask);
 /* What the program has bound the calling thread to; false: it may run wherever the program may. */
 bool affinity_find_own(cpu_set_t* mask);
@@ -64,7 +64,8 @@ void affinity_thread_ends(void);
 void affinity_forget_in_child(void);
 /* Of the grant. */
 uint32_t affinity_epoch(void);
-/* Since the last call threads have bound themselves to a grant: not all are where the last look put them. */
+/* Since the last call threads have been bound to another grant, or by the program to CPUs of none: not all
+ * are where the last look put them. */
 bool affinity_threads_follow(void);
 /* Binds a thread of this process, 0 being the calling one: to those of the CPUs that the program has bound it
  * to, where there are such; or as it is said. False: not done; the thread is gone, or the system allows none

@@ -24,6 +24,7 @@ struct library {
     bool is_libomp;   /* it has libgomp's entries too; libomp.c manages it */
     const void* base; /* any address inside, for callers_are_libgomp */
     const void* end;
+    _Atomic bool has_teams;      /* a region had more than one thread */
     _Atomic uint32_t parked_for; /* the `parked_word` that a team was last parked for */
 };
 

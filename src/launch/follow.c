@@ -177,6 +177,8 @@ static int sample_every_ms(void) {
 
 static void sample(const struct link_grant* grant) {
     const uint64_t start = link_now_ns();
+    if (link_mode() != HEDDLE_MODE_THREADS && grant->count > 0 && affinity_threads_follow())
+        (void)bind_to(&bound);
     const int announced = link_announced();
     unsigned runnable = 0;
     if (!threads_runnable(helper, start, &runnable)) return link_observe_nothing();

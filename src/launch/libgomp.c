@@ -89,8 +89,12 @@ static unsigned enter_region(const struct caller* caller, void (*body)(void*), b
                                   .body = (const void*)(size_t)body,
                                   .is_loop = is_loop};
     const unsigned threads = region_begin(&region);
-    const uint32_t word = atomic_load_explicit(&parked_word, memory_order_relaxed);
-    if (word % 2 != 0) park_team(library, word);
+    const bool has_team = threads > 1;
+    if (has_team && !atomic_load_explicit(&library->has_teams, memory_order_relaxed))
+        atomic_store(&library->has_teams, true);
+    /* Now, or by who makes waiting polite. */
+    const uint32_t word = atomic_load(&parked_word);
+    if (has_team && word % 2 != 0) park_team(library, word);
     return asked != 0 || (int)threads == wanted ? asked : threads;
 }
 
@@ -237,7 +241,8 @@ void libgomp_wait_politely(bool politely) {
     const bool changes = politely != (word % 2 != 0);
     if (changes) word = atomic_fetch_add(&parked_word, 1) + 1;
     if (changes && !politely) syscall(SYS_futex, &parked_word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    for (unsigned i = 0; politely && i < atomic_load(&library_count); ++i) park_team(&libraries[i], word);
+    for (unsigned i = 0; politely && i < atomic_load(&library_count); ++i)
+        if (atomic_load(&libraries[i].has_teams)) park_team(&libraries[i], word);
 }
 
 void libgomp_forget_in_child(void) {

@@ -19,6 +19,7 @@
 #include "libomp.h"
 #include "link.h"
 #include "process.h"
+#include "real.h"
 #include "region.h"
 
 typedef union {
@@ -111,11 +112,13 @@ static void finalize(tool_data* data) {
     (void)data;
 }
 
-/* A program that names a tool of its own gets that one, and runs with the number of threads it asks for. */
+/* A program that names a tool of its own, or has one linked or preloaded, gets that one, and runs with the
+ * number of threads it asks for. */
 HEDDLE_EXPORT struct start_tool_result* ompt_start_tool(unsigned version, const char* runtime_version) {
-    (void)version;
-    (void)runtime_version;
+    REAL(ompt_start_tool)
     static struct start_tool_result result = {initialize, finalize, {0}};
+    struct start_tool_result* const programs = real == NULL ? NULL : real(version, runtime_version);
+    if (programs != NULL) return programs;
     process_join();
     const char* others = getenv("OMP_TOOL_LIBRARIES");
     if (!link_managed() || (others != NULL && *others != '\0')) return NULL;

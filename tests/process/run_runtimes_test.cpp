@@ -195,5 +195,23 @@ TEST(RunRuntimes, NumpyOnOpenBlasComputesTheSame) {
         EXPECT_EQ(outcome.output, bare.output) << outcome.errors;
 }
 
+TEST(OpenMpTools, OneThatIsPreloadedIsAsked) {
+    if (!there("regions_libomp")) GTEST_SKIP() << "libomp is missing";
+    const Managed managed;
+    const Outcome outcome =
+        managed.shell("LD_PRELOAD=${PROGRAMS}ompt_tool.so $RUN ${PROGRAMS}regions_libomp 0.1");
+    EXPECT_THAT(outcome.output, testing::StartsWith("asked\nmax ")) << outcome.errors;
+}
+
+/// Which waits politely beside another program by a team that is parked.
+TEST(OpenMpThreads, NoneIsMadeForAProgramThatUsesOne) {
+    if (!there("regions")) GTEST_SKIP() << "libgomp is missing";
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "$RUN ${PROGRAMS}plain spin 1.5 & OMP_NUM_THREADS=1 $RUN ${PROGRAMS}regions 1 >/dev/null &\n"
+        "sleep 0.7; ls /proc/$!/task | wc -l; wait");
+    EXPECT_EQ(outcome.output, "2\n") << "its own and our helper; " << outcome.errors;
+}
+
 }  // namespace
 }  // namespace heddle
