@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/session_folder.h"
+
 /* The folder must be a real folder of this user that nobody else can write to: its owner decides who listens
  * there. */
 static const char* folder_problem(const char* folder) {
@@ -18,16 +20,6 @@ static const char* folder_problem(const char* folder) {
     if (status.st_uid != geteuid()) return "it belongs to somebody else";
     if ((status.st_mode & 022) != 0) return "others may write to it";
     return NULL;
-}
-
-/* A session's folder. A job may have the variable of another machine, where that folder is; and a service has
- * none, whose user may have sessions, which it is to share an arbiter with. */
-static const char* runtime_folder(char usual[HEDDLE_SOCKET_PATH_BYTES]) {
-    const char* named = secure_getenv("XDG_RUNTIME_DIR");
-    if (named != NULL && *named == '/' && (access(named, F_OK) == 0 || errno != ENOENT)) return named;
-    struct stat status;
-    snprintf(usual, HEDDLE_SOCKET_PATH_BYTES, "/run/user/%u", geteuid());
-    return lstat(usual, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() ? usual : NULL;
 }
 
 static bool names_a_path(const char* named) {
@@ -65,8 +57,8 @@ enum heddle_arbiter_place heddle_arbiter_path(char path[HEDDLE_SOCKET_PATH_BYTES
         memcpy(path, HEDDLE_SYSTEM_SOCKET, sizeof HEDDLE_SYSTEM_SOCKET);
         return HEDDLE_ARBITER_SYSTEM;
     }
-    char folder[HEDDLE_SOCKET_PATH_BYTES], usual[HEDDLE_SOCKET_PATH_BYTES];
-    const char* runtime = runtime_folder(usual);
+    char folder[HEDDLE_SOCKET_PATH_BYTES], usual[HEDDLE_SESSION_FOLDER_BYTES];
+    const char* runtime = heddle_session_folder(usual);
     int length = runtime != NULL ? snprintf(folder, sizeof folder, "%s/heddle", runtime)
                                  : snprintf(folder, sizeof folder, "/tmp/heddle-%u", geteuid());
     if (length >= (int)sizeof folder - (int)sizeof "/arbiter.sock") {

@@ -14,14 +14,16 @@
 #include "own_masks.h"
 #include "real.h"
 
-struct mask_of {
+/* The grant that the calling thread has bound itself to, perhaps before the helper thread has seen it. */
+static __thread struct {
+    bool is;
+    cpu_set_t mask;
+} followed_here;
+/* What a child of vfork has bound itself to, whose memory this is as well. */
+static __thread struct {
     pid_t process;
     cpu_set_t mask;
-};
-/* The grant that the calling thread has bound itself to, perhaps before the helper thread has seen it. */
-static __thread struct mask_of followed_here;
-/* What a child of vfork has bound itself to, whose memory this is as well. */
-static __thread struct mask_of chosen_by_vfork;
+} chosen_by_vfork;
 
 /* A thread's own mask could not be noted: where there is no note the program is told the truth. */
 static _Atomic bool lacks_notes;
@@ -45,8 +47,6 @@ static _Atomic pid_t widened_threads[kPlaces];
 static _Atomic pid_t process;
 static _Atomic uint32_t look; /* odd: under way */
 
-static void note_own(pid_t thread, const cpu_set_t* mask);
-
 static bool is_by_vfork(void) {
     return getpid() != atomic_load(&process);
 }
@@ -66,7 +66,7 @@ bool affinity_number_of(pthread_t thread, pid_t* number) {
     return true;
 }
 
-static bool read_mask(cpu_set_t* mask) {
+bool affinity_read(cpu_set_t* mask) {
     REAL(syscall) /* our own wrapper would tell the program's own mask */
     CPU_ZERO(mask);
     return real(SYS_sched_getaffinity, 0, sizeof *mask, mask) > 0;
@@ -74,22 +74,15 @@ static bool read_mask(cpu_set_t* mask) {
 
 void affinity_before_binding(void) {
     if (atomic_load(&start.is_past) || start.is_known || gettid() != getpid()) return;
-    start.is_known = read_mask(&start.mask);
+    start.is_known = affinity_read(&start.mask);
 }
 
-const cpu_set_t* affinity_at_start(void) {
+bool affinity_at_start(cpu_set_t* mask) {
     atomic_store(&start.is_past, true);
-    if (!start.is_known) return NULL;
-    start.is_bound = read_mask(&start.own) && !CPU_EQUAL(&start.own, &start.mask);
-    return &start.mask;
-}
-
-void affinity_begins(void) {
-    atomic_store(&process, getpid());
-    cpu_set_t now;
-    if (!start.is_bound || (start.is_noted && !(read_mask(&now) && CPU_EQUAL(&now, &start.own)))) return;
-    note_own(this_thread(), &start.own);
-    start.is_noted = true;
+    if (!start.is_known) return affinity_read(mask);
+    start.is_bound = affinity_read(&start.own) && !CPU_EQUAL(&start.own, &start.mask);
+    *mask = start.mask;
+    return true;
 }
 
 void affinity_ends(void) {
@@ -98,7 +91,7 @@ void affinity_ends(void) {
     atomic_store(&look, 0);
     own_masks_forget_all();
     atomic_store(&lacks_notes, false);
-    followed_here.process = 0;
+    followed_here.is = false;
 }
 
 void affinity_look_begins(void) {
@@ -191,22 +184,17 @@ bool affinity_set(pid_t thread, const cpu_set_t* cpus) {
     return real(SYS_sched_setaffinity, thread, sizeof *cpus, cpus) == 0;
 }
 
-static bool has_any(const cpu_set_t* one, const cpu_set_t* other) {
-    cpu_set_t both;
-    CPU_AND(&both, one, other);
-    return CPU_COUNT(&both) > 0;
-}
-
-static cpu_set_t both_or(const cpu_set_t* one, const cpu_set_t* other, const cpu_set_t* otherwise) {
-    if (!has_any(one, other)) return *otherwise;
-    cpu_set_t both;
-    CPU_AND(&both, one, other);
-    return both;
+/* Those that are in both. False: none are. */
+static bool meet(const cpu_set_t* one, const cpu_set_t* other, cpu_set_t* both) {
+    CPU_AND(both, one, other);
+    return CPU_COUNT(both) > 0;
 }
 
 /* Those of `cpus` that the program has bound the thread to, or all, where those are none. */
 static cpu_set_t within(const cpu_set_t* own, const cpu_set_t* cpus) {
-    return CPU_EQUAL(cpus, link_allowed()) ? *own : both_or(own, cpus, cpus);
+    cpu_set_t both;
+    if (CPU_EQUAL(cpus, link_allowed())) return *own;
+    return meet(own, cpus, &both) ? both : *cpus;
 }
 
 /* Where the system does not allow its own ones any more it gets the others. */
@@ -237,10 +225,12 @@ static void follow_grant(const cpu_set_t* otherwise) {
     struct link_grant grant;
     do {
         if (!link_read_grant(&grant)) grant.epoch = grant.count = 0;
-        if (grant.count > 0)
-            followed_here = (struct mask_of){affinity_bind(0, &grant.cpus) ? getpid() : 0, grant.cpus};
-        else if (otherwise != NULL)
+        if (grant.count > 0) {
+            followed_here.is = affinity_bind(0, &grant.cpus);
+            followed_here.mask = grant.cpus;
+        } else if (otherwise != NULL) {
             affinity_set(0, otherwise);
+        }
         note_follows(grant.epoch);
     } while (affinity_epoch() != grant.epoch); /* else it may stay where the helper thread has just left */
     if (!link_managed()) affinity_bind(0, link_allowed());
@@ -248,7 +238,8 @@ static void follow_grant(const cpu_set_t* otherwise) {
 
 /* What is beyond those that the program may have is not for it; unless it wants those alone. */
 static cpu_set_t allowed_of(const cpu_set_t* wanted) {
-    return both_or(wanted, link_allowed(), wanted);
+    cpu_set_t both;
+    return meet(wanted, link_allowed(), &both) ? both : *wanted;
 }
 
 /* That it may run wherever the program may is noted of another thread, which may be about to note the mask of
@@ -258,6 +249,14 @@ static void note_own(pid_t thread, const cpu_set_t* mask) {
         own_masks_forget(thread);
     else if (!own_masks_note(thread, mask))
         atomic_store(&lacks_notes, true);
+}
+
+void affinity_begins(void) {
+    atomic_store(&process, getpid());
+    cpu_set_t now;
+    if (!start.is_bound || (start.is_noted && !(affinity_read(&now) && CPU_EQUAL(&now, &start.own)))) return;
+    note_own(this_thread(), &start.own);
+    start.is_noted = true;
 }
 
 bool affinity_find_own(cpu_set_t* mask) {
@@ -285,18 +284,13 @@ void affinity_thread_ends(void) {
     own_masks_forget(this_thread());
 }
 
-void affinity_forget_in_child(void) {
-    affinity_ends();
-}
-
 /* The calling thread is not where the program would have it: it was bound by the helper thread; by the
  * arbiter, for want of an answer; by itself, before the helper has seen the grant; or is as before, since it
  * was passed over as all were let go. One that has chosen its mask, and has another, has been bound or let go
  * by us. */
 static bool is_bound(const cpu_set_t* now, const _Atomic pid_t* place) {
     cpu_set_t cpus;
-    return follow_is_bound() || granted(&cpus) ||
-           (followed_here.process != 0 && CPU_EQUAL(&followed_here.mask, now)) ||
+    return follow_is_bound() || granted(&cpus) || (followed_here.is && CPU_EQUAL(&followed_here.mask, now)) ||
            (place != NULL && (*place & kPassedOver) != 0);
 }
 
@@ -311,7 +305,7 @@ struct affinity_widened affinity_widen(void) {
     cpu_set_t own;
     const bool is_own = find_own(this_thread(), &own);
     if (!is_own) own = *link_allowed();
-    if (read_mask(&widened.before) && (is_own || by_vfork || is_bound(&widened.before, widened.place)) &&
+    if (affinity_read(&widened.before) && (is_own || by_vfork || is_bound(&widened.before, widened.place)) &&
         !CPU_EQUAL(&widened.before, &own))
         widened.is = affinity_set(0, &own);
     errno = result;
@@ -367,10 +361,11 @@ static int set_own(pid_t thread, const cpu_set_t* mask) {
     uint32_t epoch;
     do {
         epoch = affinity_epoch();
-        cpu_set_t cpus;
-        const bool is_granted = granted(&cpus);
-        const cpu_set_t now = is_granted ? both_or(mask, &cpus, mask) : *mask;
-        if (is_granted && !has_any(&now, &cpus)) atomic_store(&threads_follow, true);
+        cpu_set_t cpus, now = *mask;
+        if (granted(&cpus) && !meet(mask, &cpus, &now)) {
+            now = *mask;
+            atomic_store(&threads_follow, true);
+        }
         failure = (int)real(SYS_sched_setaffinity, thread, sizeof now, &now);
         if (failure == 0) note_follows(epoch);
     } while (failure == 0 && affinity_epoch() != epoch);
@@ -405,6 +400,8 @@ long affinity_set_by_program(pid_t thread, size_t bytes, const cpu_set_t* mask) 
     const cpu_set_t own = allowed_of(&read);
     if (!is_by_vfork()) return set_own(thread, &own);
     const long failure = real(SYS_sched_setaffinity, thread, bytes, mask);
-    if (failure == 0) chosen_by_vfork = (struct mask_of){getpid(), own};
-    return failure;
+    if (failure != 0) return failure;
+    chosen_by_vfork.process = getpid();
+    chosen_by_vfork.mask = own;
+    return 0;
 }

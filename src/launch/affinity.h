@@ -31,8 +31,10 @@ bool affinity_is_chosen_by_fork(void);
 
 /* The program is about to bind a thread, perhaps in a constructor before ours. */
 void affinity_before_binding(void);
-/* What the first thread began with, where it was bound since; else NULL. Called by our constructor. */
-const cpu_set_t* affinity_at_start(void);
+/* In our constructor: what the first thread began with. False, with errno: it cannot be read. */
+bool affinity_at_start(cpu_set_t* mask);
+/* What the system has of the calling thread. The same. */
+bool affinity_read(cpu_set_t* mask);
 
 /* This process is going to have a helper thread; and has none any more. */
 void affinity_begins(void);
@@ -61,7 +63,6 @@ bool affinity_is_chosen(void);
  * itself, as affinity_bind() does, where that is not the grant any more. */
 void affinity_thread_begins(const cpu_set_t* own, uint32_t epoch);
 void affinity_thread_ends(void);
-void affinity_forget_in_child(void);
 /* Of the grant. */
 uint32_t affinity_epoch(void);
 /* Since the last call threads have been bound to another grant, or by the program to CPUs of none: not all

@@ -16,7 +16,8 @@
 #include "real.h"
 #include "waiting.h"
 
-/* 0: the calling one. False: it has ended. */
+/* 0: the calling one, also in a child of vfork, which the C library takes for its maker. False: it has ended.
+ */
 static bool number_of(pthread_t thread, pid_t* number) {
     *number = 0;
     return pthread_equal(thread, pthread_self()) != 0 || affinity_number_of(thread, number);

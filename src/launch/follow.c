@@ -298,11 +298,9 @@ void follow_let_go(void) {
 /* The helper thread begins on the CPU of its maker, and leaves it when it first runs. Elsewhere it would wake
  * an idle CPU, now and again to be ended: a tenth of a millisecond for a program that ends soon. */
 static bool start_here(void) {
-    REAL(syscall) /* ours would tell the program's own mask */
     const int cpu = sched_getcpu();
     cpu_set_t before, here;
-    CPU_ZERO(&before);
-    const bool known = cpu >= 0 && real(SYS_sched_getaffinity, 0, sizeof before, &before) > 0;
+    const bool known = cpu >= 0 && affinity_read(&before);
     CPU_ZERO(&here);
     if (known) CPU_SET((size_t)cpu, &here);
     if (known) affinity_set(0, &here);

@@ -222,13 +222,7 @@ static int register_with(const char* path) {
 }
 
 /* Of the calling thread, as it is. */
-static bool read_mask(cpu_set_t* mask) {
-    REAL(syscall) /* our own wrapper would tell the program's own mask */
-    CPU_ZERO(mask);
-    return real(SYS_sched_getaffinity, 0, sizeof *mask, mask) > 0;
-}
-
-int link_open(const cpu_set_t* started_with) {
+int link_open(const cpu_set_t* mask) {
     const char* path = getenv("HEDDLE_ARBITER");
     if (path == NULL || *path != '/' || strlen(path) >= sizeof self.path) return ENOENT;
     memcpy(self.path, path, strlen(path) + 1);
@@ -243,13 +237,8 @@ int link_open(const cpu_set_t* started_with) {
         const int failure = be_welcomed(handed_over);
         if (failure != ECONNRESET) return failure; /* else the arbiter has died since */
     }
-    cpu_set_t mask;
-    if (started_with != NULL)
-        mask = *started_with;
-    else if (!read_mask(&mask))
-        return errno;
     /* Who was bound anew since it was let go, by whomever, may run there alone. */
-    if (!self.allowed_known || !CPU_EQUAL(&mask, &self.mask_left)) self.allowed = mask;
+    if (!self.allowed_known || !CPU_EQUAL(mask, &self.mask_left)) self.allowed = *mask;
     self.allowed_known = true;
     return register_with(self.path);
 }
@@ -267,8 +256,8 @@ void link_forget(void) {
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
-void link_note_mask(void) {
-    (void)read_mask(&self.mask_left);
+void link_note_mask(const cpu_set_t* mask) {
+    self.mask_left = *mask;
 }
 
 void link_let_go(bool is_chosen) {

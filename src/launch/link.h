@@ -16,10 +16,9 @@
 bool link_managed(void);
 /* The arbiter refused, and its reason was told on stderr. */
 enum { LINK_REFUSED = -1 };
-/* Connects and registers, within a deadline, for a program that may run where its first thread started; NULL:
- * where it may run now. Returns 0, an errno, or LINK_REFUSED; EPROTO where who listens is no arbiter of this
- * version. */
-int link_open(const cpu_set_t* started_with);
+/* Connects and registers, within a deadline, for a program whose first thread may run there. Returns 0, an
+ * errno, or LINK_REFUSED; EPROTO where who listens is no arbiter of this version. */
+int link_open(const cpu_set_t* mask);
 /* Forgets the link without a word: in a forked child, where the parent's connection is not touched, or where
  * the process cannot follow its grant. */
 void link_forget(void);
@@ -28,7 +27,7 @@ void link_hang_up(void);
 /* As that, and no other arbiter is looked for. For good. */
 void link_renounce(void);
 /* Where the calling thread, which will be the only one of a process that is managed no more, may run. */
-void link_note_mask(void);
+void link_note_mask(const cpu_set_t* mask);
 /* Then: if it is the program's own will, the process is to use that alone. */
 void link_let_go(bool is_chosen);
 enum link_news { LINK_NOTHING, LINK_CHANGED, LINK_GONE };

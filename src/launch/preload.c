@@ -32,14 +32,19 @@
 /* Set in a forked child of a managed process, and in one that has left. */
 static _Atomic bool is_child;
 
+static void note_mask(void) {
+    cpu_set_t mask;
+    if (affinity_read(&mask)) link_note_mask(&mask);
+}
+
 static void begin_fork(void) {
     affinity_before_fork();
-    link_note_mask();
+    note_mask();
 }
 
 static void forget_in_child(void) {
     link_let_go(affinity_is_chosen_by_fork());
-    affinity_forget_in_child();
+    affinity_ends();
     link_forget();
     news_close();
     follow_forget_in_child();
@@ -67,7 +72,7 @@ bool process_leave(void) {
     if (!follow_end()) return false;
     const bool is_chosen = affinity_is_chosen();
     (void)affinity_widen();
-    link_note_mask();
+    note_mask();
     link_let_go(is_chosen);
     affinity_ends();
     link_forget();
@@ -95,7 +100,8 @@ void process_renounce(void) {
 void process_join(void) {
     if (!atomic_load_explicit(&is_child, memory_order_relaxed) || !atomic_exchange(&is_child, false)) return;
     const int result = errno;
-    if (link_open(NULL) == 0) follow();
+    cpu_set_t mask;
+    if (affinity_read(&mask) && link_open(&mask) == 0) follow();
     errno = result;
 }
 
@@ -103,7 +109,8 @@ __attribute__((constructor)) static void begin(void) {
     real_look_up_all();
     const char* arbiter = getenv("HEDDLE_ARBITER");
     if (arbiter == NULL || *arbiter != '/') return;
-    const int failure = link_open(affinity_at_start());
+    cpu_set_t mask;
+    const int failure = affinity_at_start(&mask) ? link_open(&mask) : errno;
     if (failure == EPROTO) {
         fprintf(stderr, "heddle: %s runs unmanaged: what listens at %s is not an arbiter\n",
                 program_invocation_short_name, arbiter);

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/session_folder.h"
 #include "base/settings.hpp"
 
 namespace heddle::memory::ipc {
@@ -294,8 +295,9 @@ void raise(const Failure& failure) {
 
 std::string usual_path() {
     if (const std::string named = setting("HEDDLE_MEMORY"); !named.empty()) return named;
-    const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
-    if (runtime != nullptr && *runtime != '\0') return std::string(runtime) + "/heddle-memory.sock";
+    char usual[HEDDLE_SESSION_FOLDER_BYTES];
+    if (const char* const session = heddle_session_folder(usual))
+        return std::string(session) + "/heddle-memory.sock";
     return fmt::format("/tmp/heddle-memory-{}.sock", ::getuid());
 }
 

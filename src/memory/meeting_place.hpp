@@ -1,15 +1,17 @@
 // Where the ranks of one machine find each other's sockets.
 #pragma once
 
-#include <cstdlib>
 #include <string>
+
+#include "base/session_folder.h"
 
 namespace heddle::memory {
 
-/// Begins the name of the folder: in XDG_RUNTIME_DIR where there is one.
+/// Begins the name of the folder: in the session's where there is one.
 [[nodiscard]] inline std::string meeting_place() {
-    const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
-    return std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/heddle-mesh-";
+    char usual[HEDDLE_SESSION_FOLDER_BYTES];
+    const char* const session = heddle_session_folder(usual);
+    return std::string(session != nullptr ? session : "/tmp") + "/heddle-mesh-";
 }
 
 }  // namespace heddle::memory
