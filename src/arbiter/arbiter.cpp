@@ -54,14 +54,18 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
         registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
     if (!allowed.intersects(cpus_)) return Refusal::kNoCpus;
     if (!machine_.cpus().contains(registration.owned)) return Refusal::kNotThere;
-    const CpuSet owned = policy_->has_owners() ? registration.owned : CpuSet{};
-    if (const Refusal refusal = refusal_of_owned(owned, registration.user, before); refusal != Refusal::kNone)
+    const Reservation asks{registration.min, policy_->has_owners() ? registration.owned : CpuSet{}};
+    const JobId job = job_of(registration, asks, before);
+    if (const Refusal refusal = refusal_of_owned(asks.owned, registration.user, job, before);
+        refusal != Refusal::kNone)
         return refusal;
 
     if (before != nullptr) remove(*before, false, now);
     Client& joined = enter(registration, now);
     id = joined.id;
-    own(joined, owned);
+    joined.job = job;
+    joined.asks = asks;
+    share_reservations(now);
     if (!registration.held.empty()) {
         if (now - started_ < limits_.recovery_ends)
             recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
@@ -80,7 +84,7 @@ Arbiter::Client& Arbiter::enter(const Registration& registration, Time now) {
     client->pid = registration.pid;
     client->user = registration.user;
     client->demand = std::max(registration.demand, 0);
-    client->min = registration.min;
+    client->min = 0;  // until it has its part
     client->max = registration.max;
     client->weight = std::clamp(registration.weight, 1, 1000);
     client->allowed = registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
@@ -105,10 +109,7 @@ void Arbiter::remove(Client& client, bool died, Time now) {
     Actions ignored;
     must(ledger_.detach(client.member, ignored), Outcome::kSuccess, "detaching a client");
     say({Event::Kind::kLeft, client.id, -1, died ? 1U : 0U, {}});
-    for (const int cpu : client.owned) {
-        count_lent(cpu, holder(cpu), -1);
-        owners_[static_cast<size_t>(cpu)] = ClientId{0};
-    }
+    disown(client);
     core_time_.used += client.cpu_time;
     clients_.erase(std::ranges::lower_bound(clients_, client.id, {}, [](const auto& c) { return c->id; }));
 }
@@ -135,7 +136,7 @@ void Arbiter::hands_over(ClientId id, Time now) {
 
 void Arbiter::observe(ClientId id, int demand, Time since, bool urgent, Time now) {
     Client* client = find(id);
-    if (client == nullptr) return;
+    if (client == nullptr || client->stopped) return;
     demand = std::clamp(demand, 0, CpuSet::kMaxCpus);
     if (demand == client->demand) return;
     if (demand < client->demand && !urgent && now - since < limits_.dwell) return;
@@ -144,7 +145,7 @@ void Arbiter::observe(ClientId id, int demand, Time since, bool urgent, Time now
 }
 
 void Arbiter::note_demand(Client& client, int demand, Time now) {
-    if (demand == client.demand) return;
+    if (demand == client.demand || client.stopped) return;
     client.demand = demand;
     client.noticed_changed = true;
     if (demand >= client.peak) {
@@ -154,10 +155,30 @@ void Arbiter::note_demand(Client& client, int demand, Time now) {
     say({Event::Kind::kDemand, client.id, -1, static_cast<uint32_t>(demand), {}});
 }
 
+void Arbiter::was_stopped(ClientId id, Time now) {
+    Client* client = find(id);
+    if (client == nullptr || client->stopped) return;
+    note_demand(*client, 0, now);
+    client->stopped = true;
+    rebalance(now);
+}
+
+void Arbiter::goes_on(ClientId id, Time now) {
+    Client* client = find(id);
+    if (client == nullptr || !client->stopped) return;
+    client->stopped = false;
+    rebalance(now);
+}
+
+bool Arbiter::is_stopped(ClientId id) const {
+    const Client* client = find(id);
+    return client != nullptr && client->stopped;
+}
+
 void Arbiter::set_limits(ClientId id, int min, int max, int weight, Time now) {
     Client* client = find(id);
     if (client == nullptr) return;
-    client->min = min;
+    client->asks.min = min;
     client->max = max;
     client->weight = std::clamp(weight, 1, 1000);
     rebalance(now);
@@ -240,11 +261,6 @@ CpuSet Arbiter::cpus_of(ClientId id) const {
     return client == nullptr ? CpuSet{} : client->granted | client->leaving_cpus();
 }
 
-CpuSet Arbiter::owned_of(ClientId id) const {
-    const Client* client = find(id);
-    return client == nullptr ? CpuSet{} : client->owned;
-}
-
 CpuSet Arbiter::leaving_of(ClientId id) const {
     const Client* client = find(id);
     return client == nullptr ? CpuSet{} : client->leaving_cpus();
@@ -278,6 +294,7 @@ std::string Arbiter::check() const {
                 return fmt::format("CPU {} is not its owner's, client {}", cpu, client->id.value);
             lent += holder(cpu) != ClientId{0} && holder(cpu) != client->id;
         }
+    if (std::string broken = check_jobs(); !broken.empty()) return broken;
     if (lent != lent_) return fmt::format("{} CPUs are lent, and {} were counted", lent, lent_);
     for (const int cpu : free_)
         if (grant_of(cpu).holder != ClientId{0} || !grant_of(cpu).successors.empty())
@@ -298,27 +315,6 @@ CoreTime Arbiter::core_time(Time now) const {
     sum.lent += lent_ * (now - accounted_at_);
     sum.idle += free_.count() * (now - accounted_at_);
     return sum;
-}
-
-void Arbiter::own(Client& client, const CpuSet& cpus) {
-    client.owned = cpus;
-    for (const int cpu : cpus) {
-        owners_[static_cast<size_t>(cpu)] = client.id;
-        count_lent(cpu, holder(cpu), 1);
-    }
-}
-
-Refusal Arbiter::refusal_of_owned(const CpuSet& owned, UserId user, const Client* before) const {
-    if (owned.empty()) return Refusal::kNone;
-    CpuSet taken;
-    long of_user = owned.count();
-    for (const auto& other : clients_) {
-        if (other.get() == before) continue;
-        taken |= other->owned;
-        if (other->user == user) of_user += other->owned.count();
-    }
-    if (owned.intersects(taken)) return Refusal::kOwned;
-    return of_user > limits_.owned_per_user ? Refusal::kOwnsTooMany : Refusal::kNone;
 }
 
 void Arbiter::count_lent(int cpu, ClientId holder, int change) {

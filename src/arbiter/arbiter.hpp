@@ -25,11 +25,13 @@
 #include <climits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "arbiter/policy.hpp"
+#include "arbiter/reservation.hpp"
 #include "base/clock.hpp"
 #include "cores/ledger.hpp"
 #include "cores/protocol.h"
@@ -67,10 +69,12 @@ struct Registration {
     int min = 0;
     int max = 0;  ///< 0: no limit
     int weight = 1;
-    CpuSet allowed;    ///< empty: all
-    CpuSet held;       ///< what it holds already, under an arbiter that went away
-    ClientId returns;  ///< the restored client that it is; what that one holds is free for it
-    CpuSet owned;      ///< what it claims as its own; means nothing under a policy without owners
+    CpuSet allowed;         ///< empty: all
+    CpuSet held;            ///< what it holds already, under an arbiter that went away
+    ClientId returns;       ///< the restored client that it is; what that one holds is free for it
+    CpuSet owned;           ///< what it claims as its own; means nothing under a policy without owners
+    uint32_t ancestor = 0;  ///< the nearest process around it that is a client; 0: none
+    JobId job = {};         ///< of one that is restored; those of one job had the same
 };
 
 /// Threads of a client that need a CPU each at the same time; 0 or 1: any number of CPUs serves it.
@@ -208,6 +212,10 @@ class Arbiter {
     /// The demand that the client shows since `since`; `urgent` where it asked to be looked at.
     void observe(ClientId client, int demand, Time since, bool urgent, Time now);
     void needs_together(ClientId client, const Gangs& gangs, Time now);
+    /// None of its threads runs, whatever demand it shows (SIGSTOP), until it goes on.
+    void was_stopped(ClientId client, Time now);
+    void goes_on(ClientId client, Time now);
+    [[nodiscard]] bool is_stopped(ClientId client) const;
     void set_limits(ClientId client, int min, int max, int weight, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
@@ -234,7 +242,9 @@ class Arbiter {
     [[nodiscard]] const CpuGrant& grant_of(int cpu) const { return grants_[static_cast<size_t>(cpu)]; }
     /// All that the client may still be on; empty for one that is not there.
     [[nodiscard]] CpuSet cpus_of(ClientId client) const;
-    [[nodiscard]] CpuSet owned_of(ClientId client) const;
+    /// What it asked for itself and its job.
+    [[nodiscard]] Reservation reservation_of(ClientId client) const;
+    [[nodiscard]] JobId job_of(ClientId client) const;
     [[nodiscard]] CpuSet leaving_of(ClientId client) const;
     [[nodiscard]] bool leaving(int cpu) const;  ///< its holder was asked to leave it
     [[nodiscard]] const Policy& policy() const { return *policy_; }
@@ -265,8 +275,18 @@ class Arbiter {
     /// To be called before the CPUs that are free, or their owners, change.
     void account(Time now);
     void own(Client& client, const CpuSet& cpus);
+    void disown(Client& client);
     /// `before`: the restored client that wants them, or nullptr.
-    [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user, const Client* before) const;
+    [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user, JobId job,
+                                           const Client* before) const;
+    [[nodiscard]] JobId job_of(const Registration& registration, const Reservation& asks,
+                               const Client* before);
+    void share_reservations(Time now);
+    void share_minimum(std::span<Client* const> job);
+    void share_owned(std::span<Client* const> job, Time now);
+    [[nodiscard]] static std::vector<int> parts(std::span<Client* const> job, int reserved,
+                                                const std::vector<int>& most);
+    [[nodiscard]] std::string check_jobs() const;
     [[nodiscard]] int own_missing(const Client& client) const;
     [[nodiscard]] CpuSet keep(const Client& client, int count) const;
     [[nodiscard]] CpuSet spare(const Client& client) const;
@@ -315,6 +335,7 @@ class Arbiter {
     Time accounted_at_;
     std::vector<std::unique_ptr<Client>> clients_;  // by age
     uint32_t last_id_ = 0;
+    uint32_t last_job_ = 0;
     static constexpr uint32_t kMostClientsEver = HEDDLE_TAKEN - 1;
     bool contended_ = false;
     bool sampling_ = false;

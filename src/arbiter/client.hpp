@@ -20,7 +20,11 @@ struct Arbiter::Client {
     uint32_t pid;
     UserId user;
     int demand;
-    int min, max, weight;
+    bool stopped = false;  ///< as by SIGSTOP; its demand is 0 then
+    JobId job;
+    Reservation asks;  ///< of its whole job
+    int min;           ///< its part of that, and so is `owned`
+    int max, weight;
     CpuSet allowed;
     int usable = 0;  ///< CPUs of allowed that there are to hand out
     CpuSet owned;

@@ -31,8 +31,10 @@ void Server::tell_what_fences() {
 void Server::apply(const Fence& fence) {
     const pid_t process = process_of(fence.client);
     if (process == 0) return;
-    if (Connection* connection = connection_of(fence.client); connection != nullptr)
+    if (Connection* connection = connection_of(fence.client); connection != nullptr) {
+        look_whether_stopped(*connection);
         read_releases(*connection, arbiter_.leaving_of(fence.client), true);
+    }
     HEDDLE_FAILPOINT(fence_begins);
     // A client that lost all its CPUs has to run somewhere: it shares with whoever came.
     const CpuSet stays = cpus_of_process(process, true);

@@ -8,14 +8,18 @@ namespace heddle {
 std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
     const CpuSet keeps = registration.held & free_;
     CpuSet owned = policy_->has_owners() ? registration.owned & machine_.cpus() : CpuSet{};
-    for (const auto& other : clients_) owned -= other->owned;
+    for (const auto& other : clients_)
+        if (other->job != registration.job || registration.job == JobId{}) owned -= other->owned;
     if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver ||
         (keeps.empty() && owned.empty()))
         return std::nullopt;
     Client& restored = enter(registration, now);
     restored.away = true;
     restored.demand = restored.peak = 0;
-    own(restored, owned);
+    last_job_ = std::max(last_job_, registration.job.value);
+    restored.job = registration.job == JobId{} ? JobId{++last_job_} : registration.job;
+    restored.asks = {registration.min, owned};
+    share_reservations(now);
     grant(restored, keeps, now);
     rebalance(now);
     return restored.id;

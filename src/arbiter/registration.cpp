@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "arbiter/connection.hpp"
@@ -11,6 +12,11 @@
 #include "base/failpoint.h"
 
 namespace heddle {
+namespace {
+
+constexpr int kMostGenerations = 64;  // that are looked at
+
+}  // namespace
 
 void Server::hello(Connection& connection, const HelloRequest& request) {
     HEDDLE_FAILPOINT(server_says_hello);
@@ -42,16 +48,17 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                               request.min,         request.max,
                               request.weight,      request.allowed,
                               request.held,        who_returns(connection, request),
-                              request.owned};
+                              request.owned,       nearest_ancestor(connection, request)};
     take_lent(true);  // before CPUs in use are asked back for the newcomer
     ClientId client;
     const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
     if (refusal != Refusal::kNone) return refuse_registration(connection, refusal, request);
     HEDDLE_FAILPOINT(server_has_joined);
-    const uint64_t process_started = os_.process_started(connection.peer.pid);
+    const auto process = os_.process_status(connection.peer.pid);
     // With what it holds, before the place is removed that it had under an earlier arbiter.
-    places_[client] = saved_.add({connection.peer.pid, connection.peer.uid, process_started, request.name,
-                                  arbiter_.cpus_of(client), arbiter_.owned_of(client)});
+    places_[client] =
+        saved_.add({connection.peer.pid, connection.peer.uid, process ? process->started : 0, request.name,
+                    arbiter_.cpus_of(client), arbiter_.reservation_of(client), arbiter_.job_of(client)});
     if (const auto returned = away_.find(registration.returns); returned != away_.end())
         forget_away(returned, false);
     connection.registered = true;
@@ -74,6 +81,20 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     if (!connection.can_hand_over) connection.client_fd = Descriptor();
     if (sent < 0) return close(connection, false);
     log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
+}
+
+/// What it reserves it may share with a process around it.
+uint32_t Server::nearest_ancestor(const Connection& connection, const HelloRequest& request) const {
+    if (request.min == 0 && request.owned.empty()) return 0;
+    std::set<pid_t> processes;
+    for (const auto& [client, fd] : sockets_by_client_) processes.insert(connections_.at(fd)->peer.pid);
+    for (const auto& [client, away] : away_) processes.insert(away.process.pid);
+    auto status = os_.process_status(connection.peer.pid);
+    for (int i = 0; i < kMostGenerations && status; ++i) {
+        if (processes.contains(status->parent)) return static_cast<uint32_t>(status->parent);
+        status = os_.process_status(status->parent);
+    }
+    return 0;
 }
 
 void Server::refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request) {

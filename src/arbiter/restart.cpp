@@ -25,7 +25,8 @@ void Server::restore_clients() {
 bool Server::restore_client(int place, const SavedClient& saved) {
     // The pidfd first: if the start time is right after that, it is that very process's.
     Descriptor pidfd(os_.process_pidfd(saved.pid));
-    if (!pidfd.valid() || saved.started == 0 || os_.process_started(saved.pid) != saved.started) return false;
+    const auto process = os_.process_status(saved.pid);
+    if (!pidfd.valid() || saved.started == 0 || !process || process->started != saved.started) return false;
     HEDDLE_FAILPOINT(restore_finds_a_process);
     epoll_event event{EPOLLIN, {.fd = pidfd.get()}};
     if (os_.epoll_control(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) < 0) return false;
@@ -34,7 +35,9 @@ bool Server::restore_client(int place, const SavedClient& saved) {
     registration.pid = static_cast<uint32_t>(saved.pid);
     registration.user = saved.user;
     registration.held = saved.cpus;
-    registration.owned = saved.owned;
+    registration.min = saved.reserves.min;
+    registration.owned = saved.reserves.owned;
+    registration.job = saved.job;
     const auto client = arbiter_.restore(registration, clock_.now());
     if (!client) return false;
     places_[*client] = place;
@@ -51,7 +54,7 @@ ClientId Server::who_returns(const Connection& connection, const HelloRequest& r
     int most = -1;
     for (const auto& [client, away] : away_) {
         if (away.process.pid != connection.peer.pid || away.process.uid != connection.peer.uid) continue;
-        const CpuSet owned = arbiter_.owned_of(client);
+        const CpuSet owned = arbiter_.reservation_of(client).owned;
         if (!owned.empty() && owned == request.owned) return client;
         if (!owned.empty() || away.name != SavedClients::saved_name(request.name)) continue;
         const int common = (arbiter_.cpus_of(client) & request.held).count();

@@ -23,8 +23,10 @@ struct SavedClients::Place {
     std::atomic<uint32_t> sequence;
     uint32_t pid;  // 0: free
     uint32_t user;
-    uint32_t reserved;
+    uint32_t job;
     uint64_t started;
+    uint32_t min;
+    uint32_t reserved;
     char name[HEDDLE_NAME_BYTES];
     heddle_mask owned;
     std::array<std::atomic<uint64_t>, HEDDLE_MASK_WORDS> cpus;
@@ -37,7 +39,7 @@ struct SavedClients::File {
 namespace {
 
 constexpr uint32_t kMagic = 0x56534448;  // "HDSV"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 }  // namespace
 
@@ -72,12 +74,14 @@ std::map<int, SavedClient> SavedClients::left_behind() {
         heddle_mask mask;
         for (size_t word = 0; word < HEDDLE_MASK_WORDS; ++word)
             mask.words[word] = place.cpus[word].load(std::memory_order_relaxed);
-        clients[static_cast<int>(i)] = {static_cast<pid_t>(place.pid),
-                                        place.user,
-                                        place.started,
-                                        std::string(place.name, ::strnlen(place.name, sizeof place.name)),
-                                        cpus_of(mask),
-                                        cpus_of(place.owned)};
+        clients[static_cast<int>(i)] = {
+            static_cast<pid_t>(place.pid),
+            place.user,
+            place.started,
+            std::string(place.name, ::strnlen(place.name, sizeof place.name)),
+            cpus_of(mask),
+            {static_cast<int>(std::min(place.min, uint32_t{HEDDLE_MAX_CPUS})), cpus_of(place.owned)},
+            JobId{place.job}};
         used_[i] = true;
     }
     return clients;
@@ -98,7 +102,9 @@ int SavedClients::add(const SavedClient& client) {
     place.user = client.user;
     place.started = client.started;
     copy_text(place.name, sizeof place.name, client.name);
-    place.owned = mask_of(client.owned);
+    place.min = static_cast<uint32_t>(client.reserves.min);
+    place.owned = mask_of(client.reserves.owned);
+    place.job = client.job.value;
     HEDDLE_FAILPOINT(state_has_a_place);
     update(static_cast<int>(number), client.cpus);
     return static_cast<int>(number);

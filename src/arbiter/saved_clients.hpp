@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "arbiter/reservation.hpp"
 #include "base/os.hpp"
 #include "cores/protocol.h"
 #include "heddle/cpu_set.hpp"
@@ -21,10 +22,11 @@ namespace heddle {
 struct SavedClient {
     pid_t pid = 0;
     uid_t user = 0;
-    uint64_t started = 0;  ///< Os::process_started of the pid
+    uint64_t started = 0;  ///< ProcessStatus::started of the pid
     std::string name;
     CpuSet cpus;
-    CpuSet owned = {};
+    Reservation reserves = {};
+    JobId job = {};
 };
 
 class SavedClients {

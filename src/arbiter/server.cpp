@@ -142,7 +142,10 @@ bool Server::turn() {
         for (const auto& [fd, connection] : connections_) send_or_wait(*connection);
     if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
         HEDDLE_FAILPOINT(server_ticks);
-        if (arbiter_.sampling()) read_pages();
+        if (arbiter_.sampling()) {
+            look_for_one_that_is_stopped();
+            read_pages();
+        }
         arbiter_.tick(clock_.now());
     }
     answer_one();
@@ -296,6 +299,7 @@ void Server::handle(Connection& connection, Request request) {
     if (std::holds_alternative<WatchRequest>(request)) return answer_later(connection, Asked::kWatch);
     if (connection.client == ClientId{})
         return refuse(connection, HEDDLE_REFUSED_MALFORMED, "an observer has no CPUs to speak of");
+    if (arbiter_.is_stopped(connection.client)) goes_on(connection);
     if (std::holds_alternative<DemandRequest>(request)) {
         HEDDLE_FAILPOINT(server_looks_at_demand);
         read_page(connection, true);

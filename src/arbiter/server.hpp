@@ -115,6 +115,7 @@ class Server {
     void forget_away(std::map<ClientId, Away>::iterator away, bool died);
     void forget_those_away_too_long();
     [[nodiscard]] ClientId who_returns(const Connection& connection, const HelloRequest& request) const;
+    [[nodiscard]] uint32_t nearest_ancestor(const Connection& connection, const HelloRequest& request) const;
     void save(ClientId client, const CpuSet& cpus);
     void refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request);
     void refuse(Connection& connection, uint32_t code, const std::string& reason);
@@ -142,6 +143,10 @@ class Server {
     void undo_binding(ClientId client, Fenced& fenced);
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
+    void look_for_one_that_is_stopped();
+    void look_whether_stopped(Connection& connection);
+    /// Of a program that was stopped.
+    void goes_on(Connection& connection);
     /// In the log once, where no cpuset group can be had.
     void tell_what_fences();
     /// The client obeys `epoch` of its grant.
@@ -189,6 +194,7 @@ class Server {
     std::map<int, ClientId> away_by_pidfd_;
     CpusetFence fence_;
     std::map<ClientId, Fenced> fenced_;
+    ClientId looked_whether_stopped_;
     std::vector<int> closed_;  // during this turn: events for them are stale
     std::atomic<bool> stopping_ = false;
     std::map<int, std::function<void()>> callbacks_;  // by descriptor

@@ -122,17 +122,19 @@ int Os::process_pidfd(pid_t pid) {
     return result(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-uint64_t Os::process_started(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
-    std::string line;
-    std::getline(file, line);
-    // The name of the program, in brackets, may hold spaces and brackets; the time is the 20th word after it.
-    const size_t name_ends = line.rfind(')');
-    if (name_ends == std::string::npos) return 0;
-    std::istringstream words(line.substr(name_ends + 1));
+std::optional<ProcessStatus> Os::process_status(pid_t pid) {
+    const auto line = read(fmt::format("/proc/{}/stat", pid));
+    // The name of the program, in brackets, may hold spaces and brackets; the start is the 20th word after
+    // it.
+    const size_t name_ends = line ? line->rfind(')') : std::string::npos;
+    if (name_ends == std::string::npos) return std::nullopt;
+    std::istringstream words(line->substr(name_ends + 1));
+    ProcessStatus status;
+    words >> status.state >> status.parent;
     std::string word;
-    for (int i = 0; i < 20; ++i) words >> word;
-    return words ? std::strtoull(word.c_str(), nullptr, 10) : 0;
+    for (int i = 0; i < 17; ++i) words >> word;
+    words >> status.started;
+    return words ? std::optional(status) : std::nullopt;
 }
 
 std::string Os::boot_id() {

@@ -28,6 +28,12 @@ struct PeerCredentials {
     uid_t uid = 0;
 };
 
+struct ProcessStatus {
+    char state = 0;  ///< as in /proc/PID/stat: 'T' is stopped
+    pid_t parent = 0;
+    uint64_t started = 0;  ///< in the kernel's ticks since the boot; with its pid it names a process for ever
+};
+
 /// An error that is no fault of the descriptor: the same call may succeed a moment later.
 [[nodiscard]] constexpr bool is_passing(ssize_t result) {
     return result == -EAGAIN || result == -EINTR || result == -ENOMEM || result == -ENOBUFS;
@@ -60,9 +66,8 @@ class Os : public FileSystem {
     virtual int peer_pidfd(int fd, pid_t pid);
     /// A pidfd of any process.
     virtual int process_pidfd(pid_t pid);
-    /// When a process started, in the kernel's ticks since the boot; 0 where there is no such process. With
-    /// its pid it names a process for ever.
-    virtual uint64_t process_started(pid_t pid);
+    /// Nothing where there is no such process, or the system does not say.
+    virtual std::optional<ProcessStatus> process_status(pid_t pid);
     /// Another one after each boot; "" where the system does not tell.
     virtual std::string boot_id();
     /// Never block. Bytes, or -EAGAIN.

@@ -10,7 +10,7 @@
     SETTING("HEDDLE_PLUGINS", "FOLDER",                                                                     \
             "engines and segments that are plug-ins; default: beside libheddle.so")                         \
     SETTING("HEDDLE_NAME", "TEXT", "the name under which a process is listed; default: its program's name") \
-    SETTING("HEDDLE_MIN", "N", "CPUs that a process wants at least")                                        \
+    SETTING("HEDDLE_MIN", "N", "CPUs that a process and those it starts want at least, together")           \
     SETTING("HEDDLE_MAX", "N", "CPUs that a process wants at most; 0: no limit")                            \
     SETTING("HEDDLE_WEIGHT", "W", "weight of a process's demand, 1 to 1000; default 1")                     \
     SETTING("HEDDLE_OWN", "CPUS",                                                                           \

@@ -116,6 +116,32 @@ TEST(StoppedProgram, LeavesTheCpusItLost) {
     EXPECT_EQ(stopped.reap(), 0);
 }
 
+TEST(StoppedProgram, GivesItsShareToOthersUntilItGoesOn) {
+    const std::string program = HEDDLE_BUILD_DIR "/bin/openmp_program";
+    if (::access(program.c_str(), X_OK) != 0) GTEST_SKIP() << "no OpenMP in this build";
+    Daemon daemon({});
+    const auto all = static_cast<uint32_t>(Observer(daemon.path()).status().cpus.size());
+    if (all < 2) GTEST_SKIP() << "one CPU cannot be divided";
+    WireClient other(daemon.path());
+    ASSERT_TRUE(other.join(hello_of("other", all)));
+    const std::string file = daemon.folder() + "/progress";
+    Progress* progress = map_progress(file.c_str());
+    Child stopped({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
+                  {"HEDDLE_ARBITER=" + daemon.path()});
+    ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
+    ASSERT_TRUE(
+        becomes_true([&] { return other.send_left(other.grant().epoch) && other.grant().count < all; }, 5s));
+    stopped.signal(SIGSTOP);
+    EXPECT_TRUE(becomes_true([&] { return other.grant().count == all; }, 5s)) << other.grant().count;
+    stopped.signal(SIGCONT);
+    EXPECT_TRUE(
+        becomes_true([&] { return other.send_left(other.grant().epoch) && other.grant().count < all; }, 5s))
+        << "it has its share again";
+    progress->stop = 1;
+    EXPECT_TRUE(stopped.ends_within(5s));
+    EXPECT_EQ(stopped.reap(), 0);
+}
+
 CpuSet mask_of_process(pid_t process) {
     cpu_set_t mask;
     CPU_ZERO(&mask);

@@ -23,7 +23,10 @@ struct SimulatedClient {
     bool stopped = false;
     bool lied = false;  // said that it left where it had not
     int demand = 0;
-    CpuSet allowed, owned;
+    uint32_t pid = 0;
+    UserId user = 0;
+    Reservation reserved;
+    CpuSet allowed;
     bool hands_over = false;
     std::map<int, std::vector<uint64_t>> successor;  // words of its grant page, by CPU: all of this grant,
                                                      // since a release under way may have read any of them
@@ -81,6 +84,10 @@ class Simulation {
             clients_.erase(id);
         } else if (what < 14) {
             client.stopped = !client.stopped;
+            if (!client.stopped)
+                go_on(id);
+            else if (below(2) == 0)
+                arbiter_.was_stopped(id, now_);
         } else if (what < 60) {
             client.demand = below(cpus() + 2);
             arbiter_.observe(id, client.demand, now_ - Nanoseconds(below(3'000'000)), below(2) == 0, now_);
@@ -103,18 +110,33 @@ class Simulation {
             tick();
         }
     }
+    void go_on(ClientId id) {
+        arbiter_.goes_on(id, now_);
+        arbiter_.observe(id, clients_[id].demand, now_, true, now_);
+    }
     void join() {
         Registration registration;
+        registration.pid = ++last_pid_;
         registration.demand = below(6);
         registration.user = static_cast<UserId>(below(3));
         if (below(4) == 0) registration.allowed = CpuSet::range(below(cpus()), cpus());
         if (below(20) == 0) registration.held = CpuSet{below(cpus())};
         if (arbiter_.policy().has_owners() && below(2) == 0)
             registration.owned = CpuSet::range(below(cpus()), cpus()) & CpuSet::range(0, below(cpus()) + 1);
+        if (below(3) == 0) registration.min = below(4);
+        if (below(2) == 0 && !clients_.empty()) {  // what a client starts asks for the same
+            const SimulatedClient& parent = clients_[any_client()];
+            registration.ancestor = parent.pid;
+            registration.user = parent.user;
+            registration.min = parent.reserved.min;
+            registration.owned = parent.reserved.owned;
+        }
         ClientId id;
         if (arbiter_.join(registration, now_, id) != Refusal::kNone) return;
+        clients_[id].pid = registration.pid;
+        clients_[id].user = registration.user;
+        clients_[id].reserved = {registration.min, registration.owned};
         clients_[id].demand = registration.demand;
-        clients_[id].owned = registration.owned;
         clients_[id].allowed = registration.allowed.empty() ? machine_.cpus() : registration.allowed;
         if (below(4) == 0) return;
         clients_[id].hands_over = true;
@@ -293,9 +315,10 @@ class Simulation {
         arbiter_.set_cpus(machine_.cpus(), now_);
         for (int round = 0; round < 1000; ++round) {
             for (auto& [id, client] : clients_) {
+                client.stopped = false;
+                go_on(id);
                 read_releases(id, {}, true);
                 obey(id);
-                arbiter_.observe(id, client.demand, now_ - 1h, true, now_);
             }
             now_ += 2ms;
             tick();
@@ -319,7 +342,7 @@ class Simulation {
             for (const ClientStatus& other : clients) {
                 const SimulatedClient& holder = clients_[other.client];
                 const bool could_swap =
-                    (other.granted - holder.owned).intersects(allowed) && free.intersects(holder.allowed);
+                    (other.granted - other.owned).intersects(allowed) && free.intersects(holder.allowed);
                 EXPECT_FALSE(could_swap)
                     << "client " << other.client.value << " could make room for " << client.client.value;
             }
@@ -332,6 +355,7 @@ class Simulation {
     Arbiter arbiter_;
     std::map<ClientId, SimulatedClient> clients_;
     int handed_over_ = 0;
+    uint32_t last_pid_ = 0;
 };
 
 /// TEST_SEEDS and TEST_EVENTS make a longer campaign of it; TEST_FIRST_SEED begins in its middle.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "arbiter/server.hpp"
 #include "support/temporary_folder.hpp"
@@ -20,13 +21,20 @@ using namespace std::chrono_literals;
 class OsWithJoins final : public Os {
   public:
     std::function<void()> while_one_joins;
-    uint64_t process_started(pid_t pid) override {
-        if (while_one_joins) while_one_joins();
-        return Os::process_started(pid);
+    int peer_pidfd(int fd, pid_t pid) override {
+        joins_ = true;
+        return Os::peer_pidfd(fd, pid);
+    }
+    std::optional<ProcessStatus> process_status(pid_t pid) override {
+        if (std::exchange(joins_, false) && while_one_joins) while_one_joins();
+        return Os::process_status(pid);
     }
     int epoll_wait(int epoll, epoll_event* events, int count, std::optional<Nanoseconds> timeout) override {
         return Os::epoll_wait(epoll, events, count, std::min(timeout.value_or(1ms), Nanoseconds(1ms)));
     }
+
+  private:
+    bool joins_ = false;
 };
 
 /// As a client may: of four CPUs it has lent two, and says nothing when it wants one of them back, as it has

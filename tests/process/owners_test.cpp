@@ -166,5 +166,26 @@ TEST(Owners, AProgramSaysByAnOptionWhatItOwns) {
     EXPECT_NE(refused.find("runs all the same"), std::string::npos) << refused;
 }
 
+TEST(Owners, TheCommandOfAShellHasWhatTheShellOwns) {
+    Daemon daemon({"", {"--policy", "owned"}, {}});
+    const std::string script = "/bin/sleep 100; true";  // a shell that has more to do does not become it
+    Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--own", "0", "--min", "1", "--",
+                "/bin/sh", "-c", script},
+               {"HEDDLE_ARBITER=" + daemon.path()});
+    const auto clients = [&] { return Observer(daemon.path()).status().clients; };
+    ASSERT_TRUE(becomes_true([&] { return clients().size() == 2; }, 5s));
+    ASSERT_TRUE(becomes_true(
+        [&] {
+            const auto both = clients();
+            return both.size() == 2 && both[1].owned == CpuSet{0} && both[1].min == 1;
+        },
+        5s));
+    EXPECT_EQ(clients()[0].owned, CpuSet{});
+    EXPECT_EQ(clients()[0].min, 0);
+    const std::string refused =
+        output_of(daemon, {"heddle", "run", "--own", "0", "--", "/bin/echo", "of another job"});
+    EXPECT_NE(refused.find("CPU 0 is owned by client 2 already"), std::string::npos) << refused;
+}
+
 }  // namespace
 }  // namespace heddle::test

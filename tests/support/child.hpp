@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,7 +39,13 @@ class Child {
         std::vector<char*> argv, envp;
         for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
         for (const auto& variable : variables) envp.push_back(const_cast<char*>(variable.c_str()));
-        for (char** entry = environ; *entry != nullptr; ++entry) envp.push_back(*entry);
+        const auto is_replaced = [&](std::string_view entry) {
+            return std::ranges::any_of(variables, [&](const std::string& variable) {
+                return entry.starts_with(std::string_view(variable).substr(0, variable.find('=') + 1));
+            });
+        };
+        for (char** entry = environ; *entry != nullptr; ++entry)
+            if (!is_replaced(*entry)) envp.push_back(*entry);
         argv.push_back(nullptr);
         envp.push_back(nullptr);
         posix_spawn_file_actions_t actions;

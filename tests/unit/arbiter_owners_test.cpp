@@ -63,10 +63,10 @@ TEST_F(ArbiterOwners, WhoIsRestoredOwnsItsOwnAndLendsItUntilItIsBack) {
     owner.demand = 2;
     owner.owned = CpuSet::parse("1-2,9");  // the machine had more CPUs then
     const ClientId away = arbiter_->restore(owner, now_).value();
-    EXPECT_EQ(arbiter_->owned_of(away), CpuSet::parse("1-2"));
+    EXPECT_EQ(arbiter_->reservation_of(away).owned, CpuSet::parse("1-2"));
     owner.owned = CpuSet::parse("0-1");
     const ClientId late = arbiter_->restore(owner, now_).value();
-    EXPECT_EQ(arbiter_->owned_of(late), CpuSet{0}) << "one owner a CPU";
+    EXPECT_EQ(arbiter_->reservation_of(late).owned, CpuSet{0}) << "one owner a CPU";
     owner.owned = CpuSet::parse("2");
     EXPECT_EQ(arbiter_->restore(owner, now_), std::nullopt) << "nothing to keep";
 

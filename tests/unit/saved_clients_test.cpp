@@ -35,7 +35,8 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
         SavedClients saved(path_, os_);
         EXPECT_EQ(saved.problem(), "");
         const int a = saved.add({17, 1000, 4711, "first", {}});
-        const int b = saved.add({18, 1001, 4712, "second", CpuSet{1}, CpuSet::parse("7-8,1023")});
+        const int b =
+            saved.add({18, 1001, 4712, "second", CpuSet{1}, {3, CpuSet::parse("7-8,1023")}, JobId{9}});
         const int c = saved.add({19, 1001, 4713, "third", CpuSet{2}});
         saved.update(a, CpuSet::parse("0-3,1023"));
         saved.update(b, CpuSet{7});
@@ -48,9 +49,10 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
     EXPECT_EQ(found.at(0).started, 4711U);
     EXPECT_EQ(found.at(0).name, "first");
     EXPECT_EQ(found.at(0).cpus, CpuSet::parse("0-3,1023"));
-    EXPECT_EQ(found.at(0).owned, CpuSet{});
+    EXPECT_EQ(found.at(0).reserves, Reservation{});
     EXPECT_EQ(found.at(1).cpus, CpuSet{7});
-    EXPECT_EQ(found.at(1).owned, CpuSet::parse("7-8,1023"));
+    EXPECT_EQ(found.at(1).reserves, (Reservation{3, CpuSet::parse("7-8,1023")}));
+    EXPECT_EQ(found.at(1).job, JobId{9});
     EXPECT_EQ(left_behind().size(), 2U) << "an arbiter may die before it has made anything of them";
     {
         SavedClients next(path_, os_);
@@ -121,11 +123,15 @@ TEST_F(SavedClientsTest, HasABound) {
     EXPECT_EQ(saved.add({17, 1000, 4711, "in its place", {}}), 3);
 }
 
-TEST(Os, KnowsWhenAProcessStarted) {
+TEST(Os, KnowsAProcess) {
     Os os;
-    EXPECT_GT(os.process_started(::getpid()), 0U);
-    EXPECT_EQ(os.process_started(::getpid()), os.process_started(::getpid()));
-    EXPECT_EQ(os.process_started(0), 0U);
+    const auto self = os.process_status(::getpid());
+    ASSERT_TRUE(self);
+    EXPECT_EQ(self->state, 'R');
+    EXPECT_EQ(self->parent, ::getppid());
+    EXPECT_GT(self->started, 0U);
+    EXPECT_EQ(self->started, os.process_status(::getpid())->started);
+    EXPECT_FALSE(os.process_status(0));
 }
 
 }  // namespace

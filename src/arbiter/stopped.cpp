@@ -1,0 +1,32 @@
+// Programs that are stopped (SIGSTOP, Ctrl-Z): the CPUs that they demand are of use to nobody.
+//
+// Only a parent is told that a process is stopped. So while programs compete the arbiter looks itself, at one
+// program each time that it reads their pages, and at any that does not leave CPUs in time. A program that
+// goes on and finds CPUs missing says so at once.
+#include "arbiter/connection.hpp"
+#include "arbiter/server.hpp"
+
+namespace heddle {
+
+void Server::look_for_one_that_is_stopped() {
+    if (sockets_by_client_.empty()) return;
+    auto place = sockets_by_client_.upper_bound(looked_whether_stopped_);
+    if (place == sockets_by_client_.end()) place = sockets_by_client_.begin();
+    looked_whether_stopped_ = place->first;
+    look_whether_stopped(*connections_.at(place->second));
+}
+
+void Server::look_whether_stopped(Connection& connection) {
+    const auto process = os_.process_status(connection.peer.pid);
+    if (process && process->state == 'T')
+        arbiter_.was_stopped(connection.client, clock_.now());
+    else if (arbiter_.is_stopped(connection.client))
+        goes_on(connection);
+}
+
+void Server::goes_on(Connection& connection) {
+    arbiter_.goes_on(connection.client, clock_.now());
+    read_page(connection, true);
+}
+
+}  // namespace heddle
