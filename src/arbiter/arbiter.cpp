@@ -64,8 +64,9 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     Client& joined = enter(registration, now);
     id = joined.id;
     joined.job = job;
+    last_job_ = std::max(last_job_, job.value);
+    joined.around = registration.around;
     joined.asks = asks;
-    share_reservations(now);
     if (!registration.held.empty()) {
         if (now - started_ < limits_.recovery_ends)
             recovering_until_ = std::max(recovering_until_, now + limits_.recovery);
@@ -170,6 +171,13 @@ void Arbiter::goes_on(ClientId id, Time now) {
     rebalance(now);
 }
 
+std::vector<ClientId> Arbiter::stopped() const {
+    std::vector<ClientId> all;
+    for (const auto& client : clients_)
+        if (client->stopped) all.push_back(client->id);
+    return all;
+}
+
 bool Arbiter::is_stopped(ClientId id) const {
     const Client* client = find(id);
     return client != nullptr && client->stopped;
@@ -236,6 +244,8 @@ std::optional<Time> Arbiter::next_deadline() const {
             if (!part.fencing) at(part.deadline);
     if (turn_ != ClientId{0}) at(turn_ends_);
     if (sampling_) at(last_sample_ + limits_.sample_every);
+    if (std::ranges::any_of(clients_, [](const auto& c) { return c->stopped; }))
+        at(last_sample_ + limits_.look_at_stopped);
     if (recovering_until_ > last_sample_ && !clients_.empty()) at(recovering_until_);
     if (awaits_restored(last_sample_)) at(started_ + limits_.recovery);
     return next;

@@ -56,6 +56,8 @@ struct ArbiterLimits {
     /// So long after the start such clients are waited for at all; later, a claim to hold something is only a
     /// wish.
     Nanoseconds recovery_ends = std::chrono::seconds(2);
+    /// Whether those go on that are stopped is looked at so often where nobody competes.
+    Nanoseconds look_at_stopped = std::chrono::milliseconds(250);
     /// How long a client has the machine where gangs take turns (turns.cpp).
     Nanoseconds turn = std::chrono::milliseconds(20);
 };
@@ -69,12 +71,12 @@ struct Registration {
     int min = 0;
     int max = 0;  ///< 0: no limit
     int weight = 1;
-    CpuSet allowed;         ///< empty: all
-    CpuSet held;            ///< what it holds already, under an arbiter that went away
-    ClientId returns;       ///< the restored client that it is; what that one holds is free for it
-    CpuSet owned;           ///< what it claims as its own; means nothing under a policy without owners
-    uint32_t ancestor = 0;  ///< the nearest process around it that is a client; 0: none
-    JobId job = {};         ///< of one that is restored; those of one job had the same
+    CpuSet allowed;       ///< empty: all
+    CpuSet held;          ///< what it holds already, under an arbiter that went away
+    ClientId returns;     ///< the restored client that it is; what that one holds is free for it
+    CpuSet owned;         ///< what it claims as its own; means nothing under a policy without owners
+    uint32_t around = 0;  ///< the process whose reservation it shares; 0: none
+    JobId job = {};       ///< of one that is restored; those of one job had the same
 };
 
 /// Threads of a client that need a CPU each at the same time; 0 or 1: any number of CPUs serves it.
@@ -216,6 +218,7 @@ class Arbiter {
     void was_stopped(ClientId client, Time now);
     void goes_on(ClientId client, Time now);
     [[nodiscard]] bool is_stopped(ClientId client) const;
+    [[nodiscard]] std::vector<ClientId> stopped() const;
     void set_limits(ClientId client, int min, int max, int weight, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
@@ -280,12 +283,13 @@ class Arbiter {
     [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user, JobId job,
                                            const Client* before) const;
     [[nodiscard]] JobId job_of(const Registration& registration, const Reservation& asks,
-                               const Client* before);
+                               const Client* before) const;
     void share_reservations(Time now);
     void share_minimum(std::span<Client* const> job);
     void share_owned(std::span<Client* const> job, Time now);
     [[nodiscard]] static std::vector<int> parts(std::span<Client* const> job, int reserved,
                                                 const std::vector<int>& most);
+    [[nodiscard]] std::vector<CpuSet> divide(std::span<Client* const> job, const CpuSet& reserved) const;
     [[nodiscard]] std::string check_jobs() const;
     [[nodiscard]] int own_missing(const Client& client) const;
     [[nodiscard]] CpuSet keep(const Client& client, int count) const;

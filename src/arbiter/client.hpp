@@ -18,6 +18,7 @@ struct Arbiter::Client {
     MemberId member;
     std::string name;
     uint32_t pid;
+    uint32_t around = 0;  ///< as in Registration
     UserId user;
     int demand;
     bool stopped = false;  ///< as by SIGSTOP; its demand is 0 then

@@ -1,13 +1,47 @@
 // How the arbiter moves CPUs: targets, then as few moves as make nobody lack what its target gives.
 #include <algorithm>
 #include <numeric>
+#include <queue>
 
 #include "arbiter/arbiter.hpp"
 #include "arbiter/client.hpp"
-#include "arbiter/hand_out.hpp"
 #include "base/steps.hpp"
 
 namespace heddle {
+namespace {
+
+/// Hands out `units` one by one, each to the entry that comes first by `before` and has room; returns how
+/// many each got. `before(a, got_a, b, got_b)`. n log n in entries + units.
+template <class Before>
+std::vector<int> hand_out(size_t entries, int units, const std::vector<int>& room, Before before) {
+    std::vector<int> got(entries, 0);
+    const auto later = [&](size_t a, size_t b) {
+        HEDDLE_STEPS(1);
+        if (before(a, got[a], b, got[b])) return false;
+        if (before(b, got[b], a, got[a])) return true;
+        return a > b;
+    };
+    std::priority_queue<size_t, std::vector<size_t>, decltype(later)> queue(later);
+    HEDDLE_STEPS(entries);
+    for (size_t i = 0; i < entries; ++i)
+        if (room[i] > 0) queue.push(i);
+    for (; units > 0 && !queue.empty(); --units) {
+        HEDDLE_STEPS(1);
+        const size_t i = queue.top();
+        queue.pop();
+        if (++got[i] < room[i]) queue.push(i);
+    }
+    return got;
+}
+
+/// a/b > c/d for non-negative numbers, a zero denominator being infinitely much.
+bool larger_quotient(long a, long b, long c, long d) {
+    if (b == 0 || d == 0) return b == 0 && d != 0;
+    return a * d > c * b;
+}
+
+}  // namespace
+
 void Arbiter::rebalance(Time now) {
     share_reservations(now);
     honour_claims(now);
@@ -244,8 +278,9 @@ void Arbiter::spread_the_rest(Time now) {
     HEDDLE_STEPS(2 * clients_.size());
     std::vector<int> room;
     for (const auto& c : clients_)
-        room.push_back(
-            c->sits_out || c->away ? 0 : std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
+        room.push_back(c->sits_out || c->away || c->stopped
+                           ? 0
+                           : std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
     const std::vector<int> shares =
         hand_out(clients_.size(), free_.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
             return larger_quotient(clients_[a]->weight, clients_[a]->held() + got_a, clients_[b]->weight,

@@ -11,7 +11,7 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
     for (const auto& other : clients_)
         if (other->job != registration.job || registration.job == JobId{}) owned -= other->owned;
     if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver ||
-        (keeps.empty() && owned.empty()))
+        (keeps.empty() && owned.empty() && registration.min == 0))
         return std::nullopt;
     Client& restored = enter(registration, now);
     restored.away = true;
@@ -19,7 +19,6 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
     last_job_ = std::max(last_job_, registration.job.value);
     restored.job = registration.job == JobId{} ? JobId{++last_job_} : registration.job;
     restored.asks = {registration.min, owned};
-    share_reservations(now);
     grant(restored, keeps, now);
     rebalance(now);
     return restored.id;

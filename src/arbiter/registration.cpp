@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "arbiter/connection.hpp"
@@ -31,8 +32,10 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
         return refuse(connection, HEDDLE_REFUSED_FULL, std::strerror(-added));
     sockets_by_pidfd_[pidfd] = connection.socket.get();
     HEDDLE_FAILPOINT(server_has_pidfd);
+    const Reservation asks{request.min, arbiter_.policy().has_owners() ? request.owned : CpuSet{}};
     if (request.observer) {
         connection.registered = true;
+        connection.stands_for = asks;
         auto welcome = message_of<heddle_welcome>(HEDDLE_WELCOME);
         welcome.cpus = static_cast<uint32_t>(arbiter_.cpus().count());
         queue(connection, welcome);
@@ -48,7 +51,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
                               request.min,         request.max,
                               request.weight,      request.allowed,
                               request.held,        who_returns(connection, request),
-                              request.owned,       nearest_ancestor(connection, request)};
+                              request.owned,       around(connection, asks)};
     take_lent(true);  // before CPUs in use are asked back for the newcomer
     ClientId client;
     const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
@@ -83,15 +86,22 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
 }
 
-/// What it reserves it may share with a process around it.
-uint32_t Server::nearest_ancestor(const Connection& connection, const HelloRequest& request) const {
-    if (request.min == 0 && request.owned.empty()) return 0;
-    std::set<pid_t> processes;
-    for (const auto& [client, fd] : sockets_by_client_) processes.insert(connections_.at(fd)->peer.pid);
-    for (const auto& [client, away] : away_) processes.insert(away.process.pid);
+/// The nearest process around this one that the arbiter knows, if that asks for the same; else 0.
+uint32_t Server::around(const Connection& connection, const Reservation& asks) const {
+    if (asks == Reservation{}) return 0;
+    std::multimap<pid_t, Reservation> known;
+    for (const auto& [fd, other] : connections_)
+        if (other->client != ClientId{})
+            known.emplace(other->peer.pid, arbiter_.reservation_of(other->client));
+        else if (other->stands_for != Reservation{})
+            known.emplace(other->peer.pid, other->stands_for);
+    for (const auto& [client, away] : away_) known.emplace(away.process.pid, arbiter_.reservation_of(client));
     auto status = os_.process_status(connection.peer.pid);
     for (int i = 0; i < kMostGenerations && status; ++i) {
-        if (processes.contains(status->parent)) return static_cast<uint32_t>(status->parent);
+        const auto [first, last] = known.equal_range(status->parent);
+        if (std::any_of(first, last, [&](const auto& entry) { return entry.second == asks; }))
+            return static_cast<uint32_t>(status->parent);
+        if (first != last) return 0;
         status = os_.process_status(status->parent);
     }
     return 0;

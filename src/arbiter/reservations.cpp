@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "arbiter/client.hpp"
-#include "arbiter/hand_out.hpp"
 #include "base/steps.hpp"
 
 namespace heddle {
@@ -21,49 +21,68 @@ int sum(const std::vector<int>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
 }
 
+/// In proportion to the demands, as far as these go; what that leaves over to the largest remainders.
+std::vector<int> by_demand(const std::vector<int>& demands, int units) {
+    const long all = sum(demands);
+    if (all <= units) return demands;
+    std::vector<int> got;
+    std::vector<std::pair<long, size_t>> by_remainder;  // the largest first: negative
+    for (size_t i = 0; i < demands.size(); ++i) {
+        got.push_back(static_cast<int>(long{demands[i]} * units / all));
+        by_remainder.emplace_back(-(long{demands[i]} * units % all), i);
+    }
+    const long over = units - sum(got);
+    std::ranges::nth_element(by_remainder, by_remainder.begin() + over, [](const auto& a, const auto& b) {
+        HEDDLE_STEPS(1);
+        return a < b;
+    });
+    for (long i = 0; i < over; ++i) ++got[by_remainder[static_cast<size_t>(i)].second];
+    return got;
+}
+
 }  // namespace
 
-JobId Arbiter::job_of(const Registration& registration, const Reservation& asks, const Client* before) {
-    if (before != nullptr) return before->job;
-    const auto kin = std::ranges::find_if(clients_, [&](const auto& c) {
-        return registration.ancestor != 0 && c->pid == registration.ancestor &&
-               c->user == registration.user && c->asks == asks && asks != Reservation{};
-    });
-    return kin == clients_.end() ? JobId{++last_job_} : (*kin)->job;
+JobId Arbiter::job_of(const Registration& registration, const Reservation& asks, const Client* before) const {
+    if (before != nullptr && before->asks.owned == asks.owned) return before->job;
+    if (registration.around != 0 && asks != Reservation{})
+        for (const auto& c : clients_)
+            if ((c->pid == registration.around || c->around == registration.around) &&
+                c->user == registration.user && c->asks == asks)
+                return c->job;
+    return JobId{last_job_ + 1};
 }
 
 void Arbiter::share_reservations(Time now) {
     HEDDLE_STEPS(clients_.size());
-    std::vector<Client*> sharing;
+    std::vector<Client*> reserving;
     for (const auto& c : clients_)
         if (c->asks != Reservation{})
-            sharing.push_back(c.get());
+            reserving.push_back(c.get());
         else
             c->min = 0;
-    std::ranges::stable_sort(sharing, {}, [](const Client* c) {
+    const auto job_of = [](const Client* c) {
         HEDDLE_STEPS(1);
         return c->job;
-    });
-    for (std::span<Client* const> rest(sharing); !rest.empty();) {
-        const auto others =
+    };
+    if (!std::ranges::is_sorted(reserving, {}, job_of)) std::ranges::stable_sort(reserving, {}, job_of);
+    for (std::span<Client* const> rest(reserving); !rest.empty();) {
+        const auto other =
             std::ranges::find_if(rest, [&](const Client* c) { return c->job != rest[0]->job; });
-        const auto size = static_cast<size_t>(others - rest.begin());
-        share_minimum(rest.first(size));
-        share_owned(rest.first(size), now);
-        rest = rest.subspan(size);
+        const auto job = rest.first(static_cast<size_t>(other - rest.begin()));
+        share_minimum(job);
+        share_owned(job, now);
+        rest = rest.subspan(job.size());
     }
 }
 
 /// How much of what is reserved each of the job's clients has, which are by age; none can use more than
 /// `most` of it.
 std::vector<int> Arbiter::parts(std::span<Client* const> job, int reserved, const std::vector<int>& most) {
-    std::vector<int> room;
+    HEDDLE_STEPS(job.size());
+    std::vector<int> demands;
     for (size_t i = 0; i < job.size(); ++i)
-        room.push_back(job[i]->away ? 0 : std::clamp(job[i]->demand, 0, most[i]));
-    std::vector<int> got =
-        hand_out(job.size(), reserved, room, [&](size_t a, int got_a, size_t b, int got_b) {
-            return larger_quotient(room[a], got_a, room[b], got_b);
-        });
+        demands.push_back(job[i]->away ? 0 : std::clamp(job[i]->demand, 0, most[i]));
+    std::vector<int> got = by_demand(demands, reserved);
     int left = reserved - sum(got);
     for (size_t i = job.size(); i-- > 0 && left > 0;) {
         const int more = job[i]->away ? 0 : std::clamp(most[i] - got[i], 0, left);
@@ -75,7 +94,10 @@ std::vector<int> Arbiter::parts(std::span<Client* const> job, int reserved, cons
 }
 
 void Arbiter::share_minimum(std::span<Client* const> job) {
-    HEDDLE_STEPS(job.size());
+    if (job.size() == 1) {
+        job[0]->min = job[0]->asks.min;
+        return;
+    }
     int reserved = 0;
     std::vector<int> mosts;
     for (const Client* c : job) {
@@ -87,30 +109,57 @@ void Arbiter::share_minimum(std::span<Client* const> job) {
 }
 
 void Arbiter::share_owned(std::span<Client* const> job, Time now) {
-    HEDDLE_STEPS(job.size());
-    CpuSet left;
-    std::vector<int> usable;
-    for (const Client* c : job) {
-        left |= c->asks.owned;
-        usable.push_back((c->asks.owned & c->allowed & cpus_).count());
-    }
-    if (left.empty()) return;
-    const std::vector<int> part = parts(job, left.count(), usable);
+    CpuSet reserved;
+    for (const Client* c : job) reserved |= c->asks.owned;
+    if (reserved.empty()) return;
     std::vector<CpuSet> owned(job.size());
-    const auto take = [&](size_t i, const CpuSet& from) {
-        const CpuSet more = machine_.nearest(owned[i], left & from, part[i] - owned[i].count());
-        owned[i] |= more;
-        left -= more;
-    };
-    for (size_t i = 0; i < job.size(); ++i) take(i, job[i]->granted);  // who is on one keeps it
-    for (size_t i = 0; i < job.size(); ++i) take(i, job[i]->allowed);
-    owned.back() |= left;
+    if (job.size() == 1)
+        owned[0] = reserved;
+    else
+        owned = divide(job, reserved);
     bool changes = false;
     for (size_t i = 0; i < job.size(); ++i) changes |= owned[i] != job[i]->owned;
     if (!changes) return;
     account(now);
     for (Client* c : job) disown(*c);
     for (size_t i = 0; i < job.size(); ++i) own(*job[i], owned[i]);
+}
+
+/// Which of these CPUs each of the job's clients owns. What it is on and owns already it keeps, as far as its
+/// part goes.
+std::vector<CpuSet> Arbiter::divide(std::span<Client* const> job, const CpuSet& reserved) const {
+    std::vector<CpuSet> usable;
+    std::vector<int> usable_counts;
+    for (const Client* c : job) {
+        usable.push_back(reserved & c->allowed & cpus_);
+        usable_counts.push_back(usable.back().count());
+    }
+    const std::vector<int> part = parts(job, (reserved & cpus_).count(), usable_counts);
+    std::vector<size_t> order(job.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto usable_of = [&](size_t i) {
+        HEDDLE_STEPS(1);
+        return usable_counts[i];
+    };
+    if (!std::ranges::is_sorted(order, {}, usable_of)) std::ranges::stable_sort(order, {}, usable_of);
+    std::vector<CpuSet> owned(job.size());
+    CpuSet left = reserved;
+    const auto take = [&](size_t i, const CpuSet& from) {
+        int missing = part[i] - owned[i].count();
+        if (missing <= 0) return;
+        HEDDLE_STEPS(1);
+        for (const int cpu : left& usable[i] & from) {
+            if (missing-- <= 0) break;
+            owned[i].insert(cpu);
+        }
+        left -= owned[i];
+    };
+    for (const size_t i : order) take(i, job[i]->granted & job[i]->owned);
+    for (const size_t i : order) take(i, job[i]->granted);
+    for (const size_t i : order) take(i, job[i]->owned);
+    for (const size_t i : order) take(i, reserved);
+    owned.back() |= left;
+    return owned;
 }
 
 void Arbiter::own(Client& client, const CpuSet& cpus) {
@@ -134,7 +183,7 @@ Refusal Arbiter::refusal_of_owned(const CpuSet& owned, UserId user, JobId job, c
     CpuSet taken;
     long of_user = owned.count();
     for (const auto& other : clients_) {
-        if (other.get() == before || other->job == job) continue;
+        if (other.get() == before || (other->job == job && other->user == user)) continue;
         taken |= other->owned;
         if (other->user == user) of_user += other->owned.count();
     }

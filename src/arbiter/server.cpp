@@ -142,10 +142,8 @@ bool Server::turn() {
         for (const auto& [fd, connection] : connections_) send_or_wait(*connection);
     if (const auto deadline = arbiter_.next_deadline(); deadline && clock_.now() >= *deadline) {
         HEDDLE_FAILPOINT(server_ticks);
-        if (arbiter_.sampling()) {
-            look_for_one_that_is_stopped();
-            read_pages();
-        }
+        look_for_those_that_are_stopped();
+        if (arbiter_.sampling()) read_pages();
         arbiter_.tick(clock_.now());
     }
     answer_one();

@@ -115,7 +115,7 @@ class Server {
     void forget_away(std::map<ClientId, Away>::iterator away, bool died);
     void forget_those_away_too_long();
     [[nodiscard]] ClientId who_returns(const Connection& connection, const HelloRequest& request) const;
-    [[nodiscard]] uint32_t nearest_ancestor(const Connection& connection, const HelloRequest& request) const;
+    [[nodiscard]] uint32_t around(const Connection& connection, const Reservation& asks) const;
     void save(ClientId client, const CpuSet& cpus);
     void refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request);
     void refuse(Connection& connection, uint32_t code, const std::string& reason);
@@ -143,7 +143,7 @@ class Server {
     void undo_binding(ClientId client, Fenced& fenced);
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
-    void look_for_one_that_is_stopped();
+    void look_for_those_that_are_stopped();
     void look_whether_stopped(Connection& connection);
     /// Of a program that was stopped.
     void goes_on(Connection& connection);

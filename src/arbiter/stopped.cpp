@@ -2,13 +2,19 @@
 //
 // Only a parent is told that a process is stopped. So while programs compete the arbiter looks itself, at one
 // program each time that it reads their pages, and at any that does not leave CPUs in time. A program that
-// goes on and finds CPUs missing says so at once.
+// goes on and has lost CPUs says so at once; at others it looks a few times a second.
 #include "arbiter/connection.hpp"
 #include "arbiter/server.hpp"
 
 namespace heddle {
 
-void Server::look_for_one_that_is_stopped() {
+void Server::look_for_those_that_are_stopped() {
+    if (!arbiter_.sampling()) {
+        for (const ClientId client : arbiter_.stopped())
+            if (Connection* connection = connection_of(client); connection != nullptr)
+                look_whether_stopped(*connection);
+        return;
+    }
     if (sockets_by_client_.empty()) return;
     auto place = sockets_by_client_.upper_bound(looked_whether_stopped_);
     if (place == sockets_by_client_.end()) place = sockets_by_client_.begin();

@@ -31,7 +31,8 @@ struct ArbiterClientOptions {
     int min = 0, max = 0, weight = 1;  ///< overridden by HEDDLE_MIN, HEDDLE_MAX, HEDDLE_WEIGHT
     CpuSet allowed;                    ///< empty: the calling thread's affinity
     /// The process's own CPUs, under a policy with owners: it lends what it does not need, and always wins
-    /// them back. No other client may own them. Overridden by HEDDLE_OWN.
+    /// them back. No other may own them but processes that it starts and that name the same minimum and
+    /// CPUs: they share both. Overridden by HEDDLE_OWN.
     CpuSet owned;
     bool in_children = true;  ///< a forked child is a client, too; else it holds nothing
     /// Where the arbiter listens. Empty: as HEDDLE_ARBITER says, and one of the user's own is started where

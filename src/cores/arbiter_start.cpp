@@ -17,8 +17,8 @@ void start_arbiter() {
     if (::getauxval(AT_SECURE) != 0)
         throw Error(ErrorCode::kUnavailable, "a program with rights of its own starts no arbiter");
     const std::string library = library_folder();
-    // Beside a library of the build; where it is installed, in a folder as lib or lib/x86_64-linux-gnu.
-    for (const char* place : {"/heddle", "/../bin/heddle", "/../../bin/heddle"}) {
+    // Of a library in lib or lib/x86_64-linux-gnu, of a program in bin, bench or libexec/heddle/bench.
+    for (const char* place : {"/../bin/heddle", "/../../bin/heddle", "/../../../bin/heddle"}) {
         const std::string launcher = library + place;
         if (::access(launcher.c_str(), X_OK) != 0) continue;
         const Output output = output_of({launcher, "start"});

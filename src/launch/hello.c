@@ -81,19 +81,24 @@ static heddle_hello hello_of(enum heddle_client_kind kind) {
                           .weight = 1};
 }
 
+/* What the program and those that it starts are to have, whatever others want. */
+static void fill_reservation(heddle_hello* message) {
+    message->min_cpus = number_from("HEDDLE_MIN", 0);
+    message->max_cpus = hello_max_cpus();
+    const char* own = getenv("HEDDLE_OWN");
+    if (own != NULL && !heddle_read_cpu_list(own, message->owned.words, HEDDLE_MAX_CPUS))
+        memset(&message->owned, 0, sizeof message->owned);
+}
+
 int hello_send(int socket, const struct hello* hello) {
     heddle_hello message = hello_of(HEDDLE_KIND_PROGRAM);
+    fill_reservation(&message);
     message.mode = hello->mode;
     message.demand = hello->demand > 0 ? (uint32_t)hello->demand : 0;
-    message.min_cpus = number_from("HEDDLE_MIN", 0);
-    message.max_cpus = hello_max_cpus();
     message.weight = number_from("HEDDLE_WEIGHT", 1);
     if (message.weight == 0) message.weight = 1;
     mask_from(&message.allowed, hello->allowed);
     if (hello->held != NULL) mask_from(&message.held, hello->held);
-    const char* own = getenv("HEDDLE_OWN");
-    if (own != NULL && !heddle_read_cpu_list(own, message.owned.words, HEDDLE_MAX_CPUS))
-        memset(&message.owned, 0, sizeof message.owned);
     const char* name = getenv("HEDDLE_NAME");
     if (name == NULL || *name == '\0') name = hello->name;
     snprintf(message.name, sizeof message.name, "%s", name);
@@ -109,7 +114,8 @@ ssize_t hello_receive(int socket, struct msghdr* packet, int flags) {
 }
 
 bool hello_stay(int socket) {
-    const heddle_hello message = hello_of(HEDDLE_KIND_OBSERVER);
+    heddle_hello message = hello_of(HEDDLE_KIND_OBSERVER);
+    fill_reservation(&message);
     struct stat status;
     if (send(socket, &message, sizeof message, MSG_NOSIGNAL) != sizeof message || fstat(socket, &status) != 0)
         return false;

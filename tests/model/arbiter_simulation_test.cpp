@@ -126,7 +126,7 @@ class Simulation {
         if (below(3) == 0) registration.min = below(4);
         if (below(2) == 0 && !clients_.empty()) {  // what a client starts asks for the same
             const SimulatedClient& parent = clients_[any_client()];
-            registration.ancestor = parent.pid;
+            registration.around = parent.pid;
             registration.user = parent.user;
             registration.min = parent.reserved.min;
             registration.owned = parent.reserved.owned;

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 /// How a machine of so many CPUs is shared by so many clients, and what is unusual about them.
 struct Crowd {
     const char* policy;
-    enum class Kind { kPlain, kOwners, kRanges, kScattered, kGangs } kind;
+    enum class Kind { kPlain, kOwners, kRanges, kScattered, kGangs, kMinima, kOneJob } kind;
     int cpus;
     int clients;
 };
@@ -41,6 +41,7 @@ class Load {
     void all_from_one() {
         Registration rich;
         rich.demand = 0;
+        reserve(rich, 0);
         rich.held = CpuSet::range(0, crowd_.cpus);
         join(rich, 0);
         for (int place = 1; place < crowd_.clients; ++place) join(usual(place), place);
@@ -145,6 +146,7 @@ class Load {
         registration.demand = 1 + below(2 * cpus / clients + 1);
         registration.weight = 1 + below(1000);
         const int first = below(cpus);
+        reserve(registration, place);
         switch (crowd_.kind) {
             case Crowd::Kind::kOwners:
                 registration.owned = CpuSet::range(place * cpus / clients, (place + 1) * cpus / clients);
@@ -159,6 +161,14 @@ class Load {
                 break;
         }
         return registration;
+    }
+    void reserve(Registration& registration, int place) {
+        registration.pid = static_cast<uint32_t>(place) + 1;
+        if (crowd_.kind == Crowd::Kind::kMinima) registration.min = crowd_.cpus - below(3);
+        if (crowd_.kind != Crowd::Kind::kOneJob) return;
+        registration.min = crowd_.cpus;
+        registration.owned = CpuSet::range(0, crowd_.cpus);
+        registration.around = kRoot;
     }
     void join(const Registration& registration, int place) {
         ClientId id;
@@ -176,6 +186,8 @@ class Load {
         settle();
     }
 
+    static constexpr uint32_t kRoot = 4711;  // that all of one job were started by
+
     Crowd crowd_;
     std::mt19937 random_{1};
     Time now_{1h};
@@ -191,7 +203,7 @@ class Load {
 using Parameters = std::tuple<const char*, Crowd::Kind>;
 
 std::string name_of(const testing::TestParamInfo<Parameters>& crowd) {
-    constexpr const char* kNames[] = {"plain", "owners", "ranges", "scattered", "gangs"};
+    constexpr const char* kNames[] = {"plain", "owners", "ranges", "scattered", "gangs", "minima", "one_job"};
     return std::string(std::get<0>(crowd.param)) + "_" +
            kNames[static_cast<size_t>(std::get<1>(crowd.param))];
 }
@@ -223,7 +235,8 @@ INSTANTIATE_TEST_SUITE_P(Crowds, RebalanceCost,
                          testing::Combine(testing::Values("proportional", "owned"),
                                           testing::Values(Crowd::Kind::kPlain, Crowd::Kind::kOwners,
                                                           Crowd::Kind::kRanges, Crowd::Kind::kScattered,
-                                                          Crowd::Kind::kGangs)),
+                                                          Crowd::Kind::kGangs, Crowd::Kind::kMinima,
+                                                          Crowd::Kind::kOneJob)),
                          name_of);
 
 }  // namespace
