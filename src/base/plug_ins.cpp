@@ -23,12 +23,15 @@ std::string library_folder() {
 
 namespace {
 
-/// Where plug-ins may be, best first: beside the library, or the library's folder as a program sees it.
+/// Where plug-ins may be, best first: beside the library, or the library's folder as a program in bin,
+/// libexec/heddle or libexec/heddle/bench sees it.
 std::vector<std::string> plug_in_folders() {
     if (const char* folder = ::secure_getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
         return {folder};
     const std::string own = library_folder();
-    return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle"};
+    return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle",
+            own + "/../../" HEDDLE_LIBRARY_FOLDER "/heddle",
+            own + "/../../../" HEDDLE_LIBRARY_FOLDER "/heddle"};
 }
 
 }  // namespace

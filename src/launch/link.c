@@ -62,9 +62,11 @@ uint64_t link_now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* poll(2) itself: the wrapper of blocking.c would count it as a wait of the program's. */
+/* Itself: the wrapper of blocking.c would count it as a wait of the program's. For ever where the time is
+ * negative. */
 static long wait_readable(struct pollfd* ready, int timeout_ms) {
-    return syscall(SYS_poll, ready, 1, timeout_ms);
+    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    return syscall(SYS_ppoll, ready, 1, timeout_ms < 0 ? NULL : &timeout, NULL, 0);
 }
 
 bool link_managed(void) {

@@ -36,7 +36,8 @@ void news_wait(int timeout_ms) {
     if (fd >= 0) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         char events[sizeof(struct inotify_event) + NAME_MAX + 1];
-        const bool happened = syscall(SYS_poll, &ready, 1, timeout_ms) == 1;
+        struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+        const bool happened = syscall(SYS_ppoll, &ready, 1, timeout_ms < 0 ? NULL : &timeout, NULL, 0) == 1;
         if (ended) return; /* the program may allow no more of them */
         if (happened && is_ours(fd)) (void)!syscall(SYS_read, fd, events, sizeof events);
     } else {

@@ -282,7 +282,7 @@ int main(int argc, char** argv) {
     if (argc > 1 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], "start") == 0) return start(argc - 2, argv + 2);
     if (records(argc, argv)) (void)find_arbiter(); /* where there can be none, the tool says why */
-    static const char* const tools[] = {"heddle-tool", "../libexec/heddle/heddle-tool", NULL};
+    static const char* const tools[] = {"heddle-tool", "../" HEDDLE_LIBEXECDIR "/heddle/heddle-tool", NULL};
     char tool[PATH_MAX];
     if (find_part(tools, tool)) execv(tool, argv);
     fprintf(stderr, "heddle: heddle-tool is not installed beside heddle; reinstall heddle\n");

@@ -23,12 +23,12 @@ namespace {
 
 fs::path find_programs(const fs::path& heddle) {
     const fs::path prefix = heddle.parent_path().parent_path();
-    for (const fs::path& folder : {prefix / "bench", prefix / "libexec/heddle/bench"})
+    for (const fs::path& folder : {prefix / "bench", prefix / HEDDLE_LIBEXECDIR "/heddle/bench"})
         if (fs::exists(folder / "calibrate")) return folder;
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("the workload programs are neither in {0}/bench nor in {0}/libexec/heddle/bench; "
+                fmt::format("the workload programs are neither in {0}/bench nor in {0}/{1}/heddle/bench; "
                             "build the whole project or install it",
-                            prefix.string()));
+                            prefix.string(), HEDDLE_LIBEXECDIR));
 }
 
 fs::path find_dlb() {
