@@ -54,6 +54,7 @@ class ParaverWriter {
         int64_t end_ns;  // of a state
         int type;        // of an event; 0 makes it a state
         int64_t value;
+        bool ends = value == 0;  // what does goes before what begins at the same moment
     };
 
     // The threads of a client: in task 1 one for each CPU that it ever used, in task 2 its workers.
@@ -117,16 +118,43 @@ class ParaverWriter {
     }
 
     void collect_work() {
+        std::vector<std::vector<const Work*>> lanes(timeline_.lanes.size());
         for (const Work& work : timeline_.work) {
             if (work.begin_ns == work.end_ns) continue;  // it would end before it begins
-            const auto known =
-                work_value_.try_emplace(work.name, static_cast<int64_t>(work_value_.size()) + 1).first;
-            const auto application = static_cast<size_t>(work.client) + 2;
-            const size_t thread = lane_thread_[static_cast<size_t>(work.lane)];
-            const size_t cpu = number_of(work.cpu);
-            records_.push_back({work.begin_ns, cpu, application, 2, thread, 0, kWorkType, known->second});
-            records_.push_back({work.end_ns, cpu, application, 2, thread, 0, kWorkType, 0});
+            work_value_.try_emplace(work.name, static_cast<int64_t>(work_value_.size()) + 1);
+            lanes[static_cast<size_t>(work.lane)].push_back(&work);
         }
+        for (auto& lane : lanes) collect_lane(lane);
+    }
+
+    // An event says what runs from then on: where a piece ends, that is the one around it.
+    void collect_lane(std::vector<const Work*>& lane) {
+        std::stable_sort(lane.begin(), lane.end(), [](const Work* a, const Work* b) {
+            return std::pair(a->begin_ns, b->end_ns) < std::pair(b->begin_ns, a->end_ns);
+        });
+        std::vector<const Work*> around;
+        const auto end_until = [&](int64_t moment_ns) {
+            while (!around.empty()) {
+                const auto next =
+                    std::min_element(around.rbegin(), around.rend(),
+                                     [](const Work* a, const Work* b) { return a->end_ns < b->end_ns; });
+                const Work& ended = **next;
+                if (ended.end_ns > moment_ns) return;
+                around.erase(std::next(next).base());
+                add_work(ended, ended.end_ns, around.empty() ? 0 : work_value_.at(around.back()->name), true);
+            }
+        };
+        for (const Work* work : lane) {
+            end_until(work->begin_ns);
+            around.push_back(work);
+            add_work(*work, work->begin_ns, work_value_.at(work->name), false);
+        }
+        end_until(INT64_MAX);
+    }
+
+    void add_work(const Work& work, int64_t at_ns, int64_t value, bool ends) {
+        records_.push_back({at_ns, number_of(work.cpu), static_cast<size_t>(work.client) + 2, 2,
+                            lane_thread_[static_cast<size_t>(work.lane)], 0, kWorkType, value, ends});
     }
 
     // Of a CPU among those of the machine; the first for one that is not known.
@@ -137,9 +165,8 @@ class ParaverWriter {
     }
 
     void write_records() {
-        // Of one moment, what ends (value 0) goes before what begins.
         std::stable_sort(records_.begin(), records_.end(), [](const Record& a, const Record& b) {
-            return std::pair(a.at_ns, a.value != 0) < std::pair(b.at_ns, b.value != 0);
+            return std::pair(a.at_ns, !a.ends) < std::pair(b.at_ns, !b.ends);
         });
         for (const Record& r : records_) {
             if (r.type == 0)

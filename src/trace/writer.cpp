@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,10 +97,17 @@ TraceWriter::TraceWriter(const std::string& path, const Header& header, const Wr
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("{}: a trace bounded to {} bytes has no room for its header of {} CPUs", path,
                                 max_bytes_, header.cpus.size()));
-    fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd_ < 0)
         throw Error(ErrorCode::kSystem, fmt::format("{}: cannot write the trace: {}", path, strerror(errno)));
     try {
+        // Before anything is lost that another one has written. A pipe is nobody's alone.
+        if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+            throw Error(ErrorCode::kSystem,
+                        fmt::format("{}: another process writes its trace there; %p in the name of "
+                                    "HEDDLE_TRACE stands for the pid",
+                                    path));
+        (void)!ftruncate(fd_, 0);
         flush();
     } catch (...) {
         close(fd_);

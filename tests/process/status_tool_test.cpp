@@ -350,6 +350,9 @@ TEST(Record, ACommandsOwnHelpIsTheCommands) {
     const TemporaryFolder folder;
     const std::string heddle =
         "env -u HEDDLE_ARBITER XDG_RUNTIME_DIR=" + folder.path() + " " HEDDLE_BUILD_DIR "/bin/heddle ";
+    EXPECT_EQ(output_of(heddle + "trace record -o " + folder.path() +
+                        "/run.jsonl -- printf '%s;' '[a-z]' '[]' '[a,b]' -- x"),
+              "[a-z];[];[a,b];--;x;");
     EXPECT_EQ(output_of(heddle + "trace record -o " + folder.path() + "/run.jsonl -- echo -h --help"),
               "-h --help\n");
     const json status = json::parse(output_of(heddle + "status --json"));

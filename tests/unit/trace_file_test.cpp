@@ -128,6 +128,19 @@ TEST_F(TraceFile, ABoundBelowTheHeaderIsRefused) {
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST_F(TraceFile, OfAnotherThatWritesItIsLeftAlone) {
+    {
+        TraceWriter first(path, header());
+        (void)first.write({7, Mark{"here"}});
+        EXPECT_THAT(
+            [&] { TraceWriter(path, header()); },
+            testing::ThrowsMessage<Error>(testing::HasSubstr("another process writes its trace there")));
+    }
+    EXPECT_EQ(read_file(path).events.size(), 1U);
+    TraceWriter(path, header());
+    EXPECT_TRUE(read_file(path).events.empty()) << "it has gone, and what it wrote makes room";
+}
+
 TEST_F(TraceFile, FinishSaysHowLongTheTraceIs) {
     TraceWriter writer(path, header());
     writer.finish(99);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "../number_within.hpp"
 #include "base/standard_streams.hpp"
 #include "bench/benchmarks.hpp"
 #include "bench/figure_programs.hpp"
@@ -171,7 +172,7 @@ void add_bench(CLI::App& app) {
     command
         ->add_option("--wait-quiet", options->wait_quiet_s,
                      "seconds to wait in all, before runs, for other programs to be idle")
-        ->check(CLI::Range(0.0, 86400.0));
+        ->check(number_within(0, 86400));
     command->add_flag("--json", options->json, "print the figures as JSON");
     command->add_flag("--list", options->list, "print the benchmarks' names and end");
     command->callback([options] { bench(*options); });

@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -22,6 +23,10 @@ struct UsageError : std::runtime_error {
 struct ServiceAbsent : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
+
+/// The words of the command line behind the first "--", as they are: the parser takes those in brackets for
+/// lists. Set before it parses.
+inline std::vector<std::string> words_behind_dashes;
 
 void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);

@@ -69,7 +69,8 @@ class Stage {
         : folder_(folder),
           heddle_(
               first_of({own_folder() / "heddle", own_folder() / "../../bin/heddle"}, "the heddle command")),
-          data_(first_of({own_folder() / "../../../examples/demo", own_folder() / "../../share/heddle/demo"},
+          data_(first_of({own_folder() / "../../../examples/demo", own_folder() / "../../share/heddle/demo",
+                          HEDDLE_SOURCE_FOLDER "/examples/demo"},
                          "the demo's input")) {
         fs::create_directories(folder_);
         for (const char* input : {"cyclic8.ideal", "singular_values.py"})
@@ -87,8 +88,8 @@ class Stage {
         return {"numpy + OpenBLAS",
                 {"/usr/bin/python3", (folder_ / "singular_values.py").string(),
                  (folder_ / "picture.pgm").string(), "16"},
-                {"/usr/lib/python3/dist-packages/numpy", "/usr/lib/x86_64-linux-gnu/openblas-openmp", "gm",
-                 kPicture},
+                {"/usr/lib/python3/dist-packages/numpy", "/usr/lib/" HEDDLE_ARCHITECTURE "/openblas-openmp",
+                 "gm", kPicture},
                 "python3-numpy libopenblas0-openmp graphicsmagick desktop-base"};
     }
     [[nodiscard]] Program groebner(int number) const {
@@ -98,6 +99,14 @@ class Stage {
                 {"mgb", "gb", ideal.string().substr(0, ideal.string().size() - 6), "-reducer", "26"},
                 {"mgb"},
                 "mathicgb"};
+    }
+    /// Before a scene is played in vain.
+    void find_arbiter() const {
+        const bench::Command start{{heddle_.string(), "start"}, {}, {}};
+        const auto started = bench::run_together({&start, 1}, kLimit);
+        if (started[0].exit_code == 0) return;
+        const std::string why = started[0].errors.substr(0, started[0].errors.find('\n'));
+        throw ServiceAbsent(why.empty() ? "heddle cannot be started" : why);
     }
     /// Makes the picture that the singular values are of.
     void prepare() const {
@@ -185,6 +194,7 @@ class Stage {
 
 void demo(const std::string& out, int times) {
     const Stage stage{fs::absolute(out)};
+    stage.find_arbiter();
     stage.prepare();
     const std::vector<std::pair<std::string, std::vector<Program>>> scenes = {
         {"Two pictures blurred by GraphicsMagick", {stage.blur(1), stage.blur(2)}},

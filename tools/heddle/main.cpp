@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -54,6 +55,9 @@ int main(int argc, char** argv) {
     add_eigen(app);
     add_status(app);
     add_top(app);
+    char** const dashes =
+        std::find_if(argv, argv + argc, [](const char* word) { return std::strcmp(word, "--") == 0; });
+    if (dashes != argv + argc) words_behind_dashes.assign(dashes + 1, argv + argc);
     try {
         app.parse(argc, argv);
         return whole_output(kDone);

@@ -145,6 +145,7 @@ void add_memory(CLI::App& app) {
     command->add_option("-n,--ranks", options->ranks, "How many")->required()->check(CLI::Range(1, 1024));
     command->add_option("CMD", options->program, "The program and its arguments, after --")->required();
     command->callback([options] {
+        if (!words_behind_dashes.empty()) options->program = words_behind_dashes;
         const int code = launch(options->program, options->ranks);
         if (code != 0) throw CLI::RuntimeError(code);
     });

@@ -11,6 +11,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/standard_streams.hpp"
+#include "command.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle::tool {
@@ -38,8 +39,7 @@ Address address_of(const std::string& place) {
                         address.port.find_first_not_of("0123456789") == std::string::npos &&
                         std::stoi(address.port) <= 65535;
     if (address.host.empty() || !number)
-        throw Error(ErrorCode::kBadInput,
-                    fmt::format("{} is no place: tcp:PORT or tcp:HOST:PORT is meant", place));
+        throw UsageError(fmt::format("{} is no place: tcp:PORT or tcp:HOST:PORT is meant", place));
     return address;
 }
 

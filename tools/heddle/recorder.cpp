@@ -22,10 +22,15 @@ int64_t wall_now_ns() {
         .count();
 }
 
-trace::Header header_of(const Machine& machine) {
+/// The arbiter may know CPUs that are offline now, or those of a machine that was described to it.
+trace::Header header_of(const Machine& machine, const ArbiterSnapshot& arbiter) {
     trace::Header header;
     header.machine = machine.summary();
     header.cpus = machine.places();
+    CpuSet others;
+    for (const ArbiterSnapshot::Cpu& cpu : arbiter.cpus) others.insert(cpu.cpu);
+    for (const ArbiterSnapshot::Client& client : arbiter.clients) others |= client.granted | client.owned;
+    for (const int cpu : others - machine.cpus()) header.cpus.push_back({.cpu = cpu});
     header.start_ns = SteadyClock().now().time_since_epoch().count();
     header.wall_ns = wall_now_ns();
     return header;
@@ -88,7 +93,10 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
     };
     try {
         Observer observer(arbiter_path);
-        trace::TraceWriter writer(file, header_of(Machine::detect()));
+        const trace::Header header = header_of(Machine::detect(), observer.status());
+        trace::TraceWriter writer(file, header);
+        CpuSet known;
+        for (const CpuPlace& place : header.cpus) known.insert(place.cpu);
         writer.flush();
         observer.watch();
         announce(1);
@@ -97,6 +105,8 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
             ::poll(ready, 2, -1);
             while (const auto event = observer.next_event(Nanoseconds(0))) {
                 const Time moment{Nanoseconds(static_cast<int64_t>(event->time_ns))};
+                // A CPU that came later has no place in the file.
+                if (event->kind == HEDDLE_EVENT_CPU && !known.contains(event->cpu)) continue;
                 if (writer.write(event_of(*event, writer.at(moment))) == trace::Written::kTruncated)
                     stop_ = true;
             }

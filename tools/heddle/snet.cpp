@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -192,7 +194,11 @@ void add_snet(CLI::App& app) {
         "PORT or HOST:PORT: take CPUs from a resource server of S-Net, not from heddle's arbiter");
     runs->add_option("--stack", options->stack_kib,
                      "KiB of the stack that a box runs on: a power of two; 1024 without it")
-        ->check(CLI::Range(16, 1 << 20));
+        ->check(CLI::Range(16, 1 << 20))
+        ->check([](const std::string& text) {
+            const bool is_power = std::has_single_bit(std::strtoul(text.c_str(), nullptr, 10));
+            return is_power ? std::string() : text + " is no power of two";
+        });
     runs->add_option("--turns", options->turns, "How often a record may go back in feedbacks")
         ->check(CLI::Range(1U, UINT32_MAX))
         ->capture_default_str();

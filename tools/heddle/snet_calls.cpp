@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "command.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle::tool {
@@ -39,10 +40,10 @@ SnetCalls::SnetCalls(const std::string& text) {
             ++at;
         }
         if (calls.most < 1 || calls.most > kMost || (at != end && *at != ':'))
-            throw Error(ErrorCode::kBadInput,
-                        fmt::format("\"{}\" is no number of calls: write 4, 4D (in order), 4:box,box or "
-                                    "4D:box, with numbers from 1 to {}",
-                                    word, kMost));
+            throw UsageError(
+                fmt::format("\"{}\" is no number of calls: write 4, 4D (in order), 4:box,box or "
+                            "4D:box, with numbers from 1 to {}",
+                            word, kMost));
         if (at == end) {
             others_ = calls;
             continue;

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 
+#include "../number_within.hpp"
 #include "base/ending_signals.hpp"
 #include "base/os.hpp"
 #include "base/standard_streams.hpp"
@@ -114,11 +115,14 @@ void add_trace_record(CLI::App& trace) {
     const auto record = std::make_shared<Record>();
     CLI::App* command = trace.add_subcommand("record", "Record who gets which CPU when, until interrupted");
     command->add_option("-o,--out", record->output, "file to write")->required();
-    CLI::Option* seconds =
-        command->add_option("--seconds", record->seconds, "end after so long")->check(CLI::Range(0.001, 1e6));
+    CLI::Option* seconds = command->add_option("--seconds", record->seconds, "end after so long")
+                               ->check(number_within(0.001, 1e6));
     command->add_option("COMMAND", record->command, "end when this command ends (after --)")
         ->excludes(seconds);
-    command->callback([record] { record->run(); });
+    command->callback([record] {
+        if (!words_behind_dashes.empty()) record->command = words_behind_dashes;
+        record->run();
+    });
 }
 
 }  // namespace heddle::tool

@@ -17,6 +17,7 @@
 #include <limits>
 #include <thread>
 
+#include "../number_within.hpp"
 #include "arbiter/server.hpp"
 #include "base/descriptor_limit.hpp"
 #include "base/ending_signals.hpp"
@@ -265,16 +266,16 @@ int main(int argc, char** argv) {
             }
         });
     app.add_option("--idle-exit", options.idle_exit, "End after so many seconds without a client; 0: never")
-        ->check(CLI::Range(0.0, 1e6));
+        ->check(tool::number_within(0, 1e6));
     app.add_option(
            "--away", options.away,
            "How many seconds a living program of an earlier arbiter may take to come back for its CPUs")
         ->capture_default_str()
-        ->check(CLI::Range(0.0, 1e6));
+        ->check(tool::number_within(0, 1e6));
     app.add_option("--fence-after", options.fence_after_ms,
                    "How many milliseconds a program may take to leave a CPU before it is bound to others")
         ->capture_default_str()
-        ->check(CLI::Range(0.1, 3.6e6));
+        ->check(tool::number_within(0.1, 3.6e6));
     app.add_option("--ready-fd", options.ready_fd, "Write a byte to this descriptor when ready")
         ->check(CLI::Range(0, std::numeric_limits<int>::max()));
     app.add_flag("--all-users", options.all_users, "Serve every user of the machine");

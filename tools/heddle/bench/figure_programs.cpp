@@ -102,7 +102,9 @@ FigureResults run_figure_programs(const Host& host, bool quick,
             for (std::string& one : told.skipped)
                 if (wanted(named_in(one))) all.skipped.push_back(std::move(one));
         } catch (const Error& error) {
-            all.complaints.push_back(fmt::format("{}: {}", program, error.what()));
+            for (const Figure& figure : figures())
+                if (figure.program == program && wanted(figure.name))
+                    all.complaints.push_back(fmt::format("{}: {} {}", figure.name, program, error.what()));
         }
     }
     const auto is_told = [&](const Figure& figure) {
