@@ -23,6 +23,9 @@
 
 namespace heddle {
 
+/// Bytes to which the library aligns elements whose memory is its own; no type of elements may need more.
+inline constexpr size_t kDataAlignment = 64;
+
 class Runtime;
 
 /// `rows` x `columns` elements; (i, j) is data[i + j * leading].
@@ -102,7 +105,7 @@ class Data {
 /// One element. Tasks see T& (const T& with in()).
 template <class T>
 class Scalar : public Data {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kDataAlignment);
 
   public:
     using Element = T;
@@ -133,7 +136,7 @@ class Scalar : public Data {
 /// `size` elements. Tasks see std::span<T> (std::span<const T> with in()).
 template <class T>
 class Vector : public Data {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kDataAlignment);
 
   public:
     using Element = T;
@@ -160,7 +163,7 @@ class Vector : public Data {
 /// Tasks see MatrixView<T> (MatrixView<const T> with in()).
 template <class T>
 class Matrix : public Data {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kDataAlignment);
 
   public:
     using Element = T;

@@ -168,11 +168,27 @@ struct RecordedClosure {
     static void body(void* self, BodyAction action) {
         auto& closure = *static_cast<RecordedClosure*>(self);
         if (action == BodyAction::kDestroy) return closure.~RecordedClosure();
-        auto arguments = closure.arguments;
-        if constexpr (can_call<const Function, Arguments...>()) {
-            (void)call(std::as_const(closure.function), arguments);
+        if constexpr (sizeof(RecordedClosure) > kMostOnStack) {
+            const auto arguments = std::make_unique<std::tuple<Arguments...>>(closure.arguments);
+            run(closure.function, *arguments);
         } else {
-            auto function = closure.function;
+            auto arguments = closure.arguments;
+            run(closure.function, arguments);
+        }
+    }
+
+  private:
+    /// Bytes of copies; tasks run on small stacks.
+    static constexpr size_t kMostOnStack = 512;
+
+    static void run(const Function& recorded, std::tuple<Arguments...>& arguments) {
+        if constexpr (can_call<const Function, Arguments...>()) {
+            (void)call(recorded, arguments);
+        } else if constexpr (sizeof(RecordedClosure) > kMostOnStack) {
+            const auto function = std::make_unique<Function>(recorded);
+            (void)call(*function, arguments);
+        } else {
+            auto function = recorded;
             (void)call(function, arguments);
         }
     }

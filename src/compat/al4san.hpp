@@ -45,8 +45,19 @@ int answer(Call&& call) noexcept {
 struct SequenceObject : AL4SAN_sequence_t {
     std::unique_ptr<Sequence> tasks;  ///< on the runtime of the context; null where that has gone
     AL4SAN_option_t options{};        ///< that name it and nothing else
-    std::vector<std::unique_ptr<std::byte[]>>
-        workspaces;  ///< of options that are gone; its tasks may use them
+};
+
+/// While one lives in a task its rank is another's. Afterwards the task has the lowest that is free, on the
+/// thread that it goes on in.
+class WithoutRank {
+  public:
+    WithoutRank() noexcept;
+    ~WithoutRank();
+    WithoutRank(const WithoutRank&) = delete;
+    WithoutRank& operator=(const WithoutRank&) = delete;
+
+  private:
+    bool had_;
 };
 
 /// Any thread may read the status, tasks too; it is set once.
@@ -101,6 +112,11 @@ class Context : public AL4SAN_context_t {
     [[nodiscard]] SequenceObject* make_sequence();
     void forget(SequenceObject& sequence) noexcept;
 
+    /// Memory of options. It stays until they release it, and the sequence's tasks, which may use it, have
+    /// been waited for.
+    [[nodiscard]] void* new_workspace(const SequenceObject& sequence, size_t bytes);
+    void release_workspace(const void* memory) noexcept;
+
     [[nodiscard]] const detail::DataView* datum_at(void* address);
     void add_descriptor(const AL4SAN_desc_t& desc);
     /// Is it the `schedopt` of a descriptor that lives?
@@ -116,11 +132,19 @@ class Context : public AL4SAN_context_t {
     template <class Use>
     void for_each_tile(const AL4SAN_desc_t& desc, Use use);
 
+    struct Workspace {
+        std::unique_ptr<std::byte[]> memory;
+        const SequenceObject* sequence;  ///< null where that has gone
+        bool is_released = false;
+    };
+    void drop_released(const SequenceObject& sequence) noexcept;
+
     std::unique_ptr<Runtime> runtime_;
     std::mutex mutex_;  // for all below; never held while tasks are waited for
     std::unordered_map<const void*, std::unique_ptr<detail::DataHandle>> data_;
     std::unordered_set<const void*> descriptors_;
     std::unordered_set<SequenceObject*> sequences_;
+    std::unordered_map<const void*, Workspace> workspaces_;
     bool paused_ = false;
     std::vector<Call> held_;  // in their order, while paused
 };

@@ -306,15 +306,16 @@ int AL4SAN_Options_Workspace_Alloc(AL4SAN_option_t* options, size_t worker_size,
         options->ws_wsize = worker_size;
         options->ws_hsize = host_size;
         if (host_size == 0) return;
-        auto memory = std::make_unique<std::byte[]>(host_size);
-        options->ws_host = memory.get();
-        given(options->sequence).workspaces.push_back(std::move(memory));
+        options->ws_host = Context::here().new_workspace(given(options->sequence), host_size);
     });
 }
 
 int AL4SAN_Options_Workspace_Free(AL4SAN_option_t* options) {
     return answer([&] {
         if (options == nullptr) refuse(AL4SAN_ERR_UNALLOCATED, "there are no options");
+        if (Context* const context = Context::of_process().get();
+            context != nullptr && options->ws_host != nullptr)
+            context->release_workspace(options->ws_host);
         options->ws_wsize = options->ws_hsize = 0;
         options->ws_worker = options->ws_host = nullptr;
     });

@@ -166,6 +166,9 @@ void Context::pause() {
     }
     try {
         runtime_->wait();
+        // A task that had read that nothing is paused may have inserted into a sequence that the wait had
+        // passed.
+        runtime_->wait();
     } catch (...) {
         resume();
         throw;
@@ -207,8 +210,12 @@ void Context::wait_all() {
 
 void Context::wait(SequenceObject& sequence) {
     check_not_paused();
-    if (sequence.tasks != nullptr) sequence.tasks->wait();
-    sequence.workspaces.clear();
+    if (sequence.tasks != nullptr) {
+        const WithoutRank waiting;
+        sequence.tasks->wait();
+    }
+    const std::lock_guard guard(mutex_);
+    drop_released(sequence);
 }
 
 SequenceObject* Context::make_sequence() {
@@ -226,6 +233,32 @@ SequenceObject* Context::make_sequence() {
 void Context::forget(SequenceObject& sequence) noexcept {
     const std::lock_guard guard(mutex_);
     sequences_.erase(&sequence);
+    drop_released(sequence);
+    for (auto& [memory, workspace] : workspaces_)
+        if (workspace.sequence == &sequence) workspace.sequence = nullptr;
+}
+
+void* Context::new_workspace(const SequenceObject& sequence, size_t bytes) {
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    void* const address = memory.get();
+    const std::lock_guard guard(mutex_);
+    workspaces_.emplace(address, Workspace{std::move(memory), &sequence});
+    return address;
+}
+
+void Context::release_workspace(const void* memory) noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto workspace = workspaces_.find(memory);
+    if (workspace == workspaces_.end()) return;
+    workspace->second.is_released = true;
+    if (workspace->second.sequence == nullptr) workspaces_.erase(workspace);
+}
+
+/// With the mutex, when its tasks have ended.
+void Context::drop_released(const SequenceObject& sequence) noexcept {
+    std::erase_if(workspaces_, [&](const auto& entry) {
+        return entry.second.sequence == &sequence && entry.second.is_released;
+    });
 }
 
 const detail::DataView* Context::datum_at(void* address) {
@@ -260,7 +293,9 @@ void Context::wait_for_tiles(const AL4SAN_desc_t& desc) {
             const std::lock_guard guard(mutex_);
             if (const auto found = data_.find(address); found != data_.end()) datum = found->second.get();
         }
-        if (datum != nullptr) datum->wait();
+        if (datum == nullptr) return;
+        const WithoutRank waiting;
+        datum->wait();
     });
 }
 

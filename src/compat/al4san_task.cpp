@@ -71,14 +71,11 @@ thread_local int rank_here = -1;
 }
 
 struct InTask {
-    InTask() noexcept : rank(ranks.take()), before(exchange_rank(rank)) {}
-    ~InTask() {
-        exchange_rank(before);
-        ranks.give_back(rank);
-    }
+    InTask() noexcept : before(exchange_rank(ranks.take())) {}
+    ~InTask() { ranks.give_back(exchange_rank(before)); }
     InTask(const InTask&) = delete;
     InTask& operator=(const InTask&) = delete;
-    int rank, before;
+    int before;
 };
 
 void body(void* self, BodyAction action) {
@@ -277,6 +274,16 @@ void unpack(AL4SAN_arg_list* list, va_list& places) {
 }
 
 }  // namespace
+
+WithoutRank::WithoutRank() noexcept {
+    const int rank = exchange_rank(-1);
+    had_ = rank >= 0;
+    ranks.give_back(rank);
+}
+
+WithoutRank::~WithoutRank() {
+    if (had_) exchange_rank(ranks.take());
+}
 
 void Call::insert() const {
     const size_t values_at = aligned(sizeof(Closure) + arguments.size() * sizeof(Argument));

@@ -157,6 +157,8 @@ class Initialised {
     void take(const Service* service, Services& gone) {
         for (auto one = services_.begin(); one != services_.end(); ++one)
             if (one->get() == service) {
+                // Here its entry has one, too. Later it might be the last, and of a worker of its own.
+                (*one)->offload = nullptr;
                 gone.splice(gone.end(), services_, one);
                 return;
             }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -29,7 +30,7 @@ void give_up_share(DataState& state) noexcept {
     if (state.shares.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     try {
         state.runtime.forget(state);
-        if (state.own == nullptr) state.runtime.kept.bring_home(state);
+        if (state.own.get() == nullptr) state.runtime.kept.bring_home(state);
     } catch (...) {
         // What was to be in memory of the caller's is lost.
     }
@@ -159,8 +160,8 @@ DataHandle::DataHandle(Runtime& runtime, const DataView& shape) {
     try {
         auto state = std::make_unique<DataState>(runtime.state(), shape);
         if (shape.address == nullptr) {
-            state->own = std::make_unique<std::byte[]>(bytes);
-            state->address = state->own.get();
+            state->own = Elements(bytes);
+            state->address = std::memset(state->own.get(), 0, bytes);
         }
         view_ = state.release();
     } catch (const std::bad_alloc&) {
@@ -215,7 +216,7 @@ void DataHandle::wait() const {
 void DataHandle::release() {
     wait_for_users(checked(), Followers::Reach::kAll);
     DataState& state = DataState::of(*view_);
-    if (state.own == nullptr) state.runtime.kept.bring_home(state);
+    if (state.own.get() == nullptr) state.runtime.kept.bring_home(state);
     let_go();
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "tasks/elements.hpp"
 #include "tasks/graph.hpp"
 #include "tasks/inner_wait.hpp"
 #include "tasks/kept_data.hpp"
@@ -33,7 +34,7 @@ struct DataState : detail::DataView {
     }
 
     detail::RuntimeState& runtime;
-    std::unique_ptr<std::byte[]> own;  ///< empty: memory of the caller's
+    Elements own;                      ///< empty: memory of the caller's
     LastUses uses;                     ///< by tasks of the root domain
     std::atomic<bool> at_root{false};  ///< such a task has named it
     std::atomic<bool> below{false};    ///< and one of another domain

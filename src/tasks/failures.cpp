@@ -8,6 +8,7 @@
 namespace heddle {
 
 void Failures::mark(Task& task, uint64_t failure) noexcept {
+    if ((task.special & kLooksOn) != 0) return;
     for (uint32_t i = 0; i < task.accesses; ++i)
         // Others add to the same data beside one that reduces, and may have failed.
         if (const Access& access = *task.access(i);

@@ -277,7 +277,10 @@ class RecordingState::OneReplay {
 };
 
 void RecordingState::start() {
+    // Who is refused writes nothing: what the gate names is the running replay's.
+    current_frame()->task->special |= kLooksOn;
     const OneReplay one(replaying_);
+    current_frame()->task->special &= static_cast<uint8_t>(~kLooksOn);
     for (const Group& group : groups_) runtime.graph.forget_groups(*tasks->domain, *group.data);
     for (size_t i = 0; i < groups_.size(); ++i)
         if (groups_[i].members > 0)

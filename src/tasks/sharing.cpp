@@ -30,7 +30,7 @@ std::unique_ptr<PrivateCopy> new_copy(const detail::DataView& of, const detail::
     const size_t bytes = of.rows * of.columns * of.element_bytes;
     try {
         auto copy = std::make_unique<PrivateCopy>();
-        copy->elements = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        copy->elements = Elements(bytes);
         copy->view = {copy->elements.get(), of.rows, of.columns, of.rows, of.element_bytes};
         reduction.fill(copy->view, neutral);
         return copy;

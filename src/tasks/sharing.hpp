@@ -16,6 +16,7 @@
 #include <memory>
 #include <utility>
 
+#include "tasks/elements.hpp"
 #include "tasks/task.hpp"
 
 namespace heddle {
@@ -30,7 +31,7 @@ struct PrivateCopy {
     PrivateCopy& operator=(const PrivateCopy&) = delete;
 
     detail::DataView view;
-    std::unique_ptr<std::byte[]> elements;
+    Elements elements;
     std::unique_ptr<PrivateCopy> next;
 };
 

@@ -3,6 +3,7 @@
 #include <al4san.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "available_engines.h"
@@ -73,6 +74,27 @@ AL4SAN_TASK_CPU(ends, end_all)
 void end_all(AL4SAN_arg_list* arguments) {
     (void)arguments;
     atomic_store(&code, AL4SAN_Finalize());
+}
+
+/* Marks its own place, waits for one inside of it that does so, too, and looks whether its place is there. */
+AL4SAN_TASK_CPU(marks, mark_place)
+void mark_place(AL4SAN_arg_list* arguments) {
+    atomic_int* wrong;
+    AL4SAN_Unpack_Arg(arguments, &wrong);
+    const int rank = AL4SAN_Thread_Rank();
+    if (rank < 0 || rank >= AL4SAN_Thread_Size()) atomic_fetch_add(wrong, 1);
+}
+AL4SAN_TASK_CPU(waits, wait_for_one_inside)
+void wait_for_one_inside(AL4SAN_arg_list* arguments) {
+    atomic_int* wrong;
+    AL4SAN_Unpack_Arg(arguments, &wrong);
+    mark_place(arguments);
+    AL4SAN_sequence_t* inner = AL4SAN_Sequence_Create();
+    for (int i = 0; i < 8; ++i)
+        AL4SAN_Insert_Task(AL4SAN_TASK(marks), inner, AL4SAN_VALUE, &wrong, sizeof(void*), ARG_END);
+    if (AL4SAN_Sequence_Destroy(inner) != AL4SAN_SUCCESS) atomic_fetch_add(wrong, 1);
+    const int rank = AL4SAN_Thread_Rank();
+    if (rank < 0 || rank >= AL4SAN_Thread_Size()) atomic_fetch_add(wrong, 1);
 }
 
 static void start(void) {
@@ -189,6 +211,58 @@ static void a_grid_of_processes_is_refused_by_each_descriptor(void) {
     EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
 }
 
+static void ranks_are_below_the_size_while_tasks_wait(void) {
+    start();
+    atomic_int wrong = 0, *to = &wrong;
+    AL4SAN_sequence_t* sequence = AL4SAN_Sequence_Create();
+    for (int i = 0; i < 100; ++i)
+        AL4SAN_Insert_Task(AL4SAN_TASK(waits), sequence, AL4SAN_VALUE, &to, sizeof(void*), ARG_END);
+    EXPECT(AL4SAN_Sequence_Destroy(sequence) == AL4SAN_SUCCESS);
+    EXPECT(atomic_load(&wrong) == 0);
+    EXPECT(AL4SAN_Thread_Rank() == -1 || AL4SAN_Thread_Rank() == 0);
+    EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
+}
+
+static void nothing_runs_while_all_is_paused(void) {
+    for (int round = 0; round < 20; ++round) {
+        start();
+        int value = 0;
+        AL4SAN_sequence_t *older = AL4SAN_Sequence_Create(), *younger = AL4SAN_Sequence_Create();
+        for (int i = 0; i < 1000; ++i) insert_inserting(younger, older, &value, 0);
+        EXPECT(AL4SAN_Pause() == AL4SAN_SUCCESS);
+        const int before = atomic_load(&ran);
+        sleep_ms(2);
+        EXPECT(atomic_load(&ran) == before);
+        EXPECT(AL4SAN_Resume() == AL4SAN_SUCCESS && AL4SAN_Barrier() == AL4SAN_SUCCESS);
+        EXPECT(value == 1000);
+        EXPECT(AL4SAN_Sequence_Destroy(older) == AL4SAN_SUCCESS);
+        EXPECT(AL4SAN_Sequence_Destroy(younger) == AL4SAN_SUCCESS);
+        EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
+    }
+}
+
+static void a_workspace_of_options_stays_until_they_release_it(void) {
+    enum { kBytes = 4096, kBlocks = 64 };
+    start();
+    int value = 0;
+    AL4SAN_sequence_t* sequence = AL4SAN_Sequence_Create();
+    AL4SAN_request_t request = AL4SAN_REQUEST_INITIALIZER;
+    AL4SAN_option_t options;
+    AL4SAN_Options_Init(&options, sequence, &request);
+    EXPECT(AL4SAN_Options_Workspace_Alloc(&options, 0, kBytes) == AL4SAN_SUCCESS);
+    memset(options.ws_host, 0x5a, kBytes);
+    AL4SAN_Insert_Task(AL4SAN_TASK(count), sequence, AL4SAN_INOUT, &value, AL4SAN_DEP, ARG_END);
+    EXPECT(AL4SAN_Sequence_Wait(sequence) == AL4SAN_SUCCESS);
+    void* blocks[kBlocks];
+    for (int i = 0; i < kBlocks; ++i) blocks[i] = memset(malloc(kBytes), 1, kBytes);
+    for (int i = 0; i < kBytes; ++i)
+        if (((unsigned char*)options.ws_host)[i] != 0x5a) ++failures;
+    for (int i = 0; i < kBlocks; ++i) free(blocks[i]);
+    EXPECT(AL4SAN_Options_Workspace_Free(&options) == AL4SAN_SUCCESS);
+    EXPECT(AL4SAN_Sequence_Destroy(sequence) == AL4SAN_SUCCESS);
+    EXPECT(AL4SAN_Finalize() == AL4SAN_SUCCESS);
+}
+
 static void all_on(const char* engine) {
     (void)engine;
     the_context_is_there_until_its_tasks_have_ended();
@@ -198,6 +272,9 @@ static void all_on(const char* engine) {
     what_a_task_may_not_do_is_refused_and_changes_nothing();
     a_wait_that_is_refused_fails_nothing();
     a_grid_of_processes_is_refused_by_each_descriptor();
+    ranks_are_below_the_size_while_tasks_wait();
+    nothing_runs_while_all_is_paused();
+    a_workspace_of_options_stays_until_they_release_it();
 }
 
 int main(void) {

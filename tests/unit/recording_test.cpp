@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -292,10 +293,32 @@ TEST_P(RecordingTest, RandomRecordingsGiveTheSequentialResult) {
     }
 }
 
+/// More than the stack of a task.
+TEST_P(RecordingTest, ValuesMayBeLarge) {
+    using Table = std::array<double, 1 << 14>;
+    const auto table = std::make_unique<Table>();
+    table->fill(1);
+    const auto large = [table = *table](double& sum) mutable {
+        for (double& v : table) sum += v *= 2;
+    };
+    Scalar<double> sum(runtime_, 0);
+    Recording recording(runtime_);
+    recording.insert(
+        [](Table& values, double& s) {
+            for (double& v : values) s += v *= 2;
+        },
+        value(*table), inout(sum));
+    recording.insert(large, inout(sum));
+    Sequence sequence(runtime_);
+    for (int i = 0; i < 3; ++i) recording.replay(sequence);
+    sequence.wait();
+    EXPECT_EQ(sum.get(), 3 * 2 * 2.0 * (1 << 14));
+}
+
 TEST_P(RecordingTest, TwoTasksThatReplayItAtOnceAreTold) {
     std::atomic<bool> inside = false, told = false;
     std::atomic<int> runs = 0;
-    Scalar<long> x(runtime_, 0);
+    Scalar<long> x(runtime_, 0), copy(runtime_, 0);
     Recording recording(runtime_);
     recording.insert(
         [&](long& v) {
@@ -305,6 +328,7 @@ TEST_P(RecordingTest, TwoTasksThatReplayItAtOnceAreTold) {
             ++v, ++runs;
         },
         inout(x));
+    recording.insert([](const long& v, long& c) { c = v; }, in(x), inout(copy));
     std::string error;
     std::thread first([&] {
         Sequence sequence(runtime_);
@@ -332,6 +356,7 @@ TEST_P(RecordingTest, TwoTasksThatReplayItAtOnceAreTold) {
     });
     first.join();
     second.join();
+    EXPECT_EQ(copy.get(), 1) << "who was refused took nothing from who replays it";
     EXPECT_NE(error.find("a recording was to be replayed while it is being replayed"), std::string::npos)
         << error;
     EXPECT_EQ(runs, 1);

@@ -326,5 +326,25 @@ TEST_P(TaskTest, AServiceMayComeWhileASwitchWaits) {
     sequence.wait();
 }
 
+struct alignas(kDataAlignment) Line {
+    double values[8];
+};
+
+TEST_P(TaskTest, ElementsAreAligned) {
+    const auto is_aligned = [](const Line* line) {
+        return reinterpret_cast<uintptr_t>(line) % kDataAlignment == 0;
+    };
+    int aligned = 0;
+    Vector<Line> many(runtime_, 1 << 14), few(runtime_, 3);
+    Scalar<Line> one(runtime_, Line{{1, 2}});
+    Sequence sequence(runtime_);
+    sequence.insert([&](std::span<Line> a, std::span<const Line> b,
+                        Line& c) { aligned += is_aligned(a.data()) + is_aligned(b.data()) + is_aligned(&c); },
+                    inout(many), in(few), inout(one));
+    sequence.wait();
+    EXPECT_EQ(aligned, 3);
+    EXPECT_EQ(one.get().values[1], 2);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/full_fence.hpp"
 #include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
 #include "engines/native/lane_counts.hpp"
@@ -139,7 +140,8 @@ void TbbEngine::ready(Lane&, Task& task) {
 }
 
 void TbbEngine::call() noexcept {
-    if (called_.exchange(true, std::memory_order_seq_cst)) return;
+    full_fence();
+    if (called_.load(std::memory_order_relaxed) || called_.exchange(true, std::memory_order_seq_cst)) return;
     try {
         arena_.enqueue(group_.defer([this] { work(nullptr); }));
     } catch (...) {
@@ -155,8 +157,13 @@ Task* TbbEngine::fetch() noexcept {
     return incoming_.steal(&oldest, 1) == 1 ? oldest : urgent_.pop(true);
 }
 
+void TbbEngine::answer() noexcept {
+    called_.store(false, std::memory_order_relaxed);
+    full_fence();
+}
+
 void TbbEngine::serve() {
-    called_.store(false, std::memory_order_seq_cst);
+    answer();
     do {
         while (Task* task = fetch()) {
             // Another thread does what this one will not be at.
@@ -181,7 +188,7 @@ bool TbbEngine::linger() noexcept {
     const Time until = SteadyClock().now() + kLinger;
     while (!has_queued() && !here().seat->should_leave() && SteadyClock().now() < until)
         for (int i = 0; i < kLooks && !has_queued(); ++i) spin_pause();
-    called_.store(false, std::memory_order_seq_cst);
+    answer();
     return has_queued();
 }
 
@@ -240,7 +247,7 @@ void TbbEngine::end_naps() noexcept {
 
 /// A task was spawned, or a call stolen, in an arena of the program's, which a task of ours had entered.
 void TbbEngine::come_home(Task* task) noexcept {
-    called_.store(false, std::memory_order_seq_cst);
+    answer();
     try {
         if (task != nullptr) incoming_.push(*task);
     } catch (...) {

@@ -69,6 +69,8 @@ class TbbEngine final : public Engine {
     void end_naps() noexcept;
     /// What lies in the queues, until there is nothing more or something else has its turn.
     void serve();
+    /// Who is called looks at the queues after this.
+    void answer() noexcept;
     [[nodiscard]] Task* fetch() noexcept;
     /// Looks a little longer. False: nothing came, and whoever brings something calls again.
     [[nodiscard]] bool linger() noexcept;
@@ -84,8 +86,8 @@ class TbbEngine final : public Engine {
     Seats seats_;
     PriorityQueue urgent_;
     TaskQueue<ShortLock> incoming_;
-    /// A call is on its way, or lingers: it will see what was brought before this was looked at. seq_cst, as
-    /// the queues are looked at after it was cleared, and written before it is set.
+    /// A call is on its way, or lingers: it will see what was brought before this was looked at. Between the
+    /// two there is a full fence, and one between the clearing and the look at the queues.
     std::atomic<bool> called_{false};
 
     // Threads that wait outside the arena: counted before they look for the last time, with a full fence; who
