@@ -169,7 +169,8 @@ struct NetworkOptions {
     /// Called for each record that leaves, one call at a time, by any thread; nothing can be pulled then.
     /// Must not throw.
     std::function<void(Record)> output;
-    /// Called for each record that fails, with where and why, one call at a time: the others go on. Unset:
+    /// Called for each record that fails, with where and why, one call at a time: the others go on. Nobody
+    /// else has the record then; a value that a box had taken out of it is back, if the box left it. Unset:
     /// the first one stops the network. Must not throw.
     std::function<void(Record, const std::string& why)> dead_letter;
     /// Also a net of which check() finds something.

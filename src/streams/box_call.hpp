@@ -90,6 +90,11 @@ class BoxPart::Call final : public BoxCall {
         pass_made();
         if (latest != nullptr) become(*latest, latest_values_);
     }
+    /// Of what it has sent last, before the record goes.
+    void make_latest() {
+        if (const Variant* const latest = std::exchange(latest_, nullptr))
+            sent_.push_back(made(*latest, latest_values_));
+    }
     /// When it has thrown, and the record is needed as it came.
     void pass_made() {
         make_latest();
@@ -124,10 +129,6 @@ class BoxPart::Call final : public BoxCall {
         }
         inherit_unused(record, record_, part_.used_);
         return record;
-    }
-    void make_latest() {
-        if (const Variant* const latest = std::exchange(latest_, nullptr))
-            sent_.push_back(made(*latest, latest_values_));
     }
     /// The record itself, which the box is done with, goes on as this one.
     void become(const Variant& declared, std::span<BoxValue> values) {

@@ -51,7 +51,7 @@ BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& func
 
 void BoxPart::take(Record&& record, Flow& flow) {
     if (box_.is_initialiser || input_.fit(record) < 0) {
-        plant_.fail(record, path_,
+        plant_.fail(std::move(record), path_,
                     no_way(record, box_.is_initialiser ? std::vector<LabelSet>{} : std::vector{input_}));
         return;
     }
@@ -289,8 +289,9 @@ void BoxPart::call(Record& record, Flow& flow) {
         plant_.log == nullptr ? call_function(call) : call_traced(call);
         call.pass_sent();
     } catch (...) {
+        call.make_latest();  // it inherits from the record
         call.put_back();
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         call.pass_made();
     }
 }

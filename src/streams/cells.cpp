@@ -80,7 +80,7 @@ void ZipperPart::take(Record&& record, Flow& flow) {
     try {
         if (!matches_any(star_.patterns, leaving_, record) && !through_cells(record)) return;
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(exit_, std::move(record));
@@ -145,13 +145,13 @@ void JoinPart::take(Record&& record, Flow& flow) {
     if (!record.has(split_.tag)) {
         LabelSet wanted;
         wanted.add(split_.tag);
-        plant_.fail(record, path_, no_way(record, {wanted}));
+        plant_.fail(std::move(record), path_, no_way(record, {wanted}));
         return;
     }
     try {
         if (!through_cell(record.tag(split_.tag), record)) return;
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(exit_, std::move(record));

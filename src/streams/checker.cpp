@@ -54,8 +54,6 @@ std::vector<LabelSet> heads(const Topology& part, const Typing& typing, bool& tr
                 return heads(*part.net->body, typing, transparent);
             return inputs_of(typing.of(*part.net));
         case TopologyKind::kStar:
-            for (const Pattern& pattern : part.patterns) add_type(types, LabelSet(pattern.variant));
-            [[fallthrough]];
         case TopologyKind::kFeedback:
         case TopologyKind::kPlaced:
         case TopologyKind::kSplit: {
@@ -347,10 +345,10 @@ Checker::Types Checker::initial(const Topology& part) {
     if (part.kind != TopologyKind::kNet || !part.net->body || typing_.is_recursive(*part.net)) return outputs;
     outputs = initial(*part.net->body);
     if (!part.net->has_signature || outputs.empty()) return outputs;
-    outputs.clear();
-    for (const TypeMap& map : typing_.of(*part.net))
-        for (const LabelSet& output : map.outputs) add(outputs, {output, {}});
-    return outputs;
+    Types promised;
+    for (const Map& map : part.net->signature)
+        for (const Variant& output : map.output) add(promised, {LabelSet(output), {}});
+    return promised.empty() ? outputs : promised;
 }
 
 Checker::Types Checker::send(const Topology& part, const Types& types) {

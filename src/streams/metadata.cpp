@@ -38,7 +38,8 @@ void apply_default(std::vector<std::unique_ptr<NetDefinition>>& nets,
 
 }  // namespace
 
-void MetadataReader::read(std::string_view text, Place place, const Source& source) {
+void MetadataReader::read(std::string_view text, Place place, const Source& source,
+                          const std::vector<std::string>& around) {
     // The text begins behind "<" of "<metadata>".
     const size_t begin = text.find('>') + 1;
     XmlReader reader(text.substr(begin));
@@ -55,7 +56,7 @@ void MetadataReader::read(std::string_view text, Place place, const Source& sour
                                 fmt::format("<{}> stands in <{}>, which is for text", name, elements.back()));
                 elements.push_back(name);
                 if (name == "box" || name == "net" || is_default(name)) {
-                    Block block{name, open.empty() ? std::vector<std::string>{} : open.back().path, {}, here};
+                    Block block{name, open.empty() ? around : open.back().path, {}, here};
                     if (!is_default(name)) block.path.emplace_back(reader.attribute("name"));
                     open.push_back(std::move(block));
                 } else if (open.empty()) {
@@ -88,31 +89,35 @@ void MetadataReader::read(std::string_view text, Place place, const Source& sour
 }
 
 void MetadataReader::apply(Program& program, const Source& source) const {
-    for (const Block& block : blocks_) {
-        if (is_default(block.of)) continue;
-        auto* nets = &program.nets;
-        auto* boxes = &program.boxes;
-        Metadata* found = nullptr;
-        for (size_t i = 0; i < block.path.size(); ++i) {
-            found = nullptr;
-            const bool wants_box = block.of == "box" && i + 1 == block.path.size();
-            if (wants_box) found = box_metadata(*nets, *boxes, block.path[i]);
-            for (auto& net : *nets) {
-                if (wants_box || net->name != block.path[i]) continue;
-                found = &net->metadata;
-                boxes = &net->boxes;
-                nets = &net->nets;
-                break;
-            }
-            if (found == nullptr)
-                source.fail(block.place, fmt::format("there is no {} \"{}\" that this could be said of",
-                                                     wants_box ? "box" : "net", block.path[i]));
+    // First what is said of one by its name: a default is for what is not said.
+    for (const bool defaults : {false, true})
+        for (const Block& block : blocks_)
+            if (is_default(block.of) == defaults) apply(block, program, source);
+}
+
+void MetadataReader::apply(const Block& block, Program& program, const Source& source) {
+    auto* nets = &program.nets;
+    auto* boxes = &program.boxes;
+    Metadata* found = nullptr;
+    for (size_t i = 0; i < block.path.size(); ++i) {
+        found = nullptr;
+        const bool wants_box = block.of == "box" && i + 1 == block.path.size();
+        if (wants_box) found = box_metadata(*nets, *boxes, block.path[i]);
+        for (auto& net : *nets) {
+            if (wants_box || net->name != block.path[i]) continue;
+            found = &net->metadata;
+            boxes = &net->boxes;
+            nets = &net->nets;
+            break;
         }
-        if (found != nullptr)
-            for (const auto& [key, value] : block.keys) (*found)[key] = value;
+        if (found == nullptr)
+            source.fail(block.place, fmt::format("there is no {} \"{}\" that this could be said of",
+                                                 wants_box ? "box" : "net", block.path[i]));
     }
-    for (const Block& block : blocks_)
-        if (is_default(block.of)) apply_default(program.nets, program.boxes, block.of, block.keys);
+    if (is_default(block.of))
+        apply_default(*nets, *boxes, block.of, block.keys);
+    else if (found != nullptr)
+        for (const auto& [key, value] : block.keys) (*found)[key] = value;
 }
 
 }  // namespace heddle::streams

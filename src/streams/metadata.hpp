@@ -7,8 +7,10 @@ namespace heddle::streams {
 
 class MetadataReader {
   public:
-    /// The text between <metadata> and </metadata>, which begins at `place`. Throws kBadInput.
-    void read(std::string_view text, Place place, const Source& source);
+    /// The text between <metadata> and </metadata>, which begins at `place`, in the body of the net of that
+    /// path. Throws kBadInput.
+    void read(std::string_view text, Place place, const Source& source,
+              const std::vector<std::string>& around);
     /// Into the boxes and nets; throws kBadInput for one that is not there.
     void apply(Program& program, const Source& source) const;
 
@@ -19,6 +21,8 @@ class MetadataReader {
         Metadata keys;
         Place place;
     };
+    static void apply(const Block& block, Program& program, const Source& source);
+
     std::vector<Block> blocks_;
 };
 

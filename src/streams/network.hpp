@@ -32,7 +32,7 @@ struct NetworkOptions {
     std::function<BoxCalls(const BoxDefinition&)> calls;
     std::function<void(Record)> output;
     /// A record that failed, where, and why: the rest goes on. Unset: the first one stops the network.
-    std::function<void(const Record&, const std::string& why)> dead_letter;
+    std::function<void(Record, const std::string& why)> dead_letter;
     /// Called once, when the first failure stops the network, by the thread that has it. Must not throw.
     std::function<void()> on_failure;
     /// What is to be told of the records of a box or net that is at that place and whose metadata have the

@@ -13,7 +13,7 @@ class ObserverPart final : public Inlet {
         try {
             observe_(record, before_);
         } catch (const std::exception& error) {
-            plant_.fail(record, path_, error.what());
+            plant_.fail(std::move(record), path_, error.what());
             return;
         }
         flow.pass(to_, std::move(record));

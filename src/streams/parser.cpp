@@ -84,7 +84,7 @@ class Parser : PatternParser {
         } else if (at("<") && lexer().peek().is("metadata")) {
             lexer().take();
             const Token text = lexer().take_until("</metadata>");
-            metadata_.read(text.text, text.place, source());
+            metadata_.read(text.text, text.place, source(), open_nets_);
         } else {
             fail(now().place, "a definition is wanted here: box, net, type, typesig or <metadata>");
         }
@@ -164,10 +164,12 @@ class Parser : PatternParser {
         inner.outer = &outer;
         if (skip("{")) {
             const Level level(*this, net.place);
+            open_nets_.push_back(net.name);
             while (!at("}")) {
                 if (now().kind == TokenKind::kEnd) fail(net.place, "the body of this net has no end: \"}\"");
                 definition(inner, net.boxes, net.nets);
             }
+            open_nets_.pop_back();
             lexer().take();
         }
         expect("connect", "and what the net is made of");
@@ -370,6 +372,7 @@ class Parser : PatternParser {
     std::unique_ptr<Program> program_;
     Files& files_;
     MetadataReader metadata_;
+    std::vector<std::string> open_nets_;  // whose bodies are being read
     int depth_ = 0;
 };
 

@@ -80,10 +80,10 @@ class Plant {
     void schedule(const char* name, std::function<void()> work);
     /// Of a record that cannot go on. Throws nothing that the function for dead letters throws: that stops
     /// the network.
-    void fail(const Record& record, const Path& path, std::string_view why);
+    void fail(Record&& record, const Path& path, std::string_view why);
     /// In a catch block: of what was caught there. An empty record stands for what was under way behind a
     /// part, and is gone.
-    void fail(const Record& record, const Path& path);
+    void fail(Record&& record, const Path& path);
     /// Where nothing can go on: stops the network, also where there are dead letters.
     void give_up(std::exception_ptr why);
     /// What is under way is dropped.

@@ -275,25 +275,25 @@ void Plant::show_boxes() {
     });
 }
 
-void Plant::fail(const Record& record, const Path& path, std::string_view why) {
+void Plant::fail(Record&& record, const Path& path, std::string_view why) {
     try {
         const std::string message = fmt::format("{}: {}", path.text(), why);
         if (!options.dead_letter)
             return give_up(std::make_exception_ptr(
                 Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
-        letters_.call([] {}, record, message);
+        letters_.call([] {}, std::move(record), message);
     } catch (...) {
         give_up(std::current_exception());
     }
 }
 
-void Plant::fail(const Record& record, const Path& path) {
+void Plant::fail(Record&& record, const Path& path) {
     try {
         throw;
     } catch (const std::exception& error) {
-        fail(record, path, error.what());
+        fail(std::move(record), path, error.what());
     } catch (...) {
-        fail(record, path, "something was thrown that is no std::exception");
+        fail(std::move(record), path, "something was thrown that is no std::exception");
     }
 }
 

@@ -11,10 +11,10 @@
 namespace heddle::snet {
 namespace {
 
-Record to_public(const streams::Record& record) {
+Record to_public(streams::Record&& record) {
     Record made;
     auto& parts = *static_cast<streams::Record*>(made.parts());
-    parts = record;
+    parts = std::move(record);
     parts.turn = {};
     parts.aside = {};
     parts.turns_back = 0;
@@ -69,8 +69,8 @@ struct NetworkState {
             return streams::BoxCalls{asked.calls, asked.ordered};
         };
         if (options.dead_letter)
-            made.dead_letter = [this](const streams::Record& record, const std::string& why) {
-                options.dead_letter(to_public(record), why);
+            made.dead_letter = [this](streams::Record record, const std::string& why) {
+                options.dead_letter(to_public(std::move(record)), why);
             };
         return made;
     }

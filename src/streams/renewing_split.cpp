@@ -10,7 +10,7 @@ void RenewingSplit::take(Record&& record, Flow& flow) {
     if (!record.has(part_.tag)) {
         LabelSet wanted;
         wanted.add(part_.tag);
-        plant_.fail(record, path_, no_way(record, {wanted}));
+        plant_.fail(std::move(record), path_, no_way(record, {wanted}));
         return;
     }
     Replica* replica = nullptr;
@@ -18,7 +18,7 @@ void RenewingSplit::take(Record&& record, Flow& flow) {
         const std::lock_guard guard(mutex_);
         replica = &enter_replica_for(record.tag(part_.tag));
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     pass(*replica, std::move(record), flow);

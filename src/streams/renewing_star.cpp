@@ -33,7 +33,7 @@ void RenewingStar::arrive(Record&& record, int stage, Flow& flow) {
             replica = &enter_stage_for(record, stage);
         }
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     if (replica == nullptr)

@@ -17,7 +17,7 @@ void FilterPart::take(Record&& record, Flow& flow) {
         return;
     }
     if (pattern_.fit(record) < 0) {
-        plant_.fail(record, path_, no_way(record, {pattern_}));
+        plant_.fail(std::move(record), path_, no_way(record, {pattern_}));
         return;
     }
     // All of them or none: where one cannot be made, the record is a dead letter as it came.
@@ -25,7 +25,7 @@ void FilterPart::take(Record&& record, Flow& flow) {
     try {
         outputs = outputs_of(record);
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     for (Record& output : outputs) flow.pass(exit_, std::move(output));
@@ -70,7 +70,7 @@ void ChoicePart::take(Record&& record, Flow& flow) {
     std::vector<LabelSet> taken;
     for (const Branch& branch : branches_)
         taken.insert(taken.end(), branch.takes.begin(), branch.takes.end());
-    plant_.fail(record, path_, no_way(record, taken));
+    plant_.fail(std::move(record), path_, no_way(record, taken));
 }
 
 SyncPart::SyncPart(Plant& plant, const Topology& part, Inlet& exit, const Path& path)
@@ -93,7 +93,7 @@ void SyncPart::take(Record&& record, Flow& flow) {
             done_ = true;
         }
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(exit_, std::move(record));
@@ -122,7 +122,7 @@ void StarPart::take(Record&& record, Flow& flow) {
             to = replica_;
         }
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(*to, std::move(record));
@@ -148,7 +148,7 @@ void FeedbackPart::take(Record&& record, Flow& flow) {
         if (goes_back && plant_.drops(record)) return;
         if (goes_back) count_turn(record, flow);
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(goes_back ? *inner_ : exit_, std::move(record));
@@ -171,14 +171,14 @@ void SplitPart::take(Record&& record, Flow& flow) {
     if (!record.has(part_.tag)) {
         LabelSet wanted;
         wanted.add(part_.tag);
-        plant_.fail(record, path_, no_way(record, {wanted}));
+        plant_.fail(std::move(record), path_, no_way(record, {wanted}));
         return;
     }
     Inlet* replica = nullptr;
     try {
         replica = &replica_for(record.tag(part_.tag));
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(*replica, std::move(record));
@@ -204,7 +204,7 @@ Inlet& SplitPart::replica_for(int value) {
 void NetEntry::take(Record&& record, Flow& flow) {
     const LabelSet* const best = best_fit(takes_, record);
     if (best == nullptr) {
-        plant_.fail(record, path_, no_way(record, takes_));
+        plant_.fail(std::move(record), path_, no_way(record, takes_));
         return;
     }
     Record inside, rest;
@@ -237,7 +237,7 @@ void LazyNet::take(Record&& record, Flow& flow) {
             body_ = &plant_.build(net_, exit_, path_, &cells_);
         });
     } catch (...) {
-        plant_.fail(record, path_);
+        plant_.fail(std::move(record), path_);
         return;
     }
     flow.pass(*body_, std::move(record));

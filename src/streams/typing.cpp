@@ -18,6 +18,14 @@ LabelSet joined(LabelSet a, const LabelSet& b) {
     return a;
 }
 
+/// 0: no pattern takes a record of the type; 1: one does as the record's tags are; 2: one always does.
+int taken_by(const std::vector<Pattern>& patterns, const LabelSet& type) {
+    int most = 0;
+    for (const Pattern& pattern : patterns)
+        if (LabelSet(pattern.variant).fit(type) >= 0) most = std::max(most, pattern.guard ? 1 : 2);
+    return most;
+}
+
 /// The map whose input fits best; ties go to the first. Null: none fits.
 const TypeMap* best(const TypeMaps& maps, const LabelSet& type) {
     const TypeMap* found = nullptr;
@@ -53,8 +61,8 @@ TypeMaps sync_maps(const Topology& part) {
     for (const Pattern& pattern : part.patterns) all.add(LabelSet(pattern.variant));
     TypeMaps maps;
     for (const Pattern& pattern : part.patterns) {
-        LabelSet input(pattern.variant);
-        maps.push_back({input, {input, all}});
+        // What comes once it has fired goes through as it is, and is nothing that a later part counts on.
+        maps.push_back({LabelSet(pattern.variant), {all}});
     }
     return maps;
 }
@@ -115,9 +123,8 @@ const TypeMaps& Typing::infer(const NetDefinition& net) {
     bool infer_output = false;
     for (const Map& map : net.signature) {
         infer_output |= map.infer;
-        Type inputs = map.input;
-        if (inputs.empty()) inputs.emplace_back();
-        for (const Variant& input : inputs) declared.push_back({LabelSet(input), sets_of(map.output)});
+        // Without an input: what the net sends by itself, and no record goes there for it.
+        for (const Variant& input : map.input) declared.push_back({LabelSet(input), sets_of(map.output)});
     }
     if (net.has_signature) nets_[&net] = declared;
     open_.push_back(&net);
@@ -158,21 +165,19 @@ TypeMaps Typing::serial(const TypeMaps& first, const Topology& part) const {
                 apply_one(*next, output, made.outputs);
                 continue;
             }
-            // What is missing comes in with the record, where that is the only output; else to the next part
-            // that knows most of it, and misses least.
+            // What is missing comes in with the record: where that is the only output, one way or the other;
+            // else what is missing in each way.
             if (map.outputs.size() == 1) {
                 undecided = &map;
                 break;
             }
-            const auto known = [&](const TypeMap& next) {
-                const size_t missing = next.input.without(output).labels().size();
-                return std::pair(next.input.labels().size() - missing, -static_cast<ptrdiff_t>(missing));
-            };
-            const auto nearest = std::max_element(
-                then.begin(), then.end(), [&](const auto& a, const auto& b) { return known(a) < known(b); });
-            if (nearest == then.end()) continue;
-            made.input.add(nearest->input.without(output));
-            apply_one(*nearest, joined(output, nearest->input), made.outputs);
+            if (then.empty()) continue;
+            LabelSet missing = then.front().input.without(output);
+            for (const TypeMap& next : then) {
+                missing = missing.without(missing.without(next.input));
+                apply_one(next, joined(output, next.input), made.outputs);
+            }
+            made.input.add(missing);
         }
         if (undecided == nullptr) {
             add(std::move(made));
@@ -186,6 +191,23 @@ TypeMaps Typing::serial(const TypeMaps& first, const Topology& part) const {
         }
     }
     return maps;
+}
+
+/// What leaves a part whose records go round in it, of one that enters by the map. `leaves`: 0 a record of
+/// the type goes round, 1 it may do either, 2 it leaves.
+template <class Leaves>
+std::vector<LabelSet> Typing::in_the_end(const Topology& part, const TypeMap& map, Leaves leaves) const {
+    const TypeMaps& inner = of(part.parts[0]);
+    std::vector<LabelSet> leaving, seen = map.outputs;
+    for (size_t i = 0; i < seen.size(); ++i) {
+        const LabelSet type = seen[i];
+        const int how = leaves(type);
+        if (how > 0) add_type(leaving, type);
+        if (how == 2) continue;
+        if (const TypeMap* next = best(inner, type)) apply(*next, type, seen);
+        check_number(seen.size(), "goes round here may be of", part.place);
+    }
+    return leaving;
 }
 
 TypeMaps Typing::maps_of(const Topology& part) {
@@ -212,14 +234,21 @@ TypeMaps Typing::maps_of(const Topology& part) {
         }
         case TopologyKind::kStar: {
             TypeMaps maps;
-            std::vector<LabelSet> leaving;
-            for (const Pattern& pattern : part.patterns) leaving.emplace_back(pattern.variant);
-            for (const LabelSet& set : leaving) maps.push_back({set, {set}});
-            for (const TypeMap& map : of(part.parts[0])) maps.push_back({map.input, leaving});
+            std::vector<LabelSet> patterns;
+            for (const Pattern& pattern : part.patterns) patterns.emplace_back(pattern.variant);
+            for (const LabelSet& set : patterns) maps.push_back({set, {set}});
+            for (const TypeMap& map : of(part.parts[0])) {
+                std::vector<LabelSet> leaving = in_the_end(
+                    part, map, [&](const LabelSet& type) { return taken_by(part.patterns, type); });
+                maps.push_back({map.input, leaving.empty() ? patterns : std::move(leaving)});
+            }
             return maps;
         }
         case TopologyKind::kFeedback: {
             TypeMaps maps = of(part.parts[0]);
+            for (TypeMap& map : maps)
+                map.outputs = in_the_end(
+                    part, map, [&](const LabelSet& type) { return 2 - taken_by(part.patterns, type); });
             return maps;
         }
         case TopologyKind::kSplit: {

@@ -45,6 +45,9 @@ class Typing {
     const TypeMaps& infer(const NetDefinition& net);
     const TypeMaps& infer(const Topology& part);
     TypeMaps maps_of(const Topology& part);
+    template <class Leaves>
+    [[nodiscard]] std::vector<LabelSet> in_the_end(const Topology& part, const TypeMap& map,
+                                                   Leaves leaves) const;
     [[nodiscard]] TypeMaps serial(const TypeMaps& first, const Topology& part) const;
 
     std::unordered_map<const Topology*, TypeMaps> parts_;

@@ -246,6 +246,20 @@ TEST(StreamsCompositionTest, ABoxThatThrowsStopsItOrNot) {
     EXPECT_THAT(letters, ElementsAre("{<a=2>} /network/odd: even", "{<a=4>} /network/odd: even"));
 }
 
+TEST(StreamsCompositionTest, ADeadLetterIsNobodyElses) {
+    using P = Field<"p", std::unique_ptr<int>>;
+    const Net refuses = box<In<A>, Out<A>>("refuses", [](int) -> int { throw std::runtime_error("no"); });
+    std::vector<std::unique_ptr<int>> kept;
+    NetworkOptions options;
+    options.dead_letter = [&](Record one, const std::string&) { kept.push_back(one.take<P>()); };
+    Network network(refuses, options);
+    network.push(record<P, A>(std::make_unique<int>(7), 0));
+    network.close();
+    EXPECT_FALSE(network.pull());
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_EQ(*kept[0], 7);
+}
+
 /// Both calls are inside at the same time: the first one ends in the second.
 TEST(StreamsCompositionTest, ABoxIsCalledSeveralTimesAtOnceAndOrderIsKeptWhereItIsAskedFor) {
     for (const bool ordered : {true, false}) {

@@ -133,6 +133,21 @@ TEST(StreamsTypingTest, FindsOutWhatIsNeededFromTheStart) {
     EXPECT_EQ(type_of("net n connect [] .. ([{a} -> {b = a}] | [{c} -> {d = c}]);"), "{a}->{b} {c}->{d} ");
     EXPECT_EQ(type_of("net n connect [{a} -> {a}] ! <t>;"), "{a, <t>}->{a, <t>} ");
     EXPECT_EQ(type_of("net n ({a} -> ...) connect [{a} -> {b = a}];"), "{a}->{b} ");
+    // Of several outputs that none of the next parts takes: what each of those needs.
+    EXPECT_EQ(type_of("net n connect [{a} -> {b = a}; {b = a, e = a}] .. ([{b, x, y} -> {d = x}] | "
+                      "[{b, x, z} -> {d = x}]);"),
+              "{a, x}->{d}{d, e} ");
+}
+
+TEST(StreamsTypingTest, FollowsWhatGoesRound) {
+    EXPECT_EQ(type_of("net n connect [{a} -> {b = a}] * {b};"), "{b}->{b} {a}->{b} ");
+    EXPECT_EQ(type_of("net n connect [{a} -> {b = a, s = a}] * {b};"), "{b}->{b} {a}->{b, s} ");
+    EXPECT_EQ(type_of("net n connect ([{a} -> {c = a}] | [{c} -> {b = c, s = c}]) * {b};"),
+              "{b}->{b} {a}->{b, s} {c}->{b, s} ");
+    EXPECT_EQ(type_of("net n connect [{<a>} -> if <a > 0> then {<a = a - 1>} else {<r = 1>}] \\ {<a>};"),
+              "{<a>}->{<r>} ");
+    EXPECT_EQ(type_of("net n connect [{<a>} -> {<a>}] \\ {<a>} if <a > 0>;"), "{<a>}->{<a>} ");
+    EXPECT_EQ(type_of("net n connect [| {a}, {b} |];"), "{a}->{a, b} {b}->{a, b} ");
 }
 
 /// Each choice doubles the types.
@@ -153,6 +168,20 @@ std::vector<std::string> findings_of(const std::string& text) {
     for (const Finding& finding : checker.check())
         all.push_back(program->source.where(finding.place).substr(1) + " " + finding.message);
     return all;
+}
+
+TEST(StreamsCheckerTest, WhatTheLastStageOfAStarMakesIsThereBehindIt) {
+    EXPECT_THAT(
+        findings_of("net n connect [{<n>} -> if <n == 0> then {<done>, <s = 7>} else {<n = n - 1>}] * "
+                    "{<done>} .. [{<done>, <s>} -> {<out = s>}];"),
+        IsEmpty());
+}
+
+TEST(StreamsTypingTest, NoRecordGoesWhereTheSignatureNamesNoInput) {
+    const std::string net =
+        "net n { box begin (-> (<c>)); net gen ( -> {<c>}) connect begin; } connect gen | [];";
+    EXPECT_EQ(type_of(net), "{}->{} ");
+    EXPECT_THAT(findings_of(net), IsEmpty());
 }
 
 /// Nets that use each other, one line each: they need stack, too.
@@ -204,10 +233,8 @@ TEST(StreamsCheckerTest, TooManyTypesAreTold) {
     }
     EXPECT_THAT([&] { (void)type_of("net n connect " + net + ";"); },
                 ThrowsMessage<Error>(HasSubstr("comes out of here may be of more than 4096 types")));
-    // Of a star the typing knows what it leaves by; what its inside does to records is followed by the
-    // checker.
     EXPECT_THAT([&] { (void)findings_of("net n connect " + nets + ";"); },
-                ThrowsMessage<Error>(HasSubstr("what comes to here is of more than 4096 types of records")));
+                ThrowsMessage<Error>(HasSubstr("comes out of here may be of more than 4096 types")));
 }
 
 TEST(StreamsCheckerTest, FindsWhatCannotWork) {
@@ -338,6 +365,21 @@ TEST(StreamsC4SNetTest, BlanksMayStandAroundElements) {
 }
 
 /// What is said of a box in an element that is not closed is not lost.
+TEST(StreamsParserTest, MetadataInABodyAreSaidOfWhatIsInIt) {
+    const auto program = parse(Source("",
+                                      "net outer {\n"
+                                      "  <metadata> <net name=\"inner\"> <observer/> </net>"
+                                      " <netdefault> <level value=\"2\"/> </netdefault> </metadata>\n"
+                                      "  net inner connect [{<a>} -> {<a = a + 1>}];\n"
+                                      "} connect inner;\n"
+                                      "net beside connect [];\n"));
+    const NetDefinition& outer = *program->nets[0];
+    EXPECT_THAT(outer.metadata, IsEmpty());
+    EXPECT_THAT(program->nets[1]->metadata, IsEmpty());
+    EXPECT_THAT(outer.nets[0]->metadata,
+                testing::UnorderedElementsAre(testing::Key("observer"), testing::Key("level")));
+}
+
 TEST(StreamsParserTest, MetadataThatIsNotClosedIsTold) {
     const std::pair<const char*, const char*> bad[] = {
         {"<box name='f'><observer/>", "<box> is not closed"},
