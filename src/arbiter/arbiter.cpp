@@ -56,6 +56,8 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     if (!machine_.cpus().contains(registration.owned)) return Refusal::kNotThere;
     const Reservation asks{registration.min, policy_->has_owners() ? registration.owned : CpuSet{}};
     const JobId job = job_of(registration, asks, before);
+    const Client* const kin = kin_of(registration, asks);
+    const uint32_t around = kin != nullptr && kin->around != 0 ? kin->around : registration.around;
     if (const Refusal refusal = refusal_of_owned(asks.owned, registration.user, job, before);
         refusal != Refusal::kNone)
         return refusal;
@@ -65,7 +67,7 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     id = joined.id;
     joined.job = job;
     last_job_ = std::max(last_job_, job.value);
-    joined.around = registration.around;
+    joined.around = around == registration.pid ? 0 : around;
     joined.asks = asks;
     if (!registration.held.empty()) {
         if (now - started_ < limits_.recovery_ends)

@@ -284,6 +284,7 @@ class Arbiter {
                                            const Client* before) const;
     [[nodiscard]] JobId job_of(const Registration& registration, const Reservation& asks,
                                const Client* before) const;
+    [[nodiscard]] const Client* kin_of(const Registration& registration, const Reservation& asks) const;
     void share_reservations(Time now);
     void share_minimum(std::span<Client* const> job);
     void share_owned(std::span<Client* const> job, Time now);

@@ -18,7 +18,7 @@ struct Arbiter::Client {
     MemberId member;
     std::string name;
     uint32_t pid;
-    uint32_t around = 0;  ///< as in Registration
+    uint32_t around = 0;  ///< the process that its job began in; 0: its own
     UserId user;
     int demand;
     bool stopped = false;  ///< as by SIGSTOP; its demand is 0 then

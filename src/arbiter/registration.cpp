@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "arbiter/connection.hpp"
@@ -86,25 +87,30 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     log(fmt::format("client {} joined: {} (pid {})", client.value, request.name, connection.peer.pid));
 }
 
-/// The nearest process around this one that the arbiter knows, if that asks for the same; else 0.
+/// The nearest client around this one, if it asks for the same. Else the nearest program that takes no part
+/// and was to have the same; else 0.
 uint32_t Server::around(const Connection& connection, const Reservation& asks) const {
     if (asks == Reservation{}) return 0;
-    std::multimap<pid_t, Reservation> known;
+    std::multimap<pid_t, Reservation> clients;
+    std::set<pid_t> observers;
     for (const auto& [fd, other] : connections_)
         if (other->client != ClientId{})
-            known.emplace(other->peer.pid, arbiter_.reservation_of(other->client));
-        else if (other->stands_for != Reservation{})
-            known.emplace(other->peer.pid, other->stands_for);
-    for (const auto& [client, away] : away_) known.emplace(away.process.pid, arbiter_.reservation_of(client));
+            clients.emplace(other->peer.pid, arbiter_.reservation_of(other->client));
+        else if (other->stands_for == asks)
+            observers.insert(other->peer.pid);
+    for (const auto& [client, away] : away_)
+        clients.emplace(away.process.pid, arbiter_.reservation_of(client));
+    pid_t observer = 0;
     auto status = os_.process_status(connection.peer.pid);
     for (int i = 0; i < kMostGenerations && status; ++i) {
-        const auto [first, last] = known.equal_range(status->parent);
+        const auto [first, last] = clients.equal_range(status->parent);
         if (std::any_of(first, last, [&](const auto& entry) { return entry.second == asks; }))
             return static_cast<uint32_t>(status->parent);
-        if (first != last) return 0;
+        if (first != last) break;
+        if (observer == 0 && observers.contains(status->parent)) observer = status->parent;
         status = os_.process_status(status->parent);
     }
-    return 0;
+    return static_cast<uint32_t>(observer);
 }
 
 void Server::refuse_registration(Connection& connection, Refusal refusal, const HelloRequest& request) {

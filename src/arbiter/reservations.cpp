@@ -44,12 +44,20 @@ std::vector<int> by_demand(const std::vector<int>& demands, int units) {
 
 JobId Arbiter::job_of(const Registration& registration, const Reservation& asks, const Client* before) const {
     if (before != nullptr && before->asks.owned == asks.owned) return before->job;
-    if (registration.around != 0 && asks != Reservation{})
-        for (const auto& c : clients_)
-            if ((c->pid == registration.around || c->around == registration.around) &&
-                c->user == registration.user && c->asks == asks)
-                return c->job;
-    return JobId{last_job_ + 1};
+    const Client* const kin = kin_of(registration, asks);
+    return kin == nullptr ? JobId{last_job_ + 1} : kin->job;
+}
+
+/// One of whose job it is; also where what it became one in, by exec, is the first of the job.
+const Arbiter::Client* Arbiter::kin_of(const Registration& registration, const Reservation& asks) const {
+    if (asks == Reservation{}) return nullptr;
+    const auto found = std::ranges::find_if(clients_, [&](const auto& c) {
+        const bool is_kin = (registration.around != 0 &&
+                             (c->pid == registration.around || c->around == registration.around)) ||
+                            (registration.pid != 0 && c->around == registration.pid);
+        return is_kin && c->user == registration.user && c->asks == asks;
+    });
+    return found == clients_.end() ? nullptr : found->get();
 }
 
 void Arbiter::share_reservations(Time now) {
@@ -154,10 +162,17 @@ std::vector<CpuSet> Arbiter::divide(std::span<Client* const> job, const CpuSet& 
         }
         left -= owned[i];
     };
-    for (const size_t i : order) take(i, job[i]->granted & job[i]->owned);
-    for (const size_t i : order) take(i, job[i]->granted);
-    for (const size_t i : order) take(i, job[i]->owned);
-    for (const size_t i : order) take(i, reserved);
+    // Those with the fewest to choose from choose first.
+    for (auto first = order.begin(); first != order.end();) {
+        const auto last = std::find_if(first, order.end(),
+                                       [&](size_t i) { return usable_counts[i] != usable_counts[*first]; });
+        const std::span alike(first, last);
+        for (const size_t i : alike) take(i, job[i]->granted & job[i]->owned);
+        for (const size_t i : alike) take(i, job[i]->granted);
+        for (const size_t i : alike) take(i, job[i]->owned);
+        for (const size_t i : alike) take(i, reserved);
+        first = last;
+    }
     owned.back() |= left;
     return owned;
 }

@@ -129,6 +129,7 @@ bool Server::turn() {
                 receive_from(*connections_.at(fd));
         }
     }
+    on_turn();
     end_silent_handshakes();
     forget_those_away_too_long();
     look_at_fenced();

@@ -67,6 +67,8 @@ class Server {
 
     [[nodiscard]] const Arbiter& arbiter() const { return arbiter_; }
     [[nodiscard]] size_t connections() const { return connections_.size(); }
+    /// Called in each turn, where the server is awake anyway.
+    std::function<void()> on_turn = [] {};
     /// Called with each thing worth a line in a log.
     std::function<void(const std::string&)> log = [](const std::string&) {};
 

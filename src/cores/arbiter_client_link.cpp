@@ -269,11 +269,19 @@ void ArbiterClient::reregister() {
             if (demand_.load() != description.demand) show_demand(false);
             return;
         } catch (const Error& error) {
-            const std::lock_guard guard(mutex_);
-            for (const int cpu : withdrawn)
-                if (state(cpu) == kAbsent) set_state(cpu, kLent);
-            problem_ = error.what();
-            again_in_ms = again_after(error, again_in_ms);
+            CpuSet back;
+            {
+                const std::lock_guard guard(mutex_);
+                // Who wanted one back meanwhile was told that it is gone: it is announced again.
+                for (const int cpu : withdrawn)
+                    if (state(cpu) == kAbsent) {
+                        set_state(cpu, kHeld);
+                        back.insert(cpu);
+                    }
+                problem_ = error.what();
+                again_in_ms = again_after(error, again_in_ms);
+            }
+            announce(back, {});
         }
         // Where nobody listens, nothing wakes us until something is made in the arbiter's folder; without
         // inotify, a second.

@@ -36,13 +36,14 @@ heddle_drs_ret_t code_of(Outcome outcome) {
 }
 
 /// No exception leaves: a C program can do nothing with one. What throws here is a lack of memory, or a C++
-/// callback of another component, which has no way of telling.
+/// callback of another component, which has no way of telling, and undoes nothing.
 template <class Call>
 heddle_drs_ret_t guarded(Call&& call) noexcept {
+    Exchange::decided_before_throw.reset();
     try {
         return code_of(call(Exchange::process()));
     } catch (...) {
-        return HEDDLE_DRS_PERM;
+        return code_of(Exchange::decided_before_throw.value_or(Outcome::kPermission));
     }
 }
 

@@ -33,6 +33,8 @@ void announce(std::span<const Action> actions, const Callbacks& callbacks, const
 
 }  // namespace
 
+thread_local std::optional<Outcome> Exchange::decided_before_throw;
+
 Exchange::Exchange(Machine machine, const LedgerLimits& limits)
     : ledger_(std::move(machine), limits), by_slot_(Ledger::kMaxMembers) {}
 
@@ -49,6 +51,8 @@ MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
             spare_.push_back(seats_.back().get());
         }
         member = ledger_.attach(name, owned, actions);
+        // Nobody else brings back what is away where there is no arbiter.
+        if (unowned_) ledger_.bring_back(owned, actions);
         publish(actions);
         plan = fill_inboxes(actions);  // the new member has no seat yet, and is not told
         Seat* seat = spare_.back();
@@ -57,7 +61,12 @@ MemberId Exchange::attach(std::string_view name, const CpuSet& owned) {
         seat->open.store(member.value, std::memory_order_relaxed);
         by_slot_[Ledger::slot(member)].store(seat, std::memory_order_release);
     }
-    if (plan != nullptr) carry_out(*plan);
+    try {
+        if (plan != nullptr) carry_out(*plan);
+    } catch (...) {
+        (void)detach(member);  // nobody would know it
+        throw;
+    }
     return member;
 }
 
@@ -73,8 +82,10 @@ Outcome Exchange::detach(MemberId member) {
     {
         const std::lock_guard guard(lock_);
         Seat* seat = seat_of(member);
+        const CpuSet owned = unowned_ ? ledger_.owned(member) : CpuSet{};
         if (seat == nullptr || ledger_.detach(member, actions) != Outcome::kSuccess)
             return Outcome::kPermission;
+        if (unowned_) ledger_.take_away(owned - *unowned_, actions);
         publish_counts();
         // What a member used that is no more is in no action.
         if (watcher_ != nullptr) watcher_->rearranged(ledger_);
@@ -93,9 +104,16 @@ Outcome Exchange::detach(MemberId member) {
         plan = fill_inboxes(actions);
     }
     work_.erase(member.value);  // it could not be put any more
-    if (plan != nullptr) carry_out(*plan);
+    std::exception_ptr failure;
+    try {
+        if (plan != nullptr) carry_out(*plan);
+    } catch (...) {
+        failure = std::current_exception();
+    }
     if (busy != nullptr) busy->departures.wait(departures, std::memory_order_acquire);
-    return Outcome::kSuccess;
+    if (failure == nullptr) return Outcome::kSuccess;
+    decided_before_throw = Outcome::kSuccess;
+    std::rethrow_exception(failure);
 }
 
 Outcome Exchange::set_work_source(MemberId member, WorkSources::Source source) {
@@ -125,7 +143,11 @@ void Exchange::set_watcher(ExchangeWatcher* watcher) {
 
 void Exchange::lend_unowned(const CpuSet& cpus) {
     (void)call([&](Ledger& ledger, Actions& actions) {
-        if (!ledger.shared()) ledger.share(cpus, actions);
+        if (ledger.shared()) return Outcome::kNoUpdate;
+        CpuSet owned;
+        for (const MemberId member : ledger.members()) owned |= ledger.owned(member);
+        unowned_ = cpus;
+        ledger.share(cpus | owned, actions);
         return Outcome::kSuccess;
     });
 }

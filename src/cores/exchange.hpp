@@ -71,8 +71,11 @@ class Exchange {
     Outcome set_enabled(MemberId member, bool enabled);
 
     /// Runs `decide(Ledger&, Actions&) -> Outcome` under the lock and the callbacks of its actions after it.
+    /// Throws what one of these throws, when all were called and the decision stands: it is then in
+    /// decided_before_throw.
     template <class Decide>
     Outcome call(Decide&& decide);
+    static thread_local std::optional<Outcome> decided_before_throw;
     /// As the ledger's, but without the lock while no CPU is free and the arguments are in order.
     Outcome borrow(MemberId member);
     Outcome borrow_cpu(MemberId member, int cpu);
@@ -85,6 +88,10 @@ class Exchange {
     void set_watcher(ExchangeWatcher* watcher);
     /// What components use or could use, and how often one has left a CPU that is away; without the lock.
     [[nodiscard]] int demand() const noexcept { return demand_.load(std::memory_order_acquire); }
+    /// How often that has changed: it may be as before, and yet what is wanted another CPU.
+    [[nodiscard]] uint32_t demand_changes() const noexcept {
+        return demand_changes_.load(std::memory_order_acquire);
+    }
     [[nodiscard]] uint32_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
     [[nodiscard]] int free_count() const noexcept { return free_count_.load(std::memory_order_acquire); }
     /// Takes away those of them that nobody uses or wants, and gives them. Runs no callback.
@@ -198,13 +205,18 @@ class Exchange {
     // whoever changed something reads what it changed, or something newer.
     std::atomic<int> demand_{0};
     std::atomic<uint32_t> departures_{0};
+    std::atomic<uint32_t> demand_changes_{0};
     ExchangeWatcher* watcher_ = nullptr;  // changes only while there is no call
+    std::optional<CpuSet> unowned_;       // what lend_unowned() has lent; under lock_
 };
 
 inline void Exchange::publish_counts() noexcept {
     free_count_.store(ledger_.free_count(), std::memory_order_release);
     if (watcher_ == nullptr) return;
-    demand_.store(ledger_.demand(), std::memory_order_release);
+    if (const int demand = ledger_.demand(); demand != demand_.load(std::memory_order_relaxed)) {
+        demand_.store(demand, std::memory_order_release);
+        demand_changes_.fetch_add(1, std::memory_order_release);
+    }
     departures_.store(ledger_.departures(), std::memory_order_release);
 }
 
@@ -261,10 +273,15 @@ Outcome Exchange::call(Decide&& decide) {
         if (actions.size() == 1) direct = claim(actions.all()[0]);
         if (direct.seat == nullptr && !actions.empty()) plan = fill_inboxes(actions);
     }
-    if (direct.seat != nullptr)
-        carry_out(direct, actions.all()[0]);
-    else if (plan != nullptr)
-        carry_out(*plan);
+    try {
+        if (direct.seat != nullptr)
+            carry_out(direct, actions.all()[0]);
+        else if (plan != nullptr)
+            carry_out(*plan);
+    } catch (...) {
+        decided_before_throw = outcome;
+        throw;
+    }
     return outcome;
 }
 

@@ -158,7 +158,7 @@ Outcome Ledger::borrow_cpu(MemberId id, int cpu, Actions& actions) {
 Outcome Ledger::return_cpu(MemberId id, int cpu, Actions& actions) {
     Member* member = find(id);
     if (member == nullptr) return Outcome::kPermission;
-    if (!member->enabled) return Outcome::kDisabled;
+    if (!member->enabled && !(exists(cpu) && returns_disabled(id, {cpu}))) return Outcome::kDisabled;
     if (!exists(cpu)) return Outcome::kPermission;
     return return_one(*member, cpu, actions);
 }

@@ -45,6 +45,13 @@ struct LedgerLimits {
 
 class Ledger {
   public:
+    /// A member waits for so many of these CPUs.
+    struct Petition {
+        MemberId member;
+        int wanted;
+        CpuSet allowed;
+    };
+
     static constexpr int kMaxMembers = 4096;
     static constexpr int kMaxRequestsPerCpu = 8;
     /// The part of an id that numbers the members attached at one time: below LedgerLimits::members for all
@@ -150,6 +157,8 @@ class Ledger {
     [[nodiscard]] int demand() const noexcept;
     /// Of these, what petitions still ask for.
     [[nodiscard]] int petitioned() const noexcept { return petitioned_; }
+    /// The petitions themselves, oldest first.
+    [[nodiscard]] const std::vector<Petition>& petitions() const noexcept { return petitions_; }
     /// Grows whenever a guest has left a CPU that is away.
     [[nodiscard]] uint32_t departures() const noexcept { return departures_; }
     [[nodiscard]] const Machine& machine() const noexcept { return machine_; }
@@ -177,12 +186,6 @@ class Ledger {
         uint32_t uses = 0;  // of this slot
         std::string name;
     };
-    struct Petition {
-        MemberId member;
-        int wanted;
-        CpuSet allowed;
-    };
-
     [[nodiscard]] static MemberId user_of(MemberId owner, MemberId guest, CpuState state, bool here) noexcept;
     [[nodiscard]] static MemberId user_of(const Cpu& cpu) noexcept {
         return user_of(cpu.owner, cpu.guest, cpu.state, cpu.here);
@@ -216,6 +219,8 @@ class Ledger {
     [[nodiscard]] Outcome acquire_one(Member& member, int cpu, Actions& actions);
     [[nodiscard]] Outcome queue_one(Member& member, int cpu);
     [[nodiscard]] Outcome borrow_one(Member& member, int cpu, Actions& actions);
+    /// What others use from now on is left by its guest though that is disabled.
+    [[nodiscard]] bool returns_disabled(MemberId id, const CpuSet& cpus) const;
     [[nodiscard]] Outcome return_one(Member& member, int cpu, Actions& actions);
 
     void lend_excess(Member& member, int keep, Actions& actions);

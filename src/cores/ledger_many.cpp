@@ -231,7 +231,7 @@ Outcome Ledger::return_all(MemberId id, Actions& actions) {
 Outcome Ledger::return_cpus(MemberId id, int count, Actions& actions) {
     Member* member = find(id);
     if (member == nullptr) return Outcome::kPermission;
-    if (!member->enabled) return Outcome::kDisabled;
+    if (!member->enabled && !returns_disabled(id, machine_.cpus())) return Outcome::kDisabled;
     if (count < 0) return Outcome::kPermission;
     Outcome outcome = Outcome::kNoUpdate;
     for (const int cpu : to_return(id)) {
@@ -244,7 +244,7 @@ Outcome Ledger::return_cpus(MemberId id, int count, Actions& actions) {
 Outcome Ledger::return_cpu_mask(MemberId id, const CpuSet& cpus, Actions& actions) {
     Member* member = find(id);
     if (member == nullptr) return Outcome::kPermission;
-    if (!member->enabled) return Outcome::kDisabled;
+    if (!member->enabled && !returns_disabled(id, cpus)) return Outcome::kDisabled;
     if (!machine_.cpus().contains(cpus)) return Outcome::kPermission;
     Outcome outcome = Outcome::kNoUpdate;
     for (const int cpu : to_return(id) & cpus) outcome = combine(outcome, return_one(*member, cpu, actions));

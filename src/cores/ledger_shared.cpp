@@ -63,6 +63,11 @@ CpuSet Ledger::vacated() const {
     return cpus;
 }
 
+bool Ledger::returns_disabled(MemberId id, const CpuSet& cpus) const {
+    return std::any_of(cpus.begin(), cpus.end(),
+                       [&](int cpu) { return exists(cpu) && !at(cpu).here && at(cpu).guest == id; });
+}
+
 CpuSet Ledger::missed() const {
     CpuSet cpus;
     for (const int cpu : machine_.cpus())

@@ -103,7 +103,7 @@ void Outside::count() noexcept {
 /// Called by every call on the Exchange: a few loads while nothing has changed that matters outside.
 void Outside::changed() noexcept {
     if (phase_.load(std::memory_order_relaxed) != Phase::kJoined) return;
-    const bool same = exchange_.demand() == told_demand_.load(std::memory_order_relaxed) &&
+    const bool same = exchange_.demand_changes() == heard_demands_.load(std::memory_order_relaxed) &&
                       exchange_.departures() == heard_departures_.load(std::memory_order_relaxed) &&
                       (exchange_.free_count() == 0 || !link_->others_wait());
     if (same) return;
@@ -135,8 +135,9 @@ void Outside::settle() {
         const std::lock_guard guard(mutex_);
         // Before the books are read: what changes after that is settled by whoever changes it.
         heard_departures_.store(exchange_.departures(), std::memory_order_relaxed);
+        heard_demands_.store(exchange_.demand_changes(), std::memory_order_relaxed);
         const int demand = exchange_.demand();
-        if (told_demand_.exchange(demand, std::memory_order_relaxed) != demand) link_->set_demand(demand);
+        if (std::exchange(told_demand_, demand) != demand) link_->set_demand(demand);
         if (!leaving_.empty()) {
             const CpuSet left =
                 leaving_ & exchange_.ask([](const Ledger& ledger) { return ledger.vacated(); });
@@ -152,20 +153,27 @@ void Outside::settle() {
 /// Under mutex_: what somebody here asks for, and no other process has taken.
 CpuSet Outside::take_back() {
     CpuSet missed;
-    int petitioned = 0;
+    std::vector<Ledger::Petition> petitions;
     exchange_.ask([&](const Ledger& ledger) {
         missed = ledger.missed() & lent_;
-        petitioned = ledger.petitioned();
+        petitions = ledger.petitions();
         return 0;
     });
     CpuSet back;
     const auto take = [&](int cpu) {
         lent_.erase(cpu);
-        if (link_->reclaim(cpu)) back.insert(cpu);
+        const bool is_back = link_->reclaim(cpu);
+        if (is_back) back.insert(cpu);
+        return is_back;
     };
-    for (const int cpu : missed) take(cpu);
-    const int wanted = petitioned + back.count();
-    while (back.count() < wanted && !lent_.empty()) take(lent_.first());
+    for (const int cpu : missed) (void)take(cpu);
+    for (const Ledger::Petition& petition : petitions) {
+        int wanted = petition.wanted;
+        for (const int cpu : lent_& petition.allowed) {
+            if (wanted == 0) break;
+            if (take(cpu)) --wanted;
+        }
+    }
     return back;
 }
 

@@ -66,13 +66,14 @@ class Outside final : public ExchangeWatcher {
     std::string problem_;
     std::atomic<Phase> phase_{Phase::kJoining};  // the link's callbacks wait until it is decided
 
-    // What was last told to the arbiter; read without the mutex to see that there is nothing to tell.
-    std::atomic<int> told_demand_{-1};
+    // What was last settled; read without the mutex to see that there is nothing to settle.
+    std::atomic<uint32_t> heard_demands_{0};
     std::atomic<uint32_t> heard_departures_{0};
 
     ComponentTable components_;
 
     std::mutex mutex_;                   // for all below
+    int told_demand_ = -1;               // to the arbiter
     CpuSet lent_;                        // to other processes, and taken by none that we know of
     CpuSet leaving_;                     // asked back, and not answered yet
     std::unique_ptr<ArbiterLink> link_;  // the pointer itself never changes while others may use it

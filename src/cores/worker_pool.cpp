@@ -73,7 +73,6 @@ WorkerPool::WorkerPool(Machine machine, CpuProvider& provider, WorkSource& sourc
       server_(machine_, with_sharing(options_.limits, provider)) {
     options_.bind = options_.bind && !machine_.synthetic();
     // Each is joined before the next one starts, so twice the places is room enough.
-    finished_.reserve(2 * static_cast<size_t>(server_.capacity()));
     for (int i = 0; i < server_.capacity(); ++i) {
         workers_.push_back(std::make_unique<Worker>());
         workers_.back()->pool_ = this;
@@ -128,8 +127,10 @@ void WorkerPool::stop() {
         lock.lock();
         happen(lock, [&] { server_.stop(now()); });
     }
-    join_finished();
     lock.unlock();
+    // Nobody starts another one. What they destroy at their end may need the lock.
+    for (const pthread_t thread : finished_) pthread_join(thread, nullptr);
+    finished_.clear();
     provider_.stop();
 }
 
@@ -184,7 +185,7 @@ void WorkerPool::run(Worker& worker) {
     // From here on the place may be another thread's.
     happen(lock, [&] { server_.ended(worker.id_, left_work, now()); });
     look_again(lock);
-    finished_.push_back(pthread_self());  // last: who joins it may hold the lock
+    finished_.push_back(pthread_self());
     --threads_;
     quiet_.notify_all();
 }
@@ -311,12 +312,13 @@ void WorkerPool::apply(const WorkerAction& action) {
 }
 
 void WorkerPool::start_thread(Worker& worker, int cpu) noexcept {
-    join_finished();
+    std::erase_if(finished_, [](pthread_t thread) { return pthread_tryjoin_np(thread, nullptr) == 0; });
     worker.cpu_ = cpu;
     worker.searching_ = true;
     worker.ordered_.store(false, std::memory_order_relaxed);
     int failed = ENOMEM;
     try {
+        finished_.reserve(finished_.size() + static_cast<size_t>(threads_) + 1);
         failed = create_thread(worker, cpu);
     } catch (const std::bad_alloc&) {
         // There was none for the set of its CPUs.
@@ -409,19 +411,23 @@ bool WorkerPool::tell_provider(Outbox& news) noexcept {
         provider_.set_demand(news.demand);
         told_demand_ = std::exchange(news.demand, -1);
     };
-    try {
-        if (falls) tell_demand();
-        if (!news.returned.empty()) provider_.returned(news.returned);
-        news.returned = {};
-        if (!news.given_back.empty()) provider_.give_back(news.given_back);
-        news.given_back = {};
-        if (news.demand >= 0) tell_demand();
-    } catch (const std::bad_alloc&) {
-        return false;
-    } catch (...) {
-        fail(std::current_exception());
-    }
-    return true;
+    // What one of these throws keeps none of the others from the provider.
+    const auto tell = [&](const auto& what) {
+        try {
+            what();
+        } catch (const std::bad_alloc&) {
+            return false;
+        } catch (...) {
+            fail(std::current_exception());
+        }
+        return true;
+    };
+    if (falls && !tell(tell_demand)) return false;
+    if (!news.returned.empty() && !tell([&] { provider_.returned(news.returned); })) return false;
+    news.returned = {};
+    if (!news.given_back.empty() && !tell([&] { provider_.give_back(news.given_back); })) return false;
+    news.given_back = {};
+    return news.demand < 0 || tell(tell_demand);
 }
 
 /// Older news. Takes no memory.
@@ -432,12 +438,6 @@ void WorkerPool::Outbox::add(Outbox&& before) noexcept {
         if ((before.*cpus).last() > (this->*cpus).last()) std::swap(before.*cpus, this->*cpus);
         this->*cpus |= before.*cpus;
     }
-}
-
-void WorkerPool::join_finished() noexcept {
-    // They wait for nothing any more.
-    for (const pthread_t thread : finished_) pthread_join(thread, nullptr);
-    finished_.clear();
 }
 
 void WorkerPool::fail(std::exception_ptr failure) const {

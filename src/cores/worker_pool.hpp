@@ -151,7 +151,6 @@ class WorkerPool {
     void note(int failed, const char* what, int cpu) noexcept;
     void tell_provider(Lock& lock) noexcept;
     [[nodiscard]] bool tell_provider(Outbox& news) noexcept;
-    void join_finished() noexcept;
     void fail(std::exception_ptr failure) const;
 
     const Machine machine_;
@@ -171,7 +170,7 @@ class WorkerPool {
     int told_demand_ = 0;   // to the provider
     bool telling_ = false;  // a thread is telling the provider; others leave it to that one
     std::vector<std::exception_ptr> failures_;
-    std::vector<pthread_t> finished_;  // to be joined
+    std::vector<pthread_t> finished_;  // to be joined; has room for all that run
     int threads_ = 0;
     std::condition_variable quiet_;  // threads_ or telling_ fell
     bool stopped_ = false;

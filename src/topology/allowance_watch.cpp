@@ -53,7 +53,7 @@ bool AllowanceWatch::refresh() {
     alignas(inotify_event) std::array<char, 4096> events;
     while (notify_ >= 0 && ::read(notify_, events.data(), events.size()) > 0) continue;
     const CgroupLimits limits = read_cgroup_limits(SystemFiles{});
-    // For want of descriptors, say: it stays as it is, and what is watched wakes the caller again.
+    // For want of descriptors, say: it stays as it is, until the caller looks again.
     if (!limits.is_whole && was_whole_) return false;
     was_whole_ = limits.is_whole;
     watch_sources(limits.sources);

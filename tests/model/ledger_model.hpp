@@ -208,7 +208,7 @@ class LedgerModel {
     }
 
     Outcome return_cpu(Name me, int cpu) {
-        if (const auto no = refused(me)) return *no;
+        if (const auto no = refused_to_return(me, {cpu})) return *no;
         if (!cpus_.count(cpu) || cpus_[cpu].guest != me) return Outcome::kPermission;
         if (user(cpus_[cpu]) == me) return Outcome::kNoUpdate;
         leave(cpu);
@@ -216,7 +216,7 @@ class LedgerModel {
         return Outcome::kSuccess;
     }
     Outcome return_n(Name me, int n, const Cpus& from) {
-        if (const auto no = refused(me)) return *no;
+        if (const auto no = refused_to_return(me, from)) return *no;
         if (n < 0 || !in_machine(from)) return Outcome::kPermission;
         Outcome outcome = Outcome::kNoUpdate;
         for (const int cpu : from) {
@@ -354,6 +354,14 @@ class LedgerModel {
         if (!members_.count(me)) return Outcome::kPermission;
         if (!members_[me].enabled) return Outcome::kDisabled;
         return std::nullopt;
+    }
+    /// Who is disabled leaves what is away all the same.
+    std::optional<Outcome> refused_to_return(Name me, const Cpus& from) {
+        const auto no = refused(me);
+        const bool leaves = std::any_of(from.begin(), from.end(), [&](int cpu) {
+            return cpus_.count(cpu) && !cpus_[cpu].here && cpus_[cpu].guest == me;
+        });
+        return no == Outcome::kDisabled && leaves ? std::nullopt : no;
     }
 
     void forget(Name me) {

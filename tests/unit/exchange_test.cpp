@@ -291,4 +291,15 @@ TEST_F(Components, ABorrowThatFailsSaysWhy) {
     EXPECT_EQ(b.borrow_cpus(1), Outcome::kSuccess);
 }
 
+TEST(ExchangeAttach, WhoCannotBeTakenInForAnothersExceptionIsNotThere) {
+    Exchange exchange(Machine::synthetic("core:4 pu:1"));
+    exchange.lend_unowned(CpuSet::range(0, 4));
+    Component guest(exchange, "guest", {});
+    ASSERT_EQ(guest.borrow_cpu(2), Outcome::kSuccess);
+    (void)guest.on_disable_cpu([](int) { throw std::runtime_error("cannot leave"); });
+    EXPECT_THROW(Component(exchange, "owner", {2}), std::runtime_error);
+    (void)guest.on_disable_cpu({});
+    EXPECT_NO_THROW(Component(exchange, "owner", {2})) << "nobody owns it";
+}
+
 }  // namespace

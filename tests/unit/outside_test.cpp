@@ -155,6 +155,64 @@ TEST_F(OutsideTest, WhatIsAskedBackIsReleasedOnceItsUserHasReturnedIt) {
     EXPECT_EQ(owner.usable(), CpuSet{0});
 }
 
+TEST_F(OutsideTest, WhoWaitsForCertainCpusHasOneOfThoseBackThatNobodyTook) {
+    join({1, 5});
+    arbiter_->set_others_wait(true);
+    Component owner(exchange_, "owner", {1, 5}), taker(exchange_, "taker", {});
+    EXPECT_EQ(owner.lend(), Outcome::kSuccess);
+    ASSERT_EQ(arbiter_->in(State::kLent), CpuSet({1, 5}));
+    arbiter_->set_others_wait(false);
+    (void)taker.acquire_cpus(1, CpuSet{5});
+    EXPECT_EQ(taker.usable(), CpuSet{5});
+    EXPECT_EQ(arbiter_->in(State::kLent), CpuSet{1});
+}
+
+/// The demand is then as it was told; what is wanted is another CPU.
+TEST_F(OutsideTest, WhoWantsItsOwnBackWhileAnotherIsBeingLentHasIt) {
+    join({1, 5});
+    arbiter_->set_others_wait(true);
+    Component owner(exchange_, "owner", {1}), other(exchange_, "other", {5}), taker(exchange_, "taker", {});
+    EXPECT_EQ(owner.lend_cpu(1), Outcome::kSuccess);
+    ASSERT_EQ(arbiter_->in(State::kLent), CpuSet{1});
+    arbiter_->set_others_wait(false);
+    bool wanted_back = false;
+    (void)taker.on_enable_cpu([&](int) {
+        if (!std::exchange(wanted_back, true)) std::thread([&] { (void)owner.reclaim_cpu(1); }).join();
+    });
+    (void)taker.acquire_cpus(1, CpuSet{5});
+    EXPECT_EQ(other.lend_cpu(5), Outcome::kSuccess);
+    EXPECT_TRUE(wanted_back);
+    EXPECT_EQ(owner.usable(), CpuSet{1});
+}
+
+TEST_F(OutsideTest, WhoIsDisabledMayLeaveWhatIsAskedBack) {
+    join({0, 1});
+    Component owner(exchange_, "owner", {0});
+    (void)owner.on_disable_cpu([&](int cpu) { EXPECT_EQ(owner.return_cpu(cpu), Outcome::kSuccess); });
+    EXPECT_EQ(owner.disable(), Outcome::kSuccess);
+    arbiter_->ask_back({0});
+    EXPECT_EQ(arbiter_->in(State::kAway), CpuSet{0});
+    EXPECT_EQ(owner.return_cpu(1), Outcome::kDisabled);
+}
+
+TEST_F(OutsideTest, WithoutAnArbiterOwnersKeepWhatIsTheirs) {
+    Component owner(exchange_, "owner", CpuSet::range(0, 8));
+    exchange_.lend_unowned({0, 1});
+    EXPECT_EQ(owner.usable(), CpuSet::range(0, 8));
+    { Component gone(exchange_, "gone", {}); }
+    EXPECT_EQ(free(), CpuSet{});
+}
+
+TEST_F(OutsideTest, WithoutAnArbiterALaterOwnerHasItsCpusAndLeavesNoneOfThemFree) {
+    exchange_.lend_unowned({0, 1});
+    {
+        Component owner(exchange_, "owner", {1, 6});
+        EXPECT_EQ(owner.usable(), CpuSet({1, 6}));
+        EXPECT_EQ(free(), CpuSet{0});
+    }
+    EXPECT_EQ(free(), CpuSet({0, 1}));
+}
+
 TEST_F(OutsideTest, ACallbackMayReturnTheCpu) {
     join({0});
     Component owner(exchange_, "owner", {0});

@@ -136,6 +136,36 @@ TEST(WorkerPool, LosesNoWakeUp) {
     EXPECT_TRUE(eventually([&] { return queue.done == 5000; }));
 }
 
+/// Which other threads wait for nothing that it needs.
+TEST(WorkerPool, AThreadsDestructorsMayBringWork) {
+    struct AtEnd {
+        std::function<void()> function;
+        ~AtEnd() {
+            if (function) function();
+        }
+    };
+    Queue queue;
+    FixedCpus cpus(CpuSet{0, 1});
+    WorkerPool pool(kEight, cpus, queue, quick(1ms));
+    std::atomic<bool> ends = false, other_comes = false;
+    queue.push([&](Worker&) {
+        thread_local AtEnd at_end;
+        at_end.function = [&] {
+            ends = true;
+            while (!other_comes) std::this_thread::yield();
+            std::this_thread::sleep_for(20ms);
+            queue.push([](Worker&) {});
+            pool.work_arrived();
+        };
+    });
+    pool.work_arrived();
+    ASSERT_TRUE(eventually([&] { return ends.load(); }));
+    other_comes = true;
+    queue.push([](Worker&) {});
+    pool.work_arrived();
+    EXPECT_TRUE(eventually([&] { return queue.done == 3; }));
+}
+
 TEST(WorkerPool, ExceptionsReachTheOwnerAndTheWorkerGoesOn) {
     Queue queue;
     std::atomic<int> reported = 0;

@@ -37,6 +37,7 @@ using namespace heddle;
 constexpr rlim_t kMostDescriptors = 4096;
 /// One second in all for an arbiter that ends, or starts.
 constexpr auto kBetweenTries = std::chrono::milliseconds(5);
+constexpr auto kLookAtAllowance = std::chrono::seconds(1);
 constexpr int kMostTries = 200;
 
 struct Options {
@@ -237,6 +238,15 @@ void serve(const Options& options) {
             if (allowance.refresh()) server.set_cpus(allowance.current().usable);
         });
     }
+    // A CPU that goes offline, or a limit from outside a container, is told by nobody.
+    server.on_turn = [&, looked_at = clock.now()]() mutable {
+        if (clock.now() - looked_at < kLookAtAllowance) return;
+        looked_at = clock.now();
+        try {
+            if (allowance.refresh()) server.set_cpus(allowance.current().usable);
+        } catch (const Error&) {  // it stays as it is, and is looked at again
+        }
+    };
     server.look_for_fences();
     HEDDLE_FAILPOINT(daemon_is_ready);
     announce_ready(options.ready_fd);
