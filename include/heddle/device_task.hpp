@@ -143,7 +143,8 @@ class HEDDLE_API DeviceTask {
     [[nodiscard]] bool unknown_on(const Device& device) const;
     /// Measured, or the score; at least a nanosecond, and never without end.
     [[nodiscard]] double estimate_us(const Device& device) const;
-    /// To bring what it reads to the device, as things lie now.
+    /// To bring what it reads to the device, as things lie now; but for what tasks before it have still to
+    /// write.
     [[nodiscard]] double transfer_us(const Device& device) const;
     /// To bring what it reads of what `predecessor` writes from one device to another, by what was known of
     /// that when it was submitted.

@@ -94,10 +94,15 @@ BufferState::Copy& BufferState::copy_on(const std::shared_ptr<DeviceDriver>& dri
 }
 
 void BufferState::drop_retired() {
+    // Decided once: others may retire meanwhile, and nothing of theirs is fetched here.
     Places retired = 0;
+    std::vector<const DeviceDriver*> gone;
     for (const Copy& copy : copies_)
-        if (copy.driver->retired) retired |= copy.place;
-    if (retired == 0) return;
+        if (copy.driver->retired) {
+            retired |= copy.place;
+            gone.push_back(copy.driver.get());
+        }
+    if (gone.empty()) return;
     settle_uploads({0, size_}, true);
     Places stay = kHost;
     valid_.visit(0, size_, [&](size_t offset, size_t size, Validity& validity) {
@@ -115,7 +120,8 @@ void BufferState::drop_retired() {
     valid_.visit(0, size_, [&](size_t, size_t, Validity& validity) { validity.valid &= ~(retired & ~stay); });
     valid_.join(0, size_);
     std::erase_if(copies_, [&](const Copy& copy) {
-        return copy.driver->retired && (copy.place == kHost || (copy.place & stay) == 0);
+        return std::ranges::find(gone, copy.driver.get()) != gone.end() &&
+               (copy.place == kHost || (copy.place & stay) == 0);
     });
 }
 

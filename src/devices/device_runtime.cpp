@@ -287,7 +287,12 @@ double DeviceTask::estimate_us(const Device& device) const {
     return state_->estimate_us(TaskState::of(device));
 }
 double DeviceTask::transfer_us(const Device& device) const {
-    return state_->transfer_us(TaskState::of(device));
+    TaskState::Writes coming;
+    {
+        const std::lock_guard guard(graph_mutex());
+        coming = state_->coming();
+    }
+    return state_->transfer_us(TaskState::of(device), coming);
 }
 
 double DeviceTask::exchange_us(const DeviceTask& predecessor, const Device& from, const Device& to) const {

@@ -65,6 +65,13 @@ std::shared_ptr<Buffer> KeptBuffers::begin(DataState& data, AccessMode how) {
         if (how != AccessMode::kIn) ++kept.writers;
         kept.last_use = ++uses_;
     });
+    if (how == AccessMode::kIn) return buffer;
+    // What is copied into its memory right now was asked for before, and must not overwrite what comes.
+    std::unique_lock lock(mutex_);
+    home_.wait(lock, [&] {
+        const auto place = kept_.find(&data);
+        return place == kept_.end() || place->second.coming_home == 0;
+    });
     return buffer;
 }
 
@@ -91,9 +98,20 @@ void KeptBuffers::bring_home(DataState& data, heddle::AccessMode how) {
         const auto place = kept_.find(&data);
         if (place == kept_.end() || place->second.writers > 0) return;
         buffer = place->second.buffer;
+        if (buffer == nullptr) return;
+        ++place->second.coming_home;
     }
-    if (buffer == nullptr) return;
+    const ComingHome until_end(*this, data);
     bring(*buffer, how != heddle::AccessMode::kOut, how != heddle::AccessMode::kIn);
+}
+
+KeptBuffers::ComingHome::~ComingHome() {
+    {
+        const std::lock_guard lock(keeper_.mutex_);
+        if (const auto place = keeper_.kept_.find(&data_); place != keeper_.kept_.end())
+            --place->second.coming_home;
+    }
+    keeper_.home_.notify_all();
 }
 
 void KeptBuffers::forget(DataState& data) noexcept {

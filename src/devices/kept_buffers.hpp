@@ -6,6 +6,7 @@
 // smallest device's memory. One for a TaskDevices; any thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -43,7 +44,19 @@ class KeptBuffers final : public DataKeeper {
     struct Kept {
         std::shared_ptr<Buffer> buffer;  // null: nothing is kept any more
         unsigned users = 0, writers = 0;
+        unsigned coming_home = 0;  ///< calls that copy it into the datum's memory; writers wait for them
         uint64_t last_use = 0;
+    };
+    class ComingHome {
+      public:
+        ComingHome(KeptBuffers& keeper, DataState& data) : keeper_(keeper), data_(data) {}
+        ~ComingHome();
+        ComingHome(const ComingHome&) = delete;
+        ComingHome& operator=(const ComingHome&) = delete;
+
+      private:
+        KeptBuffers& keeper_;
+        DataState& data_;
     };
     void drop(Kept& kept) noexcept;
     void make_room() noexcept;
@@ -52,6 +65,7 @@ class KeptBuffers final : public DataKeeper {
     const bool all_in_place_;
     const size_t most_bytes_;
     std::mutex mutex_;
+    std::condition_variable home_;
     std::unordered_map<DataState*, Kept> kept_;
     size_t bytes_ = 0;  // of the buffers
     uint64_t uses_ = 0;

@@ -55,7 +55,8 @@ class RuntimeState {
     /// To the scheduler, once more.
     void put_back(const std::shared_ptr<TaskState>& next);
     void end_oldest(DeviceState& device);
-    static void note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done);
+    static void note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done,
+                           double sent_us);
     /// False where it has failed.
     bool end(DeviceState& device, const std::shared_ptr<TaskState>& task);
     void complete(std::span<const std::shared_ptr<TaskState>> tasks);

@@ -129,14 +129,47 @@ double TaskState::estimate_us(const DeviceState& device) const {
     return us >= kLeastUs ? std::min(us, kMostUs) : kLeastUs;
 }
 
-double TaskState::transfer_us(const DeviceState& device) const {
+namespace {
+
+/// The parts of the range that none of these writes.
+std::vector<ByteRange> unwritten(const TaskState::Writes& writes, const Buffer* buffer, ByteRange range) {
+    std::vector<ByteRange> parts{range}, rest;
+    for (const auto& [written, before] : writes) {
+        if (written != buffer) continue;
+        const size_t first = before.offset, end = first + before.size;
+        rest.clear();
+        for (const ByteRange& part : parts) {
+            const size_t part_end = part.offset + part.size;
+            if (part.offset < first) rest.push_back({part.offset, std::min(first, part_end) - part.offset});
+            if (end < part_end) {
+                const size_t from = std::max(end, part.offset);
+                rest.push_back({from, part_end - from});
+            }
+        }
+        parts.swap(rest);
+    }
+    return parts;
+}
+
+}  // namespace
+
+double TaskState::transfer_us(const DeviceState& device, const Writes& coming) const {
     double us = 0;
     const std::lock_guard guard(kernels_mutex_);
     visit_accesses([&](const Access& access) {
         if (access.mode == AccessMode::kOut) return;
-        us += BufferState::of(*access.buffer).fetch_us(*device.driver, access.range);
+        for (const ByteRange& part : unwritten(coming, access.buffer.get(), access.range))
+            us += BufferState::of(*access.buffer).fetch_us(*device.driver, part);
     });
     return us;
+}
+
+TaskState::Writes TaskState::coming() const {
+    Writes all;
+    for (const auto& weak : predecessors)
+        if (const auto task = weak.lock(); task != nullptr && !ended(task->status))
+            all.insert(all.end(), task->writes_.begin(), task->writes_.end());
+    return all;
 }
 
 size_t TaskState::bytes_read_of(const TaskState& writer) const {
@@ -156,8 +189,7 @@ size_t TaskState::bytes_read_of(const TaskState& writer) const {
 
 void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result) {
     if (predecessor == nullptr || predecessor.get() == this || predecessor->left_) return;
-    // One that was withdrawn stands for those that it waits for.
-    predecessor->successors_.push_back({shared_from_this(), needs_result && !predecessor->withdrawn()});
+    predecessor->successors_.push_back({shared_from_this(), needs_result});
     ++waits_for;
     predecessors.push_back(predecessor);
 }
@@ -199,14 +231,19 @@ void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& set
         ++task.waits_for;
         settled.push_back(task.shared_from_this());
     };
-    size_t at = settled.size();
     end(*this);
     if (how == TaskStatus::kDone) return;
-    for (; at < settled.size(); ++at) {
-        const TaskState& task = *settled[at];
-        for (const Successor& next : task.successors_)
-            if (next.needs_result && !ended(next.task->status)) end(*next.task);
-    }
+    // One that was withdrawn before stands for those that it waits for: who follows it reads what these
+    // write.
+    std::vector<const TaskState*> reached{this};
+    for (size_t at = 0; at < reached.size(); ++at)
+        for (const Successor& next : reached[at]->successors_) {
+            if (!next.needs_result || std::ranges::find(reached, next.task.get()) != reached.end()) continue;
+            const bool passes = ended(next.task->status);
+            if (passes && (!next.task->withdrawn() || next.task->left_)) continue;
+            if (!passes) end(*next.task);
+            reached.push_back(next.task.get());
+        }
 }
 
 void TaskState::let_go(Tasks& ready, Tasks& left) {
@@ -228,32 +265,8 @@ void TaskState::let_go(Tasks& ready, Tasks& left) {
     }
 }
 
-namespace {
-
-/// The parts of what is accessed that none of these has written.
-std::vector<ByteRange> unwritten(const std::vector<Access>& written, const Access& access, ByteRange range) {
-    std::vector<ByteRange> parts{range}, rest;
-    for (const Access& before : written) {
-        if (before.buffer != access.buffer) continue;
-        const size_t first = before.range.offset, end = first + before.range.size;
-        rest.clear();
-        for (const ByteRange& part : parts) {
-            const size_t part_end = part.offset + part.size;
-            if (part.offset < first) rest.push_back({part.offset, std::min(first, part_end) - part.offset});
-            if (end < part_end) {
-                const size_t from = std::max(end, part.offset);
-                rest.push_back({from, part_end - from});
-            }
-        }
-        parts.swap(rest);
-    }
-    return parts;
-}
-
-}  // namespace
-
 void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const Kernel& kernel,
-                              std::vector<Access>& written) {
+                              Writes& written) {
     std::vector<DriverArgument> arguments;
     arguments.reserve(kernel.arguments_.size());
     for (size_t i = 0; i < kernel.arguments_.size(); ++i) {
@@ -264,7 +277,7 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
             const bool reads = access->mode != AccessMode::kOut;
             has_begun_ |= reads;
             if (reads && !written.empty())
-                for (const ByteRange& part : unwritten(written, *access, range))
+                for (const ByteRange& part : unwritten(written, access->buffer.get(), range))
                     (void)buffer.acquire(device.driver, part, true, false);
             DriverMemory& memory = buffer.acquire(device.driver, range, reads && written.empty(),
                                                   access->mode != AccessMode::kIn);
@@ -288,19 +301,19 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
     for (const KernelArgument& argument : kernel.arguments_)
         if (const auto* const access = std::get_if<Access>(&argument);
             access != nullptr && access->mode != AccessMode::kIn)
-            written.push_back(*access);
+            written.emplace_back(access->buffer.get(), access->range);
 }
 
 void TaskState::prefetch(DeviceState& on) {
     const std::lock_guard guard(kernels_mutex_);
-    std::vector<Access> written;
+    Writes written;
     visit_accesses([&](const Access& access) {
         if (access.mode != AccessMode::kOut)
-            for (const ByteRange& part : unwritten(written, access, access.range)) {
+            for (const ByteRange& part : unwritten(written, access.buffer.get(), access.range)) {
                 prefetched_ = true;
                 (void)BufferState::of(*access.buffer).acquire(on.driver, part, true, false);
             }
-        if (access.mode != AccessMode::kIn) written.push_back(access);
+        if (access.mode != AccessMode::kIn) written.emplace_back(access.buffer.get(), access.range);
     });
 }
 
@@ -308,7 +321,7 @@ void TaskState::launch(DeviceState& on) {
     launched_ = 0;
     has_begun_ = false;
     if (configure) configure(on.device, *handle);
-    std::vector<Access> written;
+    Writes written;
     for (const Kernel& kernel : kernels) launch_kernel(on, *of(*program).built[on.index], kernel, written);
 }
 
@@ -325,19 +338,19 @@ void TaskState::publish(DeviceState& on) {
 
 bool TaskState::may_run_again(const DeviceState& on) const {
     size_t left = launched_;
-    std::vector<Access> written, changed;
-    std::vector<std::pair<const Buffer*, ByteRange>> needed;
+    std::vector<Access> changed;
+    Writes written, needed;
     for (const Kernel& kernel : kernels) {
         std::vector<Access> writes;
         for (const KernelArgument& argument : kernel.arguments_) {
             const auto* const access = std::get_if<Access>(&argument);
             if (access == nullptr) continue;
             if (access->mode != AccessMode::kOut)
-                for (const ByteRange& part : unwritten(written, *access, access->range))
+                for (const ByteRange& part : unwritten(written, access->buffer.get(), access->range))
                     needed.emplace_back(access->buffer.get(), part);
             if (access->mode != AccessMode::kIn) writes.push_back(*access);
         }
-        written.insert(written.end(), writes.begin(), writes.end());
+        for (const Access& write : writes) written.emplace_back(write.buffer.get(), write.range);
         if (left == 0) continue;
         --left;
         std::ranges::copy_if(writes, std::back_inserter(changed), [&](const Access& write) {

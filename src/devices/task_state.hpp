@@ -83,7 +83,11 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     /// Why it does not run there.
     [[nodiscard]] std::string refusal(const DeviceState& device) const;
     [[nodiscard]] double estimate_us(const DeviceState& device) const;
-    [[nodiscard]] double transfer_us(const DeviceState& device) const;
+    using Writes = std::vector<std::pair<const Buffer*, ByteRange>>;
+    /// But for what is `coming`.
+    [[nodiscard]] double transfer_us(const DeviceState& device, const Writes& coming = {}) const;
+    /// With graph_mutex: what tasks before it have still to write.
+    [[nodiscard]] Writes coming() const;
     [[nodiscard]] size_t bytes_read_of(const TaskState& writer) const;
 
     /// For people: its name, or those of its kernels.
@@ -149,8 +153,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
     void use(const Access& access);  // with graph_mutex
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
-    void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel,
-                       std::vector<Access>& written);
+    void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel, Writes& written);
 
     struct Successor {
         std::shared_ptr<TaskState> task;
@@ -164,7 +167,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     mutable std::mutex kernels_mutex_;
     bool prefetched_ = false;  // with kernels_mutex_
     /// What its kernels write, as far as it was set when it was submitted: followers ask while it runs.
-    std::vector<std::pair<const Buffer*, ByteRange>> writes_;
+    Writes writes_;
     size_t launched_ = 0;     // the worker's
     bool has_begun_ = false;  // the worker's
     Signature signature_ = 0;

@@ -145,12 +145,14 @@ void RuntimeState::pop_some(DeviceState& device, Pass& pass) {
             task = TaskState::of(*handle).shared_from_this();
         }
         const double now_us = device.driver->now_us();
+        const double sent_us = is_counted ? 0 : task->transfer_us(device);
         if (!is_counted)
-            device.free_at_us = (was_idle ? now_us : device.free_at_us.load()) + task->estimate_us(device) +
-                                task->transfer_us(device);
+            device.free_at_us =
+                (was_idle ? now_us : device.free_at_us.load()) + task->estimate_us(device) + sent_us;
         device.knows_its_work = (was_idle || device.knows_its_work) && device.costs != nullptr &&
                                 device.costs->estimate_us(task->signature()).has_value();
-        device.in_flight.push_back({.task = std::move(task), .begun_us = now_us});
+        device.in_flight.push_back(
+            {.task = std::move(task), .begun_us = now_us, .sent_us = was_idle ? sent_us : 0});
     }
 }
 
@@ -215,6 +217,7 @@ static size_t ending_together(const std::deque<InFlight>& flights) {
 void RuntimeState::end_oldest(DeviceState& device) {
     const size_t count = ending_together(device.in_flight);
     Tasks done;
+    double sent_us = 0;
     try {
         if (count > 1) device.driver->sleep_until_passed(device.in_flight[count - 1].mark);
     } catch (...) {
@@ -226,6 +229,7 @@ void RuntimeState::end_oldest(DeviceState& device) {
         try {
             device.driver->wait(flight.mark);
             if (flight.failure == nullptr) {
+                sent_us += flight.sent_us;
                 done.push_back(flight.task);
                 continue;
             }
@@ -235,7 +239,7 @@ void RuntimeState::end_oldest(DeviceState& device) {
             repeat_or_fail(device, flight.task, std::current_exception());
         }
     }
-    note_times(device, done);
+    note_times(device, done, sent_us);
     std::erase_if(done, [&](const std::shared_ptr<TaskState>& task) { return !end(device, task); });
     device.tasks_run.fetch_add(done.size());
     complete(done);
@@ -243,19 +247,25 @@ void RuntimeState::end_oldest(DeviceState& device) {
     if (threads_.size() > 1) wake_workers();
 }
 
-/// What is known is when the last of them has ended.
-void RuntimeState::note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done) {
+/// What is known is when the last of them has ended. What it took to send what they read is no part of what
+/// is learned of them: schedulers count that by where the data lies.
+void RuntimeState::note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done,
+                              double sent_us) {
+    constexpr double kLeastPart =
+        0.05;  // of the time is the kernel's, whatever the copies were thought to take
     if (done.empty()) return;
     const double now_us = device.driver->now_us();
     double start_us = std::max(done.front()->times.started_us, std::exchange(device.last_ended_us, now_us));
-    const double each_us = (now_us - start_us) / static_cast<double>(done.size());
+    const auto count = static_cast<double>(done.size());
+    const double each_us = (now_us - start_us) / count;
+    const double learned_us = std::max(each_us - sent_us / count, kLeastPart * each_us);
     for (const auto& task : done) {
         task->times = {start_us, start_us + each_us};
         if (device.driver->trace != nullptr)
             device.driver->trace->ran(task->shown_name(), task->times.started_us, task->times.ended_us);
         start_us += each_us;
         if (device.costs != nullptr)
-            device.costs->add(task->signature(), each_us, device.driver->compiles_at_first_launch());
+            device.costs->add(task->signature(), learned_us, device.driver->compiles_at_first_launch());
     }
 }
 

@@ -324,8 +324,11 @@ void intercept_commands(cl_icd_dispatch& table) {
             queue, 0, nullptr, nullptr);
     };
     table.clEnqueueWaitForEvents = [](cl_command_queue queue, cl_uint count, const cl_event* list) -> cl_int {
-        return Wrapped<decltype(T::clEnqueueBarrierWithWaitList)>::call<&T::clEnqueueBarrierWithWaitList>(
-            queue, count, list, nullptr);
+        if (count == 0 || list == nullptr) return CL_INVALID_VALUE;
+        const cl_int answer =
+            Wrapped<decltype(T::clEnqueueBarrierWithWaitList)>::call<&T::clEnqueueBarrierWithWaitList>(
+                queue, count, list, nullptr);
+        return answer == CL_INVALID_EVENT_WAIT_LIST ? CL_INVALID_EVENT : answer;
     };
 }
 

@@ -118,9 +118,7 @@ class Heft final : public QueueScheduler {
             const bool here = entry.task->runs_on(*devices_[i]);
             anywhere |= here;
             task.cost_us.push_back(here ? entry.task->estimate_us(*devices_[i]) : kCannotRun);
-            // What predecessors are still to write is counted with them.
-            task.transfer_us.push_back(here && predecessors.empty() ? entry.task->transfer_us(*devices_[i])
-                                                                    : 0);
+            task.transfer_us.push_back(here ? entry.task->transfer_us(*devices_[i]) : 0);
         }
         if (!anywhere) return {};
         try_where_unknown(entry, task);
