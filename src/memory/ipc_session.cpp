@@ -372,7 +372,8 @@ void IpcSession::close() {
         const std::scoped_lock lock(mutex_);
         closed_ = true;
     }
-    if (client_ != 0) server_.drop_client(client_, !leaves_in_order_);
+    // Not in this thread, which all clients wait for: functions of others' bunches may wait for one of them.
+    if (client_ != 0) server_.drop_client(client_, !leaves_in_order_, ServerState::Functions::kByMover);
     for (const auto& [cache, attached] : caches_) server_.detach_cache(cache, *attached.pins);
     caches_.clear();
 }

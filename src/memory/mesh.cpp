@@ -93,6 +93,22 @@ int milliseconds_until(Time deadline) {
     return static_cast<int>(std::max<int64_t>(0, left.count()));
 }
 
+/// In the place of a socket that nobody listens on any more, as one that was killed leaves it.
+bool bind_or_replace(int socket, const sockaddr_un& address) {
+    const auto bound = [&] {
+        return ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    };
+    if (bound()) return true;
+    if (errno != EADDRINUSE) return false;
+    const Descriptor probe = new_socket(SOCK_NONBLOCK);
+    const bool is_dead =
+        ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+        errno == ECONNREFUSED;
+    if (is_dead && ::unlink(address.sun_path) == 0 && bound()) return true;
+    errno = EADDRINUSE;
+    return false;
+}
+
 }  // namespace
 
 Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patience)
@@ -109,7 +125,7 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
     const Descriptor listening = new_socket(SOCK_NONBLOCK);
     const std::string path = path_of(folder, self);
     const sockaddr_un address = address_of(path);
-    if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    if (!bind_or_replace(listening.get(), address))
         fail(fmt::format("cannot have the socket {}{}", path,
                          errno == EADDRINUSE ? ", which another rank of that number has, or had" : ""));
     try {
@@ -126,6 +142,7 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
 
 Mesh::~Mesh() {
     stop();
+    send_what_waits();
 }
 
 void Mesh::stop() {
@@ -133,6 +150,24 @@ void Mesh::stop() {
     stopping_.store(true, std::memory_order_relaxed);
     ring(bell_);
     thread_.join();
+}
+
+/// What was sent still goes, for as long as its rank takes it; not to one that does not move any more.
+void Mesh::send_what_waits() {
+    constexpr auto kLongest = std::chrono::seconds(10);
+    const auto waits = [this](Rank rank) {
+        Peer& peer = *peers_[rank];
+        const std::scoped_lock lock(peer.mutex);
+        if (peer.waiting.empty()) return false;
+        pollfd ends[] = {{peer.socket.get(), POLLRDHUP, 0}, {peer.process.get(), POLLIN, 0}};
+        return ::poll(ends, std::size(ends), 0) == 0;
+    };
+    const Time deadline = SteadyClock().now() + kLongest;
+    for (Rank rank = 0; rank < ranks(); ++rank)
+        while (waits(rank) && SteadyClock().now() < deadline) {
+            flush(rank);
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
 }
 
 void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {

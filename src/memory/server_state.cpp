@@ -105,13 +105,12 @@ ClientId ServerState::add_client(const std::string& name) {
     return ++last_client_;
 }
 
-void ServerState::drop_client(ClientId client, bool died) {
+void ServerState::drop_client(ClientId client, bool died, Functions called) {
     Lock lock(mutex_);
     Actions actions;
     trace_step();
     node_.drop_client(client, actions, died);
-    // They are over, too, when the client is gone.
-    hand_over(actions, lock, Functions::kHere);
+    hand_over(actions, lock, called);
     if (trace_) trace_->left(client);
 }
 

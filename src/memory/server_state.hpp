@@ -46,7 +46,14 @@ class ServerState : private Transport::Listener {
     /// `name` is for people, and may be empty.
     [[nodiscard]] ClientId add_client(const std::string& name = {});
     /// `died` as CachingAgent's.
-    void drop_client(ClientId client, bool died = false);
+    /// Which functions of bunches a thread calls that has ended their operations. The mover calls one after
+    /// the other, also while one of them waits.
+    enum class Functions : uint8_t {
+        kOneHere,  ///< where there is one alone, and the mover is another thread
+        kHere,
+        kByMover,
+    };
+    void drop_client(ClientId client, bool died = false, Functions called = Functions::kHere);
 
     [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description);
     void delete_segment(SegmentId segment);
@@ -179,13 +186,6 @@ class ServerState : private Transport::Listener {
         std::unique_ptr<Lists> lists_;
     };
 
-    /// Which functions of bunches a thread calls that has ended their operations. The mover calls one after
-    /// the other, also while one of them waits.
-    enum class Functions : uint8_t {
-        kOneHere,  ///< where there is one alone, and the mover is another thread
-        kHere,
-        kByMover,
-    };
     void begin(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state,
                Actions& actions);
     void trace_start(ClientId client, Ticket ticket, const Operation& operation, bool has_ended,

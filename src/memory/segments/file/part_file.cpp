@@ -15,10 +15,15 @@
 namespace heddle::memory {
 namespace {
 
+/// The disk is full, or the user's part of it, or a file may not be so large.
+bool is_no_room(int reason) {
+    return reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+}
+
 [[noreturn]] void fail(const std::string& what, const std::string& path) {
     const int reason = errno;
     throw Error(ErrorCode::kSystem, fmt::format("cannot {} {}: {}{}", what, path, std::strerror(reason),
-                                                reason == ENOSPC ? "; free some room there" : ""));
+                                                is_no_room(reason) ? "; free some room there" : ""));
 }
 
 void read_all(const Descriptor& file, const std::string& path, uint64_t offset, std::byte* to,
@@ -55,7 +60,7 @@ void make_room(const Descriptor& file, const std::string& path, uint64_t offset,
         result = ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                              static_cast<off_t>(size));
     } while (result != 0 && errno == EINTR);
-    if (result != 0 && errno == ENOSPC) fail("write", path);
+    if (result != 0 && is_no_room(errno)) fail("write", path);
 }
 
 Descriptor open_file(PartFile::Access access, const std::string& path, uint64_t size) {
@@ -196,25 +201,25 @@ void PartFile::write_checked(uint64_t offset, const std::byte* from, uint64_t si
     const std::lock_guard guard(mutex_);
     const uint64_t first = offset / kBlock, end = (offset + size - 1) / kBlock + 1;
     const BlockLock lock(*this, F_WRLCK, first, end - first);
+    // What else is in the first and the last block must be right: its new checksum would make it so.
     std::vector<uint32_t> sums = read_sums(first, end - first);
-    for (uint64_t block = first; block < end; ++block) {
-        const uint64_t start = block * kBlock, length = length_of(block);
-        const uint64_t begin = std::max(start, offset), until = std::min(start + length, offset + size);
-        const std::byte* const source = from + (begin - offset);
-        uint32_t& sum = sums[block - first];
-        if (until - begin == length) {
-            sum = sum_of(block, source);
-            continue;
-        }
-        // What else is in the block must be right: its new checksum would make it so.
-        read_block(block, sum);
-        std::memcpy(scratch_.data() + (begin - start), source, until - begin);
-        sum = sum_of(block, scratch_.data());
+    for (const uint64_t block : {first, end - 1}) {
+        const uint64_t start = block * kBlock;
+        if (offset > start || offset + size < start + length_of(block))
+            read_block(block, sums[block - first]);
     }
     const std::string path = path_ + ".sums";
     make_room(file_, path_, offset, size);
     make_room(sums_, path, first * sizeof(uint32_t), sums.size() * sizeof(uint32_t));
-    write_all(file_, path_, offset, from, size);
+    // Each block is copied once, and what is written is what was summed: a client may still write to `from`.
+    for (uint64_t block = first; block < end; ++block) {
+        const uint64_t start = block * kBlock, length = length_of(block);
+        const uint64_t begin = std::max(start, offset), until = std::min(start + length, offset + size);
+        if (until - begin != length) read_block(block, sums[block - first]);
+        std::memcpy(scratch_.data() + (begin - start), from + (begin - offset), until - begin);
+        sums[block - first] = sum_of(block, scratch_.data());
+        write_all(file_, path_, begin, scratch_.data() + (begin - start), until - begin);
+    }
     write_all(sums_, path, first * sizeof(uint32_t), reinterpret_cast<const std::byte*>(sums.data()),
               sums.size() * sizeof(uint32_t));
 }

@@ -117,6 +117,8 @@ class WindowSegment final : public Segment {
 
     /// MPI would wait for good for what one rank cannot have, or have it and be killed.
     void check_room(uint64_t size) const {
+        if (kind_ == Window::kShared && all_.ranks_of_machine() != all_.ranks())
+            throw Error(ErrorCode::kUnavailable, "shared windows need all ranks on one machine");
         const uint64_t room = room_for_windows();
         if (size > room / all_.ranks_of_machine())
             throw Error(
