@@ -47,8 +47,7 @@ struct SequenceObject : AL4SAN_sequence_t {
     AL4SAN_option_t options{};        ///< that name it and nothing else
 };
 
-/// While one lives in a task its rank is another's. Afterwards the task has the lowest that is free, on the
-/// thread that it goes on in.
+/// While one lives in a task its rank is another's. Afterwards the task has the lowest that is free.
 class WithoutRank {
   public:
     WithoutRank() noexcept;
@@ -57,7 +56,7 @@ class WithoutRank {
     WithoutRank& operator=(const WithoutRank&) = delete;
 
   private:
-    bool had_;
+    int* const rank_;
 };
 
 /// Any thread may read the status, tasks too; it is set once.

@@ -301,6 +301,7 @@ void Context::wait_for_tiles(const AL4SAN_desc_t& desc) {
 
 void Context::forget_tiles(const AL4SAN_desc_t& desc) {
     wait_for_tiles(desc);
+    const WithoutRank waiting;
     std::vector<std::unique_ptr<detail::DataHandle>> gone;  // which wait for who uses them still
     const std::lock_guard guard(mutex_);
     for_each_tile(desc, [&](const void* address) {

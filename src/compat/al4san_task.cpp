@@ -6,8 +6,11 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstring>
+#include <utility>
 
 #include "compat/al4san.hpp"
+#include "tasks/frame.hpp"
+#include "tasks/task.hpp"
 
 // The functions themselves, which the header covers with macros that add the end of the list.
 #undef AL4SAN_Insert_Task
@@ -34,6 +37,7 @@ struct Closure {
     size_t count, scratch_bytes;
     std::byte* values;
     std::byte* scratch;  ///< while it runs
+    int rank = -1;       ///< the same; -1: it waits, or there was none
 
     [[nodiscard]] Argument* arguments() { return reinterpret_cast<Argument*>(this + 1); }
 };
@@ -64,18 +68,16 @@ class Ranks {
     std::array<std::atomic<uint64_t>, 16> taken_{};
 };
 Ranks ranks;
-thread_local int rank_here = -1;
 
-[[gnu::noinline]] int exchange_rank(int rank) noexcept {
-    return std::exchange(rank_here, rank);
-}
+class Ranked {
+  public:
+    explicit Ranked(Closure& task) noexcept : task_(task) { task.rank = ranks.take(); }
+    ~Ranked() { ranks.give_back(task_.rank); }
+    Ranked(const Ranked&) = delete;
+    Ranked& operator=(const Ranked&) = delete;
 
-struct InTask {
-    InTask() noexcept : before(exchange_rank(ranks.take())) {}
-    ~InTask() { ranks.give_back(exchange_rank(before)); }
-    InTask(const InTask&) = delete;
-    InTask& operator=(const InTask&) = delete;
-    int before;
+  private:
+    Closure& task_;
 };
 
 void body(void* self, BodyAction action) {
@@ -86,9 +88,16 @@ void body(void* self, BodyAction action) {
     if (closure.scratch_bytes > 0)
         scratch = std::make_unique_for_overwrite<std::byte[]>(closure.scratch_bytes);
     closure.scratch = scratch.get();
-    const InTask in_task;
+    const Ranked ranked(closure);
     AL4SAN_arg_list arguments{&closure, &closure, &closure, &closure};
     closure.function(&arguments);
+}
+
+/// Of the task that runs here, in whichever thread it began; null outside of tasks of AL4SAN.
+int* rank_here() noexcept {
+    const TaskFrame* const frame = current_frame();
+    if (frame == nullptr || frame->over || frame->task->body != &body) return nullptr;
+    return &static_cast<Closure*>(frame->task->closure())->rank;
 }
 
 class Reader {
@@ -275,14 +284,12 @@ void unpack(AL4SAN_arg_list* list, va_list& places) {
 
 }  // namespace
 
-WithoutRank::WithoutRank() noexcept {
-    const int rank = exchange_rank(-1);
-    had_ = rank >= 0;
-    ranks.give_back(rank);
+WithoutRank::WithoutRank() noexcept : rank_(rank_here()) {
+    if (rank_ != nullptr) ranks.give_back(std::exchange(*rank_, -1));
 }
 
 WithoutRank::~WithoutRank() {
-    if (had_) exchange_rank(ranks.take());
+    if (rank_ != nullptr) *rank_ = ranks.take();
 }
 
 void Call::insert() const {
@@ -319,5 +326,6 @@ int AL4SAN_Unpack_Arg(AL4SAN_arg_list* arguments, ...) {
 }
 
 int AL4SAN_Thread_Rank(void) {
-    return rank_here;
+    const int* const rank = rank_here();
+    return rank == nullptr ? -1 : *rank;
 }

@@ -91,6 +91,7 @@ std::vector<Finding> Checker::check() {
     Types types;
     for (const LabelSet& type : given_) add(types, {type, {}});
     (void)through_net(main, types, main.place);
+    check_what_is_generated(main);
     find_untaken();
     find_working_nets();
     find_endless_nets();
@@ -220,6 +221,20 @@ void Checker::check_body(const NetDefinition& net, const Types& types) {
     for (const Traced& type : send(*net.body, inside)) check_promise(net, maps, type);
 }
 
+/// What the net sends by itself, where its signature says so by a map without an input.
+void Checker::check_what_is_generated(const NetDefinition& net) {
+    TypeMaps maps;
+    for (const Map& map : net.signature) {
+        if (!map.input.empty()) continue;
+        maps.emplace_back();
+        for (const Variant& output : map.output) maps.back().outputs.emplace_back(output);
+    }
+    if (maps.empty() || !net.body) return;
+    ++closed_;
+    for (const Traced& type : initial(*net.body)) check_promise(net, maps, type);
+    --closed_;
+}
+
 Checker::Types Checker::through_choice(const Topology& part, const Types& types) {
     Visits& seen = visits(part);
     std::vector<Types> sent(part.parts.size());
@@ -345,6 +360,7 @@ Checker::Types Checker::initial(const Topology& part) {
     if (part.kind != TopologyKind::kNet || !part.net->body || typing_.is_recursive(*part.net)) return outputs;
     outputs = initial(*part.net->body);
     if (!part.net->has_signature || outputs.empty()) return outputs;
+    if (!quiet_) check_what_is_generated(*part.net);
     Types promised;
     for (const Map& map : part.net->signature)
         for (const Variant& output : map.output) add(promised, {LabelSet(output), {}});

@@ -54,6 +54,7 @@ class Checker {
     Types through_net(const NetDefinition& net, const Types& types, Place place);
     /// All that the signature takes of `types` together: synchrocells join them.
     void check_body(const NetDefinition& net, const Types& types);
+    void check_what_is_generated(const NetDefinition& net);
     void check_promise(const NetDefinition& net, const TypeMaps& maps, const Traced& made);
     void find_working_nets();
     void find_endless_nets();

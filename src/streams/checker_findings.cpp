@@ -121,6 +121,8 @@ bool Checker::find_foreign_fields(const Topology& filter, const Traced& type) {
 }
 
 void Checker::check_promise(const NetDefinition& net, const TypeMaps& maps, const Traced& made) {
+    // What was found out is no promise.
+    if (std::ranges::any_of(net.signature, &Map::infer)) return;
     std::vector<LabelSet> promised;
     for (const TypeMap& map : maps)
         for (const LabelSet& output : map.outputs) add_type(promised, output);
@@ -255,12 +257,13 @@ void Checker::find_what_never_works() {
     const NetDefinition& main = program_.main();
     const TypeMaps& maps = typing_.of(main);
     const bool gives =
-        std::any_of(maps.begin(), maps.end(), [](const TypeMap& map) { return !map.outputs.empty(); });
+        std::any_of(maps.begin(), maps.end(), [](const TypeMap& map) { return !map.outputs.empty(); }) ||
+        std::ranges::any_of(main.signature, [](const Map& map) { return !map.output.empty(); });
     if (!gives || !main.body) return;
     quiet_ = true;
     Types types;
     for (const LabelSet& type : given_) add(types, {type, {}});
-    const bool works = !through_net(main, types, main.place).empty();
+    const bool works = !through_net(main, types, main.place).empty() || !initial(*main.body).empty();
     quiet_ = false;
     if (works) return;
     for (const auto& [place, finding] : findings_)

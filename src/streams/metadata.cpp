@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "streams/xml_reader.hpp"
 
 namespace heddle::streams {
@@ -89,10 +92,15 @@ void MetadataReader::read(std::string_view text, Place place, const Source& sour
 }
 
 void MetadataReader::apply(Program& program, const Source& source) const {
-    // First what is said of one by its name: a default is for what is not said.
-    for (const bool defaults : {false, true})
-        for (const Block& block : blocks_)
-            if (is_default(block.of) == defaults) apply(block, program, source);
+    // First what is said of one by its name, and of defaults the innermost: each is for what is not said.
+    std::vector<const Block*> defaults;
+    for (const Block& block : blocks_)
+        if (is_default(block.of))
+            defaults.push_back(&block);
+        else
+            apply(block, program, source);
+    std::ranges::stable_sort(defaults, std::greater{}, [](const Block* block) { return block->path.size(); });
+    for (const Block* block : defaults) apply(*block, program, source);
 }
 
 void MetadataReader::apply(const Block& block, Program& program, const Source& source) {

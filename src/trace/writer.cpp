@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,13 +102,15 @@ TraceWriter::TraceWriter(const std::string& path, const Header& header, const Wr
     if (fd_ < 0)
         throw Error(ErrorCode::kSystem, fmt::format("{}: cannot write the trace: {}", path, strerror(errno)));
     try {
-        // Before anything is lost that another one has written. A pipe is nobody's alone.
-        if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        // Before anything is lost that another one has written. A pipe or a terminal is nobody's alone.
+        struct stat status {};
+        is_locked_ = fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+        if (is_locked_ && flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             throw Error(ErrorCode::kSystem,
                         fmt::format("{}: another process writes its trace there; %p in the name of "
                                     "HEDDLE_TRACE stands for the pid",
                                     path));
-        (void)!ftruncate(fd_, 0);
+        if (is_locked_) (void)!ftruncate(fd_, 0);
         flush();
     } catch (...) {
         close(fd_);
@@ -122,6 +125,8 @@ TraceWriter::~TraceWriter() {
         // A destructor cannot report it; who cares for the last lines calls flush() or finish() before.
         buffer_.clear();
     }
+    // A forked child may have the file open, too.
+    if (is_locked_ && process_ == getpid()) (void)flock(fd_, LOCK_UN);
     close(fd_);
 }
 

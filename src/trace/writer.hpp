@@ -6,6 +6,8 @@
 // the mark "truncated" is written in its place and the writer takes no more.
 #pragma once
 
+#include <unistd.h>
+
 #include <string>
 
 #include "base/clock.hpp"
@@ -47,6 +49,8 @@ class TraceWriter {
 
     std::string path_;
     int fd_ = -1;
+    bool is_locked_ = false;
+    const pid_t process_ = ::getpid();
     int64_t start_ns_ = 0;
     size_t max_bytes_ = 0;
     size_t bytes_ = 0;  // of the file and the buffer together
