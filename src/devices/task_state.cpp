@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "devices/buffer_state.hpp"
 #include "devices/device_state.hpp"
@@ -231,19 +232,29 @@ void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& set
         ++task.waits_for;
         settled.push_back(task.shared_from_this());
     };
+    const size_t first = settled.size();
     end(*this);
     if (how == TaskStatus::kDone) return;
-    // One that was withdrawn before stands for those that it waits for: who follows it reads what these
-    // write.
+    // Beside those that end, those that were withdrawn before: they stand for what they wait for, and who
+    // follows one may read what that was to write.
     std::vector<const TaskState*> reached{this};
-    for (size_t at = 0; at < reached.size(); ++at)
+    std::unordered_set<const TaskState*> passed;
+    const auto reads_of_ended = [&](const TaskState& task) {
+        return std::any_of(settled.begin() + static_cast<ptrdiff_t>(first), settled.end(),
+                           [&](const auto& writer) { return task.bytes_read_of(*writer) > 0; });
+    };
+    for (size_t at = 0; at < reached.size(); ++at) {
+        const bool is_passed = passed.contains(reached[at]);
         for (const Successor& next : reached[at]->successors_) {
-            if (!next.needs_result || std::ranges::find(reached, next.task.get()) != reached.end()) continue;
-            const bool passes = ended(next.task->status);
-            if (passes && (!next.task->withdrawn() || next.task->left_)) continue;
-            if (!passes) end(*next.task);
-            reached.push_back(next.task.get());
+            TaskState& task = *next.task;
+            if (ended(task.status)) {
+                if (task.withdrawn() && !task.left_ && passed.insert(&task).second) reached.push_back(&task);
+            } else if (next.needs_result && (!is_passed || reads_of_ended(task))) {
+                end(task);
+                reached.push_back(&task);
+            }
         }
+    }
 }
 
 void TaskState::let_go(Tasks& ready, Tasks& left) {

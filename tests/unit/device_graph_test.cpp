@@ -98,6 +98,32 @@ TEST_F(DeviceGraph, WhoOverwritesWhatACancelledTaskWaitedForWaitsForIt) {
     EXPECT_EQ(later->status(), TaskStatus::kDone);
 }
 
+/// A cancelled task stands between them: who reads what the failed one was to write fails, and nobody else.
+TEST_F(DeviceGraph, WhoFollowsACancelledTaskFailsForWhatItReadsItself) {
+    start(two_simulated());
+    const auto data = buffer(), other = buffer();
+    Gate gate;
+    const TaskPointer fails = task(inout(data));
+    fails->on_configure([&](Device&, DeviceTask&) {
+        gate.wait();
+        throw Error(ErrorCode::kBadInput, "no picture");
+    });
+    const TaskPointer overwrites = task(out(data)), reads = task(inout(data));
+    auto between = std::make_shared<DeviceTask>(program_, Score{});
+    between->add_kernel("add").arg(0, inout(other)).arg(1, 1).work(4);
+    between->add_kernel("add").arg(0, inout(data)).arg(1, 1).work(4);
+    const TaskPointer beside = task(inout(other));
+    runtime_->submit(std::vector<TaskPointer>{fails, between});
+    EXPECT_TRUE(between->cancel());
+    runtime_->submit(overwrites);
+    EXPECT_TRUE(overwrites->cancel());
+    runtime_->submit(std::vector<TaskPointer>{reads, beside});
+    gate.open();
+    EXPECT_THAT(failure([&] { runtime_->finish(); }), HasSubstr("no picture"));
+    EXPECT_EQ(reads->status(), TaskStatus::kFailed);
+    EXPECT_EQ(beside->status(), TaskStatus::kDone);
+}
+
 TEST_F(DeviceGraph, ALongChainIsCancelledOnASmallStack) {
     constexpr size_t kTasks = 30'000, kStack = size_t{1} << 19;
     start(two_simulated());
