@@ -51,6 +51,7 @@ struct AccessState {
     bool whole_entry = false;
     /// Of a put from a direct range to itself: there is nothing to move.
     bool in_place = false;
+    bool last_first = false;  ///< a put from the same allocation to a place above: it may overlap its source
     /// Of a put from a direct range: the allocation whose bytes it reads.
     std::optional<DataId> direct_source = {};
     /// That was freed: it fails as soon as no home is about to consent to it.

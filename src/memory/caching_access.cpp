@@ -168,6 +168,7 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
     // Room for several versions may have been reserved since it began: then it goes to another one's place.
     if (!access.in_place || !access.slices.empty())
         for (const Piece& piece : access.pieces) add_parts(access, piece);
+    if (access.last_first) std::ranges::reverse(access.parts);
     access.moving = true;
     actions.transfers.push_back({access.id,
                                  access.purpose == Access::Purpose::kPut ? Transfer::Direction::kToSegment

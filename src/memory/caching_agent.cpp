@@ -329,9 +329,11 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     access.waiters.push_back({client, ticket, wanted.global, held.cache});
     access.whole_entry = wanted.release && held.entry != nullptr && part == held.entry->place;
     if (held.entry == nullptr && held.global) access.direct_source = held.global->data;
-    access.in_place =
-        access.direct_source == wanted.global.data && atlas_.versions(wanted.global.data) == 1 &&
-        wanted.global.range.offset - held.global->range.offset == part.offset - held.range.offset;
+    if (access.direct_source == wanted.global.data) {
+        const uint64_t from = held.global->range.offset + (part.offset - held.range.offset);
+        access.in_place = atlas_.versions(wanted.global.data) == 1 && wanted.global.range.offset == from;
+        access.last_first = wanted.global.range.offset > from;
+    }
     if (exclusive != nullptr) {
         access.under = exclusive;
         access.granted = access.pieces.size();

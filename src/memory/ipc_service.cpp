@@ -1,4 +1,5 @@
 #include "memory/ipc_service.hpp"
+#include "memory/starting_alone.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -54,22 +55,6 @@ bool is_served(const std::string& path) {
     return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
            errno == EAGAIN;
 }
-
-/// While it is there, no other server starts or ends at a path of that folder; or where somebody keeps it for
-/// long, for nothing.
-class StartingAlone {
-  public:
-    explicit StartingAlone(const std::string& path) {
-        const std::string folder = std::filesystem::path(path).parent_path();
-        folder_ =
-            Descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        for (int i = 0; folder_.valid() && i < 100 && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0; ++i)
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-
-  private:
-    Descriptor folder_;
-};
 
 }  // namespace
 

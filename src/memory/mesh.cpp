@@ -12,11 +12,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/full_fence.hpp"
 #include "base/packet_socket.hpp"
 #include "memory/service_thread.hpp"
+#include "memory/starting_alone.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -125,12 +127,14 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
     const Descriptor listening = new_socket(SOCK_NONBLOCK);
     const std::string path = path_of(folder, self);
     const sockaddr_un address = address_of(path);
+    std::optional<StartingAlone> alone(path);
     if (!bind_or_replace(listening.get(), address))
         fail(fmt::format("cannot have the socket {}{}", path,
                          errno == EADDRINUSE ? ", which another rank of that number has, or had" : ""));
     try {
         if (::listen(listening.get(), static_cast<int>(ranks)) != 0)
             fail(fmt::format("cannot listen on {}", path));
+        alone.reset();
         for (Rank rank = 0; rank < self; ++rank) connect_to(rank, folder, deadline);
         accept_higher(ranks - self - 1, listening.get(), deadline);
     } catch (...) {
@@ -142,19 +146,20 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
 
 Mesh::~Mesh() {
     stop();
-    send_what_waits();
+    send_what_waits(std::chrono::seconds(1));  // what was sent since
 }
 
 void Mesh::stop() {
     if (!thread_.joinable()) return;
+    // While this rank still takes what others have for it: they may be at their end, too.
+    send_what_waits(std::chrono::seconds(10));
     stopping_.store(true, std::memory_order_relaxed);
     ring(bell_);
     thread_.join();
 }
 
 /// What was sent still goes, for as long as its rank takes it; not to one that does not move any more.
-void Mesh::send_what_waits() {
-    constexpr auto kLongest = std::chrono::seconds(10);
+void Mesh::send_what_waits(Nanoseconds longest) {
     const auto waits = [this](Rank rank) {
         Peer& peer = *peers_[rank];
         const std::scoped_lock lock(peer.mutex);
@@ -162,7 +167,7 @@ void Mesh::send_what_waits() {
         pollfd ends[] = {{peer.socket.get(), POLLRDHUP, 0}, {peer.process.get(), POLLIN, 0}};
         return ::poll(ends, std::size(ends), 0) == 0;
     };
-    const Time deadline = SteadyClock().now() + kLongest;
+    const Time deadline = SteadyClock().now() + longest;
     for (Rank rank = 0; rank < ranks(); ++rank)
         while (waits(rank) && SteadyClock().now() < deadline) {
             flush(rank);

@@ -81,7 +81,7 @@ class Mesh final : public Transport {
     void have_rings(Rank rank, std::unique_ptr<MemoryRegion> memory);
     void watch(const Descriptor& descriptor, uint32_t as_what);
     void wake(Peer& peer);
-    void send_what_waits();
+    void send_what_waits(Nanoseconds longest);
     void run();
     /// By the mesh's thread: what there is, and what comes soon.
     void receive(std::span<const Rank> gone);

@@ -183,6 +183,34 @@ TEST_P(MemoryRanksTest, BroadcastsAreOfAnySize) {
 }
 
 /// So many shares that no packet holds them: all ranks hear of it, none has it, and the next change is made.
+/// From where the bytes lie to where some of them do, and some are another rank's.
+TEST_P(MemoryRanksTest, APutToAPlaceThatOverlapsItsSource) {
+    if (ranks() < 2) GTEST_SKIP() << "one rank's part is one piece";
+    constexpr uint64_t kPart = 100;
+    std::atomic<int> wrong{0};
+    on_ranks(ranks(), [&](Server& server, Client& client, Collective& collective) {
+        const uint64_t size = kPart * server.ranks();
+        const SegmentId segment = collective.create_segment(size, kind());
+        const DataId data = collective.allocate(size, segment);
+        const CacheId cache = client.create_cache(size);
+        if (server.rank() == 0) {
+            const MutableLocalRange own = client.allocate_local(kPart, cache);
+            for (uint64_t i = 0; i < kPart; ++i) own.pointer()[i] = static_cast<std::byte>(i);
+            client.put_and_release(own, {data, {0, kPart}});
+            const auto there = std::get<MutableLocalRange>(
+                client.execute_sync(op::GetMutable{{data, {0, kPart}}, cache, {}, true}));
+            client.put_and_release(there, {data, {kPart / 2, kPart}});
+        }
+        collective.barrier();
+        const ConstLocalRange local = client.get_const({data, {0, kPart + kPart / 2}}, cache);
+        for (uint64_t i = 0; i < local.range.size; ++i)
+            wrong += local.pointer()[i] != static_cast<std::byte>(i < kPart / 2 ? i : i - kPart / 2) ? 1 : 0;
+        client.release(local);
+        collective.barrier();
+    });
+    EXPECT_EQ(wrong, 0);
+}
+
 TEST_P(MemoryRanksTest, AChangeThatIsTooLongIsNobodys) {
     constexpr uint64_t kShares = 20'000;
     std::atomic<int> told{0};

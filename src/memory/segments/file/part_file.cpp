@@ -201,13 +201,11 @@ void PartFile::write_checked(uint64_t offset, const std::byte* from, uint64_t si
     const std::lock_guard guard(mutex_);
     const uint64_t first = offset / kBlock, end = (offset + size - 1) / kBlock + 1;
     const BlockLock lock(*this, F_WRLCK, first, end - first);
-    // What else is in the first and the last block must be right: its new checksum would make it so.
+    // What else is in the first and the last block must be right: its new checksum would make it so. The last
+    // one is looked at before anything is written; the first one is, below.
     std::vector<uint32_t> sums = read_sums(first, end - first);
-    for (const uint64_t block : {first, end - 1}) {
-        const uint64_t start = block * kBlock;
-        if (offset > start || offset + size < start + length_of(block))
-            read_block(block, sums[block - first]);
-    }
+    if (end - first > 1 && offset + size < (end - 1) * kBlock + length_of(end - 1))
+        read_block(end - 1, sums.back());
     const std::string path = path_ + ".sums";
     make_room(file_, path_, offset, size);
     make_room(sums_, path, first * sizeof(uint32_t), sums.size() * sizeof(uint32_t));
