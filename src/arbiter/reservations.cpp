@@ -167,9 +167,13 @@ std::vector<CpuSet> Arbiter::divide(std::span<Client* const> job, const CpuSet& 
         const auto last = std::find_if(first, order.end(),
                                        [&](size_t i) { return usable_counts[i] != usable_counts[*first]; });
         const std::span alike(first, last);
+        CpuSet others_are_on;
+        for (auto later = last; later != order.end(); ++later)
+            others_are_on |= job[*later]->granted & job[*later]->owned;
         for (const size_t i : alike) take(i, job[i]->granted & job[i]->owned);
         for (const size_t i : alike) take(i, job[i]->granted);
         for (const size_t i : alike) take(i, job[i]->owned);
+        for (const size_t i : alike) take(i, reserved - others_are_on);
         for (const size_t i : alike) take(i, reserved);
         first = last;
     }

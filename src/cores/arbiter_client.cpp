@@ -265,7 +265,10 @@ bool ArbiterClient::reclaim(int cpu) {
         set_state(cpu, kTaken);
         return true;
     }
-    if (state(cpu) != kLent) return false;
+    if (state(cpu) != kLent) {
+        if (withdrawn_.contains(cpu)) wanted_back_.insert(cpu);
+        return false;
+    }
     if (link != nullptr) {
         HEDDLE_FAILPOINT(client_reclaims);
         std::atomic<uint64_t>& word = link->connection.page().release[cpu];

@@ -143,6 +143,9 @@ class ArbiterClient final : public ArbiterLink {
     // Written under mutex_ (release), read by take() and wait_for() without it (acquire).
     std::array<std::atomic<uint8_t>, HEDDLE_MAX_CPUS> states_{};
     std::array<uint32_t, HEDDLE_MAX_CPUS> taken_generation_{};  // under mutex_; of CPUs in kTaken
+    // Under mutex_, while a new arbiter is asked: lent, and not described to it as held, so that they are its
+    // own if it takes us in; and of these, those that somebody wanted back meanwhile.
+    CpuSet withdrawn_, wanted_back_;
     std::atomic<int> demand_{1};
     std::atomic<Link*> link_{nullptr};
     // Readers of link_ and of what it leads to. seq_cst with the link thread's removal of a page: either the

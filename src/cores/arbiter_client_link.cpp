@@ -241,7 +241,6 @@ void ArbiterClient::reregister() {
         // Each time, as the folder may have gone, and another may have come.
         const bool watching = watch.valid() && ::inotify_add_watch(watch.get(), folder.c_str(),
                                                                    IN_CREATE | IN_MOVED_TO | IN_ATTRIB) >= 0;
-        CpuSet withdrawn;  // lent, and not described as held: the new arbiter's if it takes us in
         int again_in_ms = watching ? -1 : 1000;
         try {
             ClientDescription description;
@@ -250,7 +249,7 @@ void ArbiterClient::reregister() {
                 description = describe();
                 for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
                     if (state(cpu) == kLent) {
-                        withdrawn.insert(cpu);
+                        withdrawn_.insert(cpu);
                         set_state(cpu, kAbsent);
                     }
             }
@@ -261,6 +260,7 @@ void ArbiterClient::reregister() {
                 for (int cpu = 0; cpu < HEDDLE_MAX_CPUS; ++cpu)
                     if (state(cpu) == kLent) set_state(cpu, kAbsent);
                 link_.store(opened.release());
+                withdrawn_ = wanted_back_ = {};
                 problem_.clear();
             }
             HEDDLE_FAILPOINT(client_is_back);
@@ -272,15 +272,15 @@ void ArbiterClient::reregister() {
             CpuSet back;
             {
                 const std::lock_guard guard(mutex_);
-                // Who wanted one back meanwhile was told that it is gone: it is announced again.
-                for (const int cpu : withdrawn)
-                    if (state(cpu) == kAbsent) {
-                        set_state(cpu, kHeld);
-                        back.insert(cpu);
-                    }
+                for (const int cpu : withdrawn_)
+                    if (state(cpu) == kAbsent) set_state(cpu, wanted_back_.contains(cpu) ? kHeld : kLent);
+                // Who wanted one back meanwhile was told that it is gone.
+                back = wanted_back_ & withdrawn_;
+                withdrawn_ = wanted_back_ = {};
                 problem_ = error.what();
                 again_in_ms = again_after(error, again_in_ms);
             }
+            if (!back.empty()) changed();
             announce(back, {});
         }
         // Where nobody listens, nothing wakes us until something is made in the arbiter's folder; without

@@ -217,6 +217,10 @@ TEST_P(LaunchFailpoint, LeavesNothingBehind) {
             }
             ::usleep(5'000);
             if (i % 4 != 3) continue;
+            // It has seen that the other one went: else the next arbiter keeps its place for this process.
+            (void)becomes_true(
+                [&] { return Observer(daemon.path()).status().clients.size() <= 1 || !victim.running(); },
+                1s);
             daemon.process().end();
             ASSERT_TRUE(daemon.start());
             ::usleep(20'000);

@@ -100,7 +100,7 @@ class Stage {
                 {"mgb"},
                 "mathicgb"};
     }
-    /// Before a scene is played in vain.
+    /// Before the scene is played in vain.
     void find_arbiter() const {
         const bench::Command start{{heddle_.string(), "start"}, {}, {}};
         const auto started = bench::run_together({&start, 1}, kLimit);
@@ -148,6 +148,7 @@ class Stage {
                 }
             result.programs.push_back(program.name);
         }
+        find_arbiter();
         const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
         for (int time = 1; time <= times; ++time) {
             result.alone.add(times_of(run(programs, {})));
@@ -194,7 +195,6 @@ class Stage {
 
 void demo(const std::string& out, int times) {
     const Stage stage{fs::absolute(out)};
-    stage.find_arbiter();
     stage.prepare();
     const std::vector<std::pair<std::string, std::vector<Program>>> scenes = {
         {"Two pictures blurred by GraphicsMagick", {stage.blur(1), stage.blur(2)}},
