@@ -55,8 +55,10 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
     if (!allowed.intersects(cpus_)) return Refusal::kNoCpus;
     if (!machine_.cpus().contains(registration.owned)) return Refusal::kNotThere;
     const Reservation asks{registration.min, policy_->has_owners() ? registration.owned : CpuSet{}};
-    const JobId job = job_of(registration, asks, before);
     const Client* const kin = kin_of(registration, asks);
+    const JobId job = before != nullptr && before->asks.owned == asks.owned ? before->job
+                      : kin != nullptr                                      ? kin->job
+                                                                            : JobId{last_job_ + 1};
     const uint32_t around = kin != nullptr && kin->around != 0 ? kin->around : registration.around;
     if (const Refusal refusal = refusal_of_owned(asks.owned, registration.user, job, before);
         refusal != Refusal::kNone)

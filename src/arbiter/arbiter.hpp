@@ -282,8 +282,6 @@ class Arbiter {
     /// `before`: the restored client that wants them, or nullptr.
     [[nodiscard]] Refusal refusal_of_owned(const CpuSet& owned, UserId user, JobId job,
                                            const Client* before) const;
-    [[nodiscard]] JobId job_of(const Registration& registration, const Reservation& asks,
-                               const Client* before) const;
     [[nodiscard]] const Client* kin_of(const Registration& registration, const Reservation& asks) const;
     void share_reservations(Time now);
     void share_minimum(std::span<Client* const> job);

@@ -2,8 +2,8 @@
 //
 // These inherit the options, and each asks for the same when it registers. A shell that waits for its command
 // needs none of it, the command does. So the clients of a job share one reservation, each as much of it as it
-// demands; what none demands is the youngest's. A client is of the job of its nearest ancestor that is a
-// client, where both are the same user's and ask for the same.
+// demands; what none demands is the youngest's. A client is of the job of the nearest process around it
+// that the arbiter knows, where both are the same user's and ask for the same.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,12 +41,6 @@ std::vector<int> by_demand(const std::vector<int>& demands, int units) {
 }
 
 }  // namespace
-
-JobId Arbiter::job_of(const Registration& registration, const Reservation& asks, const Client* before) const {
-    if (before != nullptr && before->asks.owned == asks.owned) return before->job;
-    const Client* const kin = kin_of(registration, asks);
-    return kin == nullptr ? JobId{last_job_ + 1} : kin->job;
-}
 
 /// One of whose job it is; also where what it became one in, by exec, is the first of the job.
 const Arbiter::Client* Arbiter::kin_of(const Registration& registration, const Reservation& asks) const {

@@ -72,7 +72,6 @@ WorkerPool::WorkerPool(Machine machine, CpuProvider& provider, WorkSource& sourc
       options_(std::move(options)),
       server_(machine_, with_sharing(options_.limits, provider)) {
     options_.bind = options_.bind && !machine_.synthetic();
-    // Each is joined before the next one starts, so twice the places is room enough.
     for (int i = 0; i < server_.capacity(); ++i) {
         workers_.push_back(std::make_unique<Worker>());
         workers_.back()->pool_ = this;

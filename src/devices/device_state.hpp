@@ -16,8 +16,8 @@ namespace heddle::devices {
 struct InFlight {
     std::shared_ptr<TaskState> task;
     double begun_us = 0;
-    double sent_us =
-        0;           ///< of the time since, what it takes to send what it reads; 0 where others run meanwhile
+    /// Of the time since, what it takes to send what it reads; 0 where others run meanwhile.
+    double sent_us = 0;
     Mark mark = {};  // when it was launched
     /// What it fails with when those of its kernels that were launched have ended; null: it goes well.
     std::exception_ptr failure = nullptr;

@@ -251,8 +251,7 @@ void RuntimeState::end_oldest(DeviceState& device) {
 /// is learned of them: schedulers count that by where the data lies.
 void RuntimeState::note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done,
                               double sent_us) {
-    constexpr double kLeastPart =
-        0.05;  // of the time is the kernel's, whatever the copies were thought to take
+    constexpr double kLeastPart = 0.05;  // is the kernel's, whatever the copies were thought to take
     if (done.empty()) return;
     const double now_us = device.driver->now_us();
     double start_us = std::max(done.front()->times.started_us, std::exchange(device.last_ended_us, now_us));

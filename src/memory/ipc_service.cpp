@@ -1,10 +1,8 @@
 #include "memory/ipc_service.hpp"
-#include "memory/starting_alone.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,11 +13,11 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "memory/service_thread.hpp"
+#include "memory/starting_alone.hpp"
 
 namespace heddle::memory {
 namespace {

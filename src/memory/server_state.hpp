@@ -45,7 +45,6 @@ class ServerState : private Transport::Listener {
 
     /// `name` is for people, and may be empty.
     [[nodiscard]] ClientId add_client(const std::string& name = {});
-    /// `died` as CachingAgent's.
     /// Which functions of bunches a thread calls that has ended their operations. The mover calls one after
     /// the other, also while one of them waits.
     enum class Functions : uint8_t {
@@ -53,6 +52,7 @@ class ServerState : private Transport::Listener {
         kHere,
         kByMover,
     };
+    /// `died` as CachingAgent's.
     void drop_client(ClientId client, bool died = false, Functions called = Functions::kHere);
 
     [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description);

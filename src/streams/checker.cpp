@@ -13,17 +13,6 @@ int best_fit(const TypeMaps& maps, const LabelSet& type) {
     return best;
 }
 
-/// Whether a record of the type leaves by one of the patterns: 0 no, 1 as its tags are, 2 always.
-int leaves(const std::vector<Pattern>& patterns, const LabelSet& type, std::set<size_t>& taken) {
-    int most = 0;
-    for (size_t i = 0; i < patterns.size(); ++i) {
-        if (LabelSet(patterns[i].variant).fit(type) < 0) continue;
-        taken.insert(i);
-        most = std::max(most, patterns[i].guard ? 1 : 2);
-    }
-    return most;
-}
-
 bool is_initialiser(const Topology& part) {
     return part.kind == TopologyKind::kBox && part.box->is_initialiser;
 }
@@ -277,7 +266,7 @@ Checker::Types Checker::through_star(const Topology& part, const Types& types) {
         Types staying;
         for (const Traced& type : arriving) {
             add(seen.came, type);
-            const int leave = leaves(part.patterns, type.labels, seen.taken);
+            const int leave = taken_by(part.patterns, type.labels, &seen.taken);
             if (leave > 0) add(leaving, type);
             if (leave < 2) add(staying, type);
         }
@@ -295,7 +284,7 @@ Checker::Types Checker::through_feedback(const Topology& part, const Types& type
         const Types fresh = first_seen(arriving, inside);
         for (const Traced& type : fresh.empty() ? fresh : send(part.parts[0], fresh)) {
             add(seen.came, type);
-            const int returns = leaves(part.patterns, type.labels, seen.taken);
+            const int returns = taken_by(part.patterns, type.labels, &seen.taken);
             if (returns > 0) add(back, type);
             if (returns < 2) add(leaving, type);
         }

@@ -18,14 +18,6 @@ LabelSet joined(LabelSet a, const LabelSet& b) {
     return a;
 }
 
-/// 0: no pattern takes a record of the type; 1: one does as the record's tags are; 2: one always does.
-int taken_by(const std::vector<Pattern>& patterns, const LabelSet& type) {
-    int most = 0;
-    for (const Pattern& pattern : patterns)
-        if (LabelSet(pattern.variant).fit(type) >= 0) most = std::max(most, pattern.guard ? 1 : 2);
-    return most;
-}
-
 /// The map whose input fits best; ties go to the first. Null: none fits.
 const TypeMap* best(const TypeMaps& maps, const LabelSet& type) {
     const TypeMap* found = nullptr;
@@ -82,6 +74,16 @@ std::vector<LabelSet> inputs_of(const TypeMaps& maps) {
     std::vector<LabelSet> inputs;
     for (const TypeMap& map : maps) inputs.push_back(map.input);
     return inputs;
+}
+
+int taken_by(const std::vector<Pattern>& patterns, const LabelSet& type, std::set<size_t>* takers) {
+    int most = 0;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+        if (LabelSet(patterns[i].variant).fit(type) < 0) continue;
+        most = std::max(most, patterns[i].guard ? 1 : 2);
+        if (takers != nullptr) takers->insert(i);
+    }
+    return most;
 }
 
 void add_type(std::vector<LabelSet>& types, LabelSet type) {

@@ -5,6 +5,7 @@
 // (flow inheritance, S-Net language report section 3).
 #pragma once
 
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,10 @@ using TypeMaps = std::vector<TypeMap>;
 /// own, have their product, and so have filters that each add a label or not. `what`: "comes to here is of".
 void check_number(size_t types, std::string_view what, const Place& place);
 [[nodiscard]] std::vector<LabelSet> inputs_of(const TypeMaps& maps);
+/// 0: no pattern takes a record of the type; 1: one does as the record's tags are; 2: one always does.
+/// `takers`: where not null, the numbers of those that do are added.
+[[nodiscard]] int taken_by(const std::vector<Pattern>& patterns, const LabelSet& type,
+                           std::set<size_t>* takers = nullptr);
 /// Once.
 void add_type(std::vector<LabelSet>& types, LabelSet type);
 /// Adds what a record of the type becomes by the map: labels that the map does not know are kept, binding

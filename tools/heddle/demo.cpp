@@ -100,12 +100,13 @@ class Stage {
                 {"mgb"},
                 "mathicgb"};
     }
-    /// Before the scene is played in vain.
-    void find_arbiter() const {
-        const bench::Command start{{heddle_.string(), "start"}, {}, {}};
-        const auto started = bench::run_together({&start, 1}, kLimit);
-        if (started[0].exit_code == 0) return;
-        const std::string why = started[0].errors.substr(0, started[0].errors.find('\n'));
+    /// A managed program starts the arbiter, where it has ended meanwhile; then it can be watched. Throws
+    /// ServiceAbsent where there can be none.
+    void wake_arbiter() const {
+        const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
+        const auto woken = bench::run_together({&wake, 1}, kLimit);
+        if (woken[0].exit_code == 0) return;
+        const std::string why = woken[0].errors.substr(0, woken[0].errors.find('\n'));
         throw ServiceAbsent(why.empty() ? "heddle cannot be started" : why);
     }
     /// Makes the picture that the singular values are of.
@@ -148,12 +149,10 @@ class Stage {
                 }
             result.programs.push_back(program.name);
         }
-        find_arbiter();
-        const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
+        wake_arbiter();  // before the scene is played in vain
         for (int time = 1; time <= times; ++time) {
             result.alone.add(times_of(run(programs, {})));
-            // A managed program starts the arbiter, where it has ended meanwhile; then it can be watched.
-            (void)bench::run_together({&wake, 1}, kLimit);
+            wake_arbiter();
             Recorder recorder(Observer::default_path(), trace_of(number, time));
             result.managed.add(times_of(run(programs, {heddle_.string(), "run", "--require", "--"})));
             recorder.finish();
