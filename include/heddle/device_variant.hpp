@@ -9,12 +9,13 @@
 //
 // The same data, the same order among other tasks: when all that it follows has ended, the device scheduler
 // decides between the CPU, where the function runs on the task's own worker, and the devices, where the
-// kernel runs, with the arguments in their order, while the task is paused. Devices with memory of their own
-// keep what they have of the data for the next task, until another task of the runtime uses it or the program
-// has waited (Keeping). On the engine starpu it is StarPU's own scheduler that decides, between the CPU and
-// StarPU's OpenCL devices, where a TaskDevices was there before the first Runtime with that engine
-// (docs/DEVICES.md). Any thread; the sequences' tasks have ended before this is destroyed, and their data
-// are not destroyed meanwhile.
+// kernel runs, with the arguments in their order, while the task is paused. A function that waits gives its
+// place on the CPU to the next task and goes on beside that one; what it takes is not learned. Devices with
+// memory of their own keep what they have of the data for the next task, until another task of the runtime
+// uses it or the program has waited (Keeping). On the engine starpu it is StarPU's own scheduler that
+// decides, between the CPU and StarPU's OpenCL devices, where a TaskDevices was there before the first
+// Runtime with that engine (docs/DEVICES.md). Any thread; the sequences' tasks have ended before this is
+// destroyed, and their data are not destroyed meanwhile.
 #pragma once
 
 #include <cstddef>

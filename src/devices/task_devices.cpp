@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "devices/data_in_use.hpp"
@@ -11,6 +12,7 @@
 #include "devices/task_state.hpp"
 #include "heddle/device_variant.hpp"
 #include "heddle/pause.hpp"
+#include "tasks/frame.hpp"
 
 namespace heddle::devices {
 namespace {
@@ -26,6 +28,31 @@ struct Stay {
     void decide() {
         if (!is_decided.exchange(true)) decided.signal();
     }
+};
+
+/// The task's function runs in its place on the CPU, until it waits for the first time: then that is another
+/// task's, for this one may wait for it.
+class Place final : public HeldByTask {
+  public:
+    Place(Stay& stay, TaskState& task) : stay_(stay), task_(task), frame_(*current_frame()) {
+        frame_.held = this;
+    }
+    ~Place() {
+        frame_.held = nullptr;
+        stay_.turn->end();
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    void let_go() noexcept override {
+        if (!std::exchange(task_.tells_cost, false)) return;
+        stay_.turn->end();
+    }
+
+  private:
+    Stay& stay_;
+    TaskState& task_;
+    TaskFrame& frame_;
 };
 
 DeviceOptions with_host(DeviceOptions options, unsigned on_cpu) {
@@ -100,12 +127,12 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
     std::exception_ptr failure;
     if (stay->on_cpu) {
         used.has_them();
+        const Place place(*stay, TaskState::of(*task));
         try {
             on_cpu();
         } catch (...) {
             failure = std::current_exception();
         }
-        stay->turn->end();
     }
     try {
         stay->ended.block();

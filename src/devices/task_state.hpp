@@ -130,6 +130,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     /// It failed with its device, and had changed what it reads.
     bool changed_in_place = false;
     bool only_wait_tells = false;  // of its failure, and finish() does not
+    /// False: what it took says nothing of its kernels. Written before the device has ended them.
+    bool tells_cost = true;
     std::atomic<int> priority{0};  // its builder writes, schedulers read
 
     // With graph_mutex.

@@ -263,7 +263,7 @@ void RuntimeState::note_times(DeviceState& device, std::span<const std::shared_p
         if (device.driver->trace != nullptr)
             device.driver->trace->ran(task->shown_name(), task->times.started_us, task->times.ended_us);
         start_us += each_us;
-        if (device.costs != nullptr)
+        if (device.costs != nullptr && task->tells_cost)
             device.costs->add(task->signature(), learned_us, device.driver->compiles_at_first_launch());
     }
 }

@@ -20,9 +20,9 @@ TaskFrame* exchange_frame(TaskFrame* frame) noexcept {
     return std::exchange(innermost, frame);
 }
 
-void refuse_where_it_stays(const TaskFrame& frame) {
-    if (!frame.stays) return;
-    throw Error(ErrorCode::kLimit, frame.runtime->engine->why_no_more_pause());
+void begin_wait(const TaskFrame& frame) {
+    if (frame.stays) throw Error(ErrorCode::kLimit, frame.runtime->engine->why_no_more_pause());
+    if (frame.held != nullptr) frame.held->let_go();
 }
 
 }  // namespace heddle

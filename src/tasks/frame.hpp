@@ -15,6 +15,16 @@ class Domain;
 class TaskPlace;
 class TracedTask;
 
+/// Something that a task has for itself while it runs, and that others may need while it waits.
+class HeldByTask {
+  public:
+    /// Before each wait of the task, in it.
+    virtual void let_go() noexcept = 0;
+
+  protected:
+    ~HeldByTask() = default;
+};
+
 struct TaskFrame {
     Task* task;
     detail::RuntimeState* runtime;
@@ -24,6 +34,7 @@ struct TaskFrame {
     std::shared_ptr<Domain> children{};  ///< made with the first sequence in it
     TaskPlace* place = nullptr;          ///< where the thread was moved for it
     TracedTask* traced = nullptr;        ///< where tasks are traced
+    HeldByTask* held = nullptr;          ///< of whom has something to let go
 };
 
 /// Null outside of tasks. Never inlined: what is thread-local must be looked up anew after a pause.
@@ -31,7 +42,7 @@ struct TaskFrame {
 /// Sets it, and returns what it was.
 [[gnu::noinline]] TaskFrame* exchange_frame(TaskFrame* frame) noexcept;
 
-/// Throws kLimit with TaskFrame::stays.
-void refuse_where_it_stays(const TaskFrame& frame);
+/// Its task is going to wait. Throws kLimit with TaskFrame::stays.
+void begin_wait(const TaskFrame& frame);
 
 }  // namespace heddle

@@ -388,7 +388,7 @@ void RuntimeState::wait_until(const std::function<bool()>& reached) {
         engine->wait_until(own, reached);
     };
     if (frame == nullptr) return sleep_in_kernel(wait);
-    refuse_where_it_stays(*frame);
+    begin_wait(*frame);
     const TaskPlace::Away away(frame->place);
     // In a task of another runtime, whose engine may need the CPU meanwhile.
     if (frame->runtime != this) return frame->runtime->engine->sleep_in_task(wait);

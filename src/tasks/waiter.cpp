@@ -37,7 +37,7 @@ void wait_for_wake(Publish publish, Wakes by) {
     if (frame == nullptr) return sleep_in_kernel(sleep);
     Engine& engine = *frame->runtime->engine;
     try {
-        refuse_where_it_stays(*frame);
+        begin_wait(*frame);
         const TaskPlace::Away away(frame->place);
         if (engine.suspends()) {
             const TracedTask::Pause pause(frame->traced);

@@ -1,5 +1,6 @@
 // Owners through the socket: a daemon with the policy "owned", and clients that say which CPUs are theirs.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 
@@ -185,6 +186,8 @@ TEST(Owners, TheCommandOfAShellHasWhatTheShellOwns) {
     const std::string refused =
         output_of(daemon, {"heddle", "run", "--own", "0", "--", "/bin/echo", "of another job"});
     EXPECT_NE(refused.find("CPU 0 is owned by client 2 already"), std::string::npos) << refused;
+    for (const auto& client : clients())
+        ::kill(static_cast<pid_t>(client.pid), SIGTERM);  // sleep outlives its shell
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "heddle/device.hpp"
+#include "heddle/device_variant.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle::devices::test {
@@ -42,6 +44,22 @@ inline std::vector<SimulatedDevice> two_simulated() {
     return {{.name = "simulated cpu", .type = DeviceType::kCpu, .us_per_byte = 1e-4},
             {.name = "simulated gpu", .type = DeviceType::kGpu, .us_per_byte = 1e-4}};
 }
+
+/// These alone.
+inline DeviceOptions simulated(std::vector<SimulatedDevice> devices, const std::string& scheduler = "fcfs") {
+    DeviceOptions options;
+    options.kinds = {};
+    options.simulated = std::move(devices);
+    options.scheduler = make_scheduler(scheduler);
+    return options;
+}
+
+/// As the kernel of that name, on the CPU.
+inline void add(std::span<int> data, int by) {
+    for (int& one : data) one += by;
+}
+
+constexpr Keeping kBothKeepings[] = {Keeping::kCopies, Keeping::kResults};
 
 /// What is said of it.
 inline std::string failure(const std::function<void()>& call) {
