@@ -150,6 +150,9 @@ class HEDDLE_API DeviceTask {
     /// that when it was submitted.
     [[nodiscard]] double exchange_us(const DeviceTask& predecessor, const Device& from,
                                      const Device& to) const;
+    /// As is thought, from now until what it reads of what `predecessor` writes is on the device; 0 where no
+    /// device has taken that one, or it has ended.
+    [[nodiscard]] double arrives_in_us(const DeviceTask& predecessor, const Device& device) const;
     /// Those that have not ended; each may appear several times.
     [[nodiscard]] std::vector<std::shared_ptr<DeviceTask>> follows() const;
 

@@ -295,13 +295,31 @@ double DeviceTask::transfer_us(const Device& device) const {
     return state_->transfer_us(TaskState::of(device), coming);
 }
 
-double DeviceTask::exchange_us(const DeviceTask& predecessor, const Device& from, const Device& to) const {
-    const size_t bytes = state_->bytes_read_of(*predecessor.state_);
-    if (bytes == 0 || from.index() == to.index()) return 0;
-    const auto copy_us = [&](const Device& device) {
-        return device.info().shares_host_memory ? 0 : TaskState::of(device).driver->copy_us(bytes);
+namespace {
+
+double copy_us(size_t bytes, const Device& from, const Device& to) {
+    const DeviceState &a = TaskState::of(from), &b = TaskState::of(to);
+    if (bytes == 0 || &a == &b) return 0;
+    const auto one_way_us = [&](const DeviceState& device) {
+        return device.driver->info().shares_host_memory ? 0 : device.driver->copy_us(bytes);
     };
-    return copy_us(from) + copy_us(to);
+    return one_way_us(a) + one_way_us(b);
+}
+
+}  // namespace
+
+double DeviceTask::exchange_us(const DeviceTask& predecessor, const Device& from, const Device& to) const {
+    return copy_us(state_->bytes_read_of(*predecessor.state_), from, to);
+}
+
+double DeviceTask::arrives_in_us(const DeviceTask& predecessor, const Device& device) const {
+    const TaskState& before = *predecessor.state_;
+    const size_t bytes = state_->bytes_read_of(before);
+    const std::lock_guard guard(graph_mutex());
+    const int taken_by = before.taken_by;
+    if (taken_by < 0 || before.handle == nullptr) return 0;
+    const Device& its = before.runtime->handles()[static_cast<size_t>(taken_by)];
+    return its.busy_us() + copy_us(bytes, its, device);
 }
 
 std::vector<TaskPointer> DeviceTask::follows() const {

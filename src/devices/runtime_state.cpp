@@ -230,7 +230,10 @@ void RuntimeState::schedule(const std::vector<TaskPointer>& ready) {
 TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
     const std::lock_guard guard(handing_over_);
     pass.outdated = pass.outdated || events_ != pass.events;
-    return pass.outdated ? nullptr : scheduler_->pop(device.device);
+    if (pass.outdated) return nullptr;
+    TaskPointer task = scheduler_->pop(device.device);
+    if (task != nullptr) TaskState::of(*task).taken_by = static_cast<int>(device.index);
+    return task;
 }
 
 std::vector<std::function<void()>> RuntimeState::count_out(

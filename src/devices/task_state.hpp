@@ -147,7 +147,9 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     size_t waits_for = 0;
     /// The scheduler was asked twice for whom it is.
     std::atomic<bool> reconsidered{false};
-    std::atomic<int> ran_on{-1};  // the worker writes, anybody reads
+    // The worker writes, anybody reads.
+    std::atomic<int> ran_on{-1};
+    std::atomic<int> taken_by{-1};  ///< the device that the scheduler gave it to
     TaskTimes times;
 
   private:

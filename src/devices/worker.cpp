@@ -201,6 +201,7 @@ void RuntimeState::put_back(const std::shared_ptr<TaskState>& next) {
     {
         const std::lock_guard guard(graph_mutex());
         if (next->status == TaskStatus::kReady) ready.push_back(next->handle);
+        next->taken_by = -1;
     }
     hand_over(ready);
 }
@@ -295,6 +296,7 @@ void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<Tas
         const std::lock_guard guard(graph_mutex());
         task->status = TaskStatus::kReady;
         task->ran_on = -1;
+        task->taken_by = -1;
         stranded = settle_stranded(again);
         ready = handles_of(again);
     }

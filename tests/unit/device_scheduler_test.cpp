@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -116,6 +117,35 @@ TEST(DeviceSchedulers, HeftKeepsAChainTogetherWhereCopiesAreDear) {
         EXPECT_EQ(chains[i]->device(), chains[i / 8 * 8]->device()) << i;
     EXPECT_NE(chains[0]->device(), chains[8]->device());
     EXPECT_DOUBLE_EQ(chains[15]->times().ended_us, 80.0);
+}
+
+/// It runs while its successor is planned, which would find the other device idle and the data not there.
+TEST(DeviceSchedulers, HeftKnowsWhatARunningTaskIsGoingToWrite) {
+    std::vector<SimulatedDevice> far = test::two_simulated();
+    for (SimulatedDevice& device : far) {
+        device.us_per_byte = 1;
+        device.cost_us = [](const std::string&, const LaunchShape&) { return 1000.0; };
+    }
+    DeviceRuntime runtime({.kinds = {}, .simulated = far, .scheduler = make_scheduler("heft")});
+    const auto program = std::make_shared<Program>(runtime, test::integer_program());
+    for (const Device& device : runtime.devices()) {
+        const auto data = std::make_shared<Buffer>(400);
+        const auto task = [&] {
+            auto made = std::make_shared<DeviceTask>(program, Score{1000, 1000});
+            made->add_kernel("add").arg(0, inout(data)).arg(1, 1).work(100);
+            return made;
+        };
+        const TaskPointer running = task(), next = task();
+        running->only_on(device);
+        std::promise<void> submitted;
+        running->on_configure([&](Device&, DeviceTask&) { submitted.get_future().wait(); });
+        runtime.submit(running);
+        while (running->status() != TaskStatus::kRunning) std::this_thread::yield();
+        runtime.submit(next);
+        submitted.set_value();
+        runtime.finish();
+        EXPECT_EQ(next->device(), static_cast<int>(device.index()));
+    }
 }
 
 /// The five functions of the seed, for one device after the other.

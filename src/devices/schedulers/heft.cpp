@@ -124,7 +124,10 @@ class Heft final : public QueueScheduler {
         try_where_unknown(entry, task);
         for (const TaskPointer& predecessor : predecessors) {
             const auto found = places.find(predecessor.get());
-            if (found == places.end()) continue;  // it runs
+            if (found == places.end()) {
+                add_running(*predecessor, entry, task);
+                continue;
+            }
             PlannedEdge edge{found->second, {}};
             for (const Device* const from : devices_)
                 for (const Device* const to : devices_)
@@ -132,6 +135,13 @@ class Heft final : public QueueScheduler {
             task.after.push_back(std::move(edge));
         }
         return task;
+    }
+
+    void add_running(const DeviceTask& predecessor, const Entry& entry, PlanTask& task) const {
+        task.arrives_us.resize(devices_.size(), 0);
+        for (size_t i = 0; i < devices_.size(); ++i)
+            task.arrives_us[i] =
+                std::max(task.arrives_us[i], entry.task->arrives_in_us(predecessor, *devices_[i]));
     }
 
     /// One task of each signature runs on each device that nobody knows its cost on; the others go where it

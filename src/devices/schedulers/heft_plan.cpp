@@ -76,7 +76,7 @@ std::vector<Placement> heft_plan(const std::vector<PlanTask>& tasks, const std::
         Placement best{0, 0, kCannotRun};
         for (size_t device = 0; device < devices; ++device) {
             if (!std::isfinite(task.cost_us[device])) continue;
-            double ready = 0;
+            double ready = task.ready_us(device);
             for (const PlannedEdge& edge : task.after) {
                 const Placement& before = plan[edge.predecessor];
                 ready = std::max(ready, before.end_us + edge.exchange_us[before.device * devices + device]);

@@ -20,6 +20,8 @@ struct PlanTask {
     std::vector<double> cost_us;      ///< by device; kCannotRun
     std::vector<double> transfer_us;  ///< by device: of what it reads and no task of the plan writes
     std::vector<PlannedEdge> after;
+    std::vector<double> arrives_us{};  ///< by device, or none: when what running tasks write for it is there
+    [[nodiscard]] double ready_us(size_t device) const { return arrives_us.empty() ? 0 : arrives_us[device]; }
 };
 
 struct Placement {
