@@ -117,7 +117,7 @@ requires(kSame<Member, &cl_icd_dispatch::clEnqueueNDRangeKernel>) Command
         if (values != nullptr) std::copy_n(values, dimensions, copy.values.begin());
         return copy;
     };
-    return [own, memory = memory_arguments(kernel), dimensions, offset = shape(offset), work = shape(work),
+    return [own, arguments = kept_arguments(kernel), dimensions, offset = shape(offset), work = shape(work),
             group = shape(group)](cl_command_queue queue, cl_event* event) {
         return next().clEnqueueNDRangeKernel(queue, own.get(), dimensions, offset.get(), work.get(),
                                              group.get(), 0, nullptr, event);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <span>
@@ -13,14 +14,27 @@
 namespace heddle::opencl {
 namespace {
 
-using Arguments = std::map<cl_uint, cl_mem>;  // by their places
+using Arguments = std::map<cl_uint, void*>;  // buffers and the like, and samplers, by their places
 
 /// Never destroyed: other threads may use kernels while the process ends. What is left of a kernel goes when
 /// another one has its handle.
 struct Registry {
-    std::mutex mutex;
-    std::unordered_set<cl_mem> living;
+    mutable std::mutex mutex;
+    std::unordered_set<void*> living;             // of cl_mem
+    std::unordered_map<void*, cl_uint> samplers;  // with the program's references: no driver tells their end
     std::unordered_map<cl_kernel, Arguments> arguments;
+
+    // With the mutex.
+    [[nodiscard]] bool knows(void* object) const {
+        return living.contains(object) || samplers.contains(object);
+    }
+    /// Null: it has gone.
+    [[nodiscard]] std::shared_ptr<void> kept_object(void* object) const {
+        if (living.contains(object)) return kept(static_cast<cl_mem>(object));
+        auto* const sampler = static_cast<cl_sampler>(object);
+        if (!samplers.contains(object) || next().clRetainSampler(sampler) != CL_SUCCESS) return {};
+        return {sampler, [](cl_sampler one) { next().clReleaseSampler(one); }};
+    }
 };
 Registry& registry() {
     static auto* const all = new Registry;
@@ -32,19 +46,27 @@ void gone(cl_mem object, void*) {
     registry().living.erase(object);
 }
 
-/// A function of the table that makes a buffer, an image or a pipe.
+void enter(cl_mem object) {
+    if (next().clSetMemObjectDestructorCallback(object, gone, nullptr) != CL_SUCCESS) return;
+    const std::lock_guard guard(registry().mutex);
+    registry().living.insert(object);
+}
+
+void enter(cl_sampler sampler) {
+    const std::lock_guard guard(registry().mutex);
+    registry().samplers[sampler] = 1;
+}
+
+/// A function of the table that makes a buffer, an image, a pipe or a sampler.
 template <class Function>
 struct Making;
-template <class... Args>
-struct Making<cl_mem(CL_API_CALL*)(Args...)> {
+template <class Object, class... Args>
+struct Making<Object(CL_API_CALL*)(Args...)> {
     template <auto Member>
-    static cl_mem CL_API_CALL call(Args... args) {
-        cl_mem object = (next().*Member)(args...);
-        if (object == nullptr || next().clSetMemObjectDestructorCallback(object, gone, nullptr) != CL_SUCCESS)
-            return object;
+    static Object CL_API_CALL call(Args... args) {
+        Object object = (next().*Member)(args...);
         try {
-            const std::lock_guard guard(registry().mutex);
-            registry().living.insert(object);
+            if (object != nullptr) enter(object);
         } catch (const std::bad_alloc&) {
             // It is not kept then.
         }
@@ -72,10 +94,10 @@ void inherit(cl_kernel clone, cl_kernel from) {
 }
 
 /// Null: none that has to be kept.
-void note(cl_kernel kernel, cl_uint index, cl_mem object) {
+void note(cl_kernel kernel, cl_uint index, void* object) {
     Registry& all = registry();
     const std::lock_guard guard(all.mutex);
-    if (all.living.contains(object))
+    if (all.knows(object))
         all.arguments[kernel][index] = object;
     else if (const auto found = all.arguments.find(kernel); found != all.arguments.end())
         found->second.erase(index);
@@ -84,9 +106,8 @@ void note(cl_kernel kernel, cl_uint index, cl_mem object) {
 cl_int set_argument(cl_kernel kernel, cl_uint index, size_t bytes, const void* value) {
     const cl_int code = next().clSetKernelArg(kernel, index, bytes, value);
     if (code != CL_SUCCESS) return code;
-    cl_mem object = nullptr;
-    if (value != nullptr && bytes == sizeof object)
-        std::memcpy(static_cast<void*>(&object), value, sizeof object);
+    void* object = nullptr;
+    if (value != nullptr && bytes == sizeof object) std::memcpy(&object, value, sizeof object);
     try {
         note(kernel, index, object);
     } catch (const std::bad_alloc&) {
@@ -99,6 +120,24 @@ cl_int set_shared_argument(cl_kernel kernel, cl_uint index, const void* value) {
     const cl_int code = next().clSetKernelArgSVMPointer(kernel, index, value);
     if (code == CL_SUCCESS) note(kernel, index, nullptr);
     return code;
+}
+
+cl_int retain_sampler(cl_sampler sampler) {
+    const cl_int code = next().clRetainSampler(sampler);
+    if (code != CL_SUCCESS) return code;
+    const std::lock_guard guard(registry().mutex);
+    if (const auto found = registry().samplers.find(sampler); found != registry().samplers.end())
+        ++found->second;
+    return code;
+}
+
+cl_int release_sampler(cl_sampler sampler) {
+    {
+        const std::lock_guard guard(registry().mutex);
+        const auto found = registry().samplers.find(sampler);
+        if (found != registry().samplers.end() && --found->second == 0) registry().samplers.erase(found);
+    }
+    return next().clReleaseSampler(sampler);
 }
 
 }  // namespace
@@ -139,16 +178,21 @@ void intercept_kernels(cl_icd_dispatch& table) {
     note_what_it_makes<&T::clCreateImage2D>(table);
     note_what_it_makes<&T::clCreateImage3D>(table);
     note_what_it_makes<&T::clCreatePipe>(table);
+    note_what_it_makes<&T::clCreateSampler>(table);
+    note_what_it_makes<&T::clCreateSamplerWithProperties>(table);
+    table.clRetainSampler = retain_sampler;
+    table.clReleaseSampler = release_sampler;
     table.clSetKernelArg = set_argument;
     table.clSetKernelArgSVMPointer = set_shared_argument;
 }
 
-std::vector<KeptMemory> memory_arguments(cl_kernel kernel) {
-    std::vector<KeptMemory> all;
-    const std::lock_guard guard(registry().mutex);
-    if (const auto found = registry().arguments.find(kernel); found != registry().arguments.end())
+std::vector<std::shared_ptr<void>> kept_arguments(cl_kernel kernel) {
+    std::vector<std::shared_ptr<void>> all;
+    const Registry& known = registry();
+    const std::lock_guard guard(known.mutex);
+    if (const auto found = known.arguments.find(kernel); found != known.arguments.end())
         for (const auto& [index, object] : found->second)
-            if (registry().living.contains(object)) all.push_back(kept(object));
+            if (auto one = known.kept_object(object)) all.push_back(std::move(one));
     return all;
 }
 

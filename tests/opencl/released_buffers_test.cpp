@@ -135,6 +135,51 @@ TEST_F(ReleasedBuffers, StayForClonesOfKernels) {
     expect_kept_until_the_end_of(added);
 }
 
+/// And the samplers that they have, which tell nobody when they go.
+TEST_F(ReleasedBuffers, AsDoSamplers) {
+    cl_bool has_images = CL_FALSE;
+    clGetDeviceInfo(session->device, CL_DEVICE_IMAGE_SUPPORT, sizeof has_images, &has_images, nullptr);
+    if (has_images == CL_FALSE) GTEST_SKIP() << "skipped: the device has no images";
+    cl_kernel read = session->kernel(
+        "kernel void read(global int* to, read_only image2d_t from, sampler_t sampler) {"
+        "    to[get_global_id(0)] = read_imagei(from, sampler, (int2)(get_global_id(0), 0)).x; }",
+        "read");
+    Values sevens = all(7);
+    const cl_image_format format{CL_R, CL_SIGNED_INT32};
+    cl_image_desc shape{};
+    shape.image_type = CL_MEM_OBJECT_IMAGE2D;
+    shape.image_width = kCount;
+    shape.image_height = 1;
+    cl_int code = CL_SUCCESS;
+    cl_mem image =
+        clCreateImage(session->context, CL_MEM_COPY_HOST_PTR, &format, &shape, sevens.data(), &code);
+    ASSERT_EQ(code, CL_SUCCESS);
+    const cl_sampler_properties how[] = {CL_SAMPLER_NORMALIZED_COORDS, CL_FALSE, 0};
+    cl_sampler sampler = clCreateSamplerWithProperties(session->context, how, &code);
+    ASSERT_EQ(code, CL_SUCCESS);
+    ASSERT_EQ(clSetKernelArg(read, 0, sizeof(cl_mem), &buffers[0]), CL_SUCCESS);
+    ASSERT_EQ(clSetKernelArg(read, 1, sizeof image, &image), CL_SUCCESS);
+    ASSERT_EQ(clSetKernelArg(read, 2, sizeof sampler, &sampler), CL_SUCCESS);
+    const auto references = [&] {
+        cl_uint count = 0;
+        clGetSamplerInfo(sampler, CL_SAMPLER_REFERENCE_COUNT, sizeof count, &count, nullptr);
+        return count;
+    };
+    EXPECT_EQ(references(), 1u);
+    cl_event ended = enqueued(read);
+    EXPECT_EQ(references(), 2u) << "its command's";
+    clRetainSampler(sampler);
+    clReleaseSampler(sampler);
+    clReleaseMemObject(image);
+    EXPECT_EQ(references(), 2u);
+    clSetUserEventStatus(gate, CL_COMPLETE);
+    EXPECT_EQ(clWaitForEvents(1, &ended), CL_SUCCESS);
+    clReleaseEvent(ended);
+    EXPECT_TRUE(test::becomes_true([&] { return references() == 1; }, std::chrono::seconds(20)));
+    clReleaseSampler(sampler);
+    for (cl_mem buffer : buffers) clReleaseMemObject(buffer);
+}
+
 TEST_F(ReleasedBuffers, ThatAKernelHadBeforeGo) {
     cl_kernel add = kernel_that_adds_to(buffers[0]);
     cl_mem last = session->buffer(kBytes);
