@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <optional>
+
+#include "support/child.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/wait_until.hpp"
 
 using heddle::bench::OneAtATime;
 using heddle::bench::ScratchFolder;
@@ -33,6 +39,26 @@ TEST(ScratchFolder, GoesWithWhatIsInIt) {
         ASSERT_TRUE(std::filesystem::exists(path / "picture"));
     }
     EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+/// Whatever it left in there, or its programs in their folder for temporary files.
+TEST(ScratchFolder, GoesWithADriverThatIsKilled) {
+    for (const int signal : {SIGKILL, SIGINT}) {
+        const heddle::test::TemporaryFolder folder;
+        heddle::test::Child driver(
+            {HEDDLE_BUILD_DIR "/bin/heddle", "bench", "cores.serial", "--runs", "1000"},
+            {"TMPDIR=" + folder.path(), "HEDDLE_ARBITER=off"}, -1, "/dev/null");
+        const auto scratch = [&] {
+            for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+                if (entry.is_directory()) return entry.path();
+            return std::filesystem::path();
+        };
+        ASSERT_TRUE(heddle::test::becomes_true([&] { return !scratch().empty(); }));
+        std::ofstream(scratch() / "left") << "x";
+        driver.signal(signal);
+        driver.reap();
+        EXPECT_TRUE(heddle::test::becomes_true([&] { return scratch().empty(); }));
+    }
 }
 
 using BenchLock = OwnTemporaryFolder;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "../number_within.hpp"
@@ -129,6 +130,7 @@ void bench(const Options& given) {
     const OneAtATime alone(
         [] { to_stderr("heddle: another heddle bench is running; waiting for it to end\n"); });
     const ScratchFolder scratch;
+    ::setenv("TMPDIR", scratch.path().c_str(), 1);  // what its programs leave behind goes with it
     Host host = find_host(scratch);
     calibrate(host);
     MachineLoad load(
