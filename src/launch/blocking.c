@@ -24,6 +24,7 @@
 
 #include "affinity.h"
 #include "callers.h"
+#include "credentials.h"
 #include "export.h"
 #include "last_thread.h"
 #include "link.h"
@@ -246,6 +247,7 @@ HEDDLE_EXPORT long syscall(long number, ...) {
         return affinity_set_by_program((pid_t)a, (size_t)b, (const cpu_set_t*)c);
     if (number == SYS_exit) last_thread_leaves();
     if (number == SYS_seccomp || number == SYS_prctl) sandbox_look_at(number, a, b, c);
+    credentials_look_at(number, a);
     const long result = real(number, a, b, c, d, e, f);
     if (number == SYS_sched_getaffinity && result > 0 && affinity_concerns((pid_t)a))
         affinity_hide_grant((pid_t)a, (cpu_set_t*)c, (size_t)result);

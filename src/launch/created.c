@@ -256,6 +256,17 @@ HEDDLE_EXPORT int thrd_create(thrd_t* thread, thrd_start_t run, void* argument) 
     return failure;
 }
 
+/* The C library's, for who has stacks of his own to give. */
+size_t __pthread_get_minstack(const pthread_attr_t* attributes);
+
+/* What a thread of ours needs beside what libraries have for each thread: a program may have locked its
+ * memory, or have little of it. Left as it is where the C library does not say how much those have. */
+static void want_small_stack(pthread_attr_t* attributes) {
+    REAL(__pthread_get_minstack)
+    enum { kOurs = 256 * 1024 };
+    if (real != NULL) (void)pthread_attr_setstacksize(attributes, real(attributes) + kOurs);
+}
+
 bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     REAL(pthread_create)
     const struct start wanted = {.run = run, .argument = argument};
@@ -264,6 +275,7 @@ bool waiting_start_uncounted(void* (*run)(void*), void* argument) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    want_small_stack(&attributes);
     /* Signals belong to the program's own threads. */
     sigset_t all, before;
     sigfillset(&all);

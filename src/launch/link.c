@@ -2,6 +2,7 @@
 #include "link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -98,6 +99,11 @@ static int own_socket(void) {
 
 int link_descriptor(void) {
     return atomic_load_explicit(&self.socket, memory_order_relaxed);
+}
+
+void link_make_way(void) {
+    const int fd = own_socket();
+    if (fd >= 0) atomic_store(&self.socket, (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1));
 }
 
 static void fill_header(heddle_header* header, enum heddle_message_type type, size_t bytes) {

@@ -58,6 +58,8 @@ unsigned link_most_cpus(void);
 enum heddle_client_mode link_mode(void);
 /* The socket's number, which the program must not close; -1 without one. */
 int link_descriptor(void);
+/* The program is about to have a file of its own by that number: the socket gets another one. */
+void link_make_way(void);
 /* CLOCK_MONOTONIC. */
 uint64_t link_now_ns(void);
 

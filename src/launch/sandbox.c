@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "credentials.h"
 #include "export.h"
 #include "process.h"
 #include "real.h"
@@ -35,5 +36,6 @@ HEDDLE_EXPORT int prctl(int option, ...) {
     const unsigned long c = va_arg(rest, unsigned long), d = va_arg(rest, unsigned long);
     va_end(rest);
     sandbox_look_at(SYS_prctl, option, (long)a, (long)b);
+    credentials_look_at(SYS_prctl, option);
     return real(option, a, b, c, d);
 }

@@ -200,5 +200,30 @@ TEST(RunEdges, WhatTheSystemAllowsToOneThreadAloneIsAllowed) {
     EXPECT_EQ(managed.run({kEdges, "alone"}).exit_code, 0);
 }
 
+/// Its capabilities are its thread's: ours would not be allowed what it is, and the C library would end it.
+TEST(RunEdges, AProgramKeepsCapabilitiesAsItBecomesAnotherUser) {
+    if (::geteuid() != 0) GTEST_SKIP() << "skipped: only root can become another user";
+    const Managed managed;
+    const Outcome outcome = managed.run({kEdges, "become-nobody"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+}
+
+TEST(RunEdges, WhoHasLargeStacksAndLittleMemoryIsManaged) {
+    const Managed managed;
+    const Outcome outcome =
+        managed.shell("ulimit -s 4000000; ulimit -v 3000000; $RUN ${PROGRAMS}edges no-mask");
+    EXPECT_EQ(outcome.errors, "");
+    EXPECT_EQ(outcome.exit_code, 0);
+}
+
+/// The first number of ours is one that a program may want.
+TEST(RunEdges, AProgramHasItsFileByTheNumberThatItWants) {
+    const Managed managed;
+    const Outcome outcome = managed.shell(
+        "ulimit -n 1024; $RUN bash -c 'exec 512>$FOLDER/file; echo there >&512; $HEDDLE status --json |"
+        " grep -c bash; exec 512>&-'; cat $FOLDER/file");
+    EXPECT_EQ(outcome.output, "1\nthere\n") << outcome.errors;
+}
+
 }  // namespace
 }  // namespace heddle

@@ -2,11 +2,13 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -109,6 +111,20 @@ static int bind_child(int cpu) {
     return waitpid(child, &status, 0) == child ? status : 1;
 }
 
+/* As setpriv does: another user that may still choose its groups, by capabilities of this thread's. */
+static int become_nobody(void) {
+    enum { kNobody = 65534 };
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2];
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setresuid(kNobody, kNobody, kNobody) != 0) return 1;
+    if (syscall(SYS_capget, &header, sets) != 0) return 2;
+    for (int i = 0; i < 2; ++i) sets[i].effective = sets[i].permitted;
+    if (syscall(SYS_capset, &header, sets) != 0 || setresgid(kNobody, kNobody, kNobody) != 0) return 3;
+    pthread_t thread;
+    return pthread_create(&thread, NULL, say_done, NULL) != 0 || pthread_join(thread, NULL) != 0 ||
+           setresgid(kNobody, kNobody, kNobody) != 0;
+}
+
 int main(int count, char** words) {
     const char* what = count > 1 ? words[1] : "";
     if (strcmp(what, "leave") == 0) return leave();
@@ -119,6 +135,7 @@ int main(int count, char** words) {
     if (strcmp(what, "load") == 0) return dlopen(words[2], RTLD_NOW) == NULL;
     if (strcmp(what, "reload") == 0) return reload(words + 2);
     if (strcmp(what, "bind-child") == 0) return bind_child(atoi(words[2]));
+    if (strcmp(what, "become-nobody") == 0) return become_nobody();
     if (strcmp(what, "no-mask") == 0) {
         const long result = syscall(SYS_sched_setaffinity, 0, 8, NULL);
         return !(result == -1 && errno == EFAULT);
