@@ -4,7 +4,8 @@
 // What a component owns it may lend, and always wins back; what others lend it may borrow, and must return
 // when it is told to. docs/LEDGER.md has the rules as tables. Any thread may call any function at any time;
 // only construction, moving and destruction are for one thread. After fork(2) the child must not use the
-// parent's components: it has no threads behind them. Nothing outlives the process.
+// parent's components: it has no threads behind them. It may have its own, which share its CPUs as those of
+// any other process do. Nothing outlives the process.
 //
 // The components of a process lend to each other first. Where an arbiter listens when the first one attaches
 // (heddled; not with HEDDLE_ARBITER=off, nor under `heddle run`, which speaks for the process), what they all

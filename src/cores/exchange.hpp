@@ -56,8 +56,8 @@ class ExchangeWatcher {
 
 class Exchange {
   public:
-    /// This process's, on Machine::detect(); made at the first use and never destroyed. Where an arbiter
-    /// listens then, the process shares its machine with others (outside.hpp).
+    /// This process's, on Machine::detect(); made at the first use, in a forked child once more, and never
+    /// destroyed. Where an arbiter listens then, the process shares its machine with others (outside.hpp).
     [[nodiscard]] static Exchange& process();
 
     explicit Exchange(Machine machine, const LedgerLimits& limits = {});

@@ -1,5 +1,9 @@
 // The Exchange of this process, and whether it is joined to the arbiter.
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -41,11 +45,30 @@ Exchange& make() {
     return *exchange;
 }
 
+struct OfProcess {
+    std::mutex making;
+    std::atomic<Exchange*> exchange{nullptr};
+};
+std::atomic<OfProcess*> of_process{nullptr};  // never destroyed: others may use it as the process ends
+
+/// A forked child has CPUs of its own, or none: the parent's ledger and its locks are as they were then.
+void begin_in_child() {
+    of_process = new OfProcess;
+}
+
 }  // namespace
 
 Exchange& Exchange::process() {
-    static Exchange& exchange = make();
-    return exchange;
+    static const int installed = [] {
+        of_process = new OfProcess;
+        return ::pthread_atfork(nullptr, nullptr, begin_in_child);
+    }();
+    (void)installed;
+    OfProcess& own = *of_process.load(std::memory_order_acquire);
+    if (Exchange* const made = own.exchange.load(std::memory_order_acquire)) return *made;
+    const std::lock_guard guard(own.making);
+    if (own.exchange == nullptr) own.exchange = &make();
+    return *own.exchange;
 }
 
 }  // namespace heddle

@@ -6,12 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
 #include "cores/arbiter_client.hpp"
 #include "cores/observer.hpp"
+#include "heddle/cores.hpp"
 #include "support/daemon.hpp"
 #include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
@@ -64,6 +67,25 @@ TEST_F(ArbiterRegistration, IsAloneWhereItCanHaveNoThread) {
         ::_exit((is_alone ? 0 : 1) + (has_left ? 0 : 2));
     }
     EXPECT_EQ(status_of(child), 0);
+}
+
+/// Its parent has had components, as servers have that fork their workers.
+TEST_F(ArbiterRegistration, AForkedChildRegistersForComponentsOfItsOwn) {
+    const pid_t parent = ::fork();
+    ASSERT_GE(parent, 0);
+    if (parent == 0) {
+        ::setenv("HEDDLE_ARBITER", daemon_.path().c_str(), 1);
+        ::setenv("HEDDLE_TOPOLOGY", "core:8 pu:1", 1);
+        { const Component first("master", CpuSet::parse("0-7")); }
+        const pid_t child = ::fork();
+        if (child != 0) ::_exit(status_of(child));
+        const Component own("worker", CpuSet::parse("0-7"));
+        const auto clients = Observer(daemon_.path()).status().clients;
+        const bool is_client = std::ranges::any_of(
+            clients, [](const auto& one) { return one.pid == static_cast<uint32_t>(::getpid()); });
+        ::_exit((clients.size() == 2 ? 0 : 1) + (is_client ? 0 : 2) + (own.usable().count() == 8 ? 0 : 4));
+    }
+    EXPECT_EQ(status_of(parent), 0);
 }
 
 /// A program's signals do not end its registration.

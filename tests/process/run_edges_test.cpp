@@ -216,6 +216,14 @@ TEST(RunEdges, WhoHasLargeStacksAndLittleMemoryIsManaged) {
     EXPECT_EQ(outcome.exit_code, 0);
 }
 
+/// What it runs is.
+TEST(RunEdges, HeddleRunUnderItselfSaysNothing) {
+    const Managed managed;
+    const Outcome outcome = managed.shell("$RUN $HEDDLE run -- $HEDDLE run -- echo there");
+    EXPECT_EQ(outcome.output, "there\n");
+    EXPECT_EQ(outcome.errors, "");
+}
+
 /// The first number of ours is one that a program may want.
 TEST(RunEdges, AProgramHasItsFileByTheNumberThatItWants) {
     const Managed managed;

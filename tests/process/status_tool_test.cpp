@@ -316,6 +316,45 @@ TEST_F(StatusTool, ACommandThatFailsAfterTheArbiterHasGoneEndsTheRecorderAsItEnd
                 HasSubstr("code 3"));
 }
 
+TEST(RecordedTrace, TellsWhoWaitsAndWhoLends) {
+    const Daemon daemon({"numa:1 core:4 pu:1", {"--policy", "owned"}, {}});
+    const std::string heddle = "HEDDLE_ARBITER=" + daemon.path() + " " HEDDLE_BUILD_DIR "/bin/heddle ";
+    const std::string file = daemon.folder() + "/run.jsonl";
+    heddle_hello owner = hello_of("owner", 1);
+    owner.owned.words[0] = 0b11;
+    WireClient owning(daemon.path()), taking(daemon.path());
+    ASSERT_TRUE(owning.join(owner));
+    ASSERT_TRUE(taking.join(hello_of("taker", 6)));
+    const auto sum = [&](const char* when) {
+        output_of(heddle + "trace record --out " + file + " -- " + when);
+        return json::parse(output_of(heddle + "trace summary --json " + file));
+    };
+    const auto waited_by_taker = [](const json& summary) {
+        for (const json& client : summary["clients"])
+            if (client["name"] == "taker") return client["waited_s"].get<double>();
+        return -1.0;
+    };
+    const json present = sum("sleep 0.2");
+    EXPECT_GT(present["lent_s"].get<double>(), 0.15) << present;
+    EXPECT_GT(waited_by_taker(present), 0.45) << "for three CPUs: " << present;
+    taking.close();
+    std::filesystem::remove(file);
+    std::thread comes([&] {
+        ASSERT_TRUE(becomes_true([&] { return std::ifstream(file).peek() != EOF; }));
+        WireClient one(daemon.path());
+        heddle_hello most = hello_of("taker", 6);
+        most.max_cpus = 3;
+        ASSERT_TRUE(one.join(most));
+        std::ofstream(file + ".came");
+        std::this_thread::sleep_for(300ms);
+    });
+    const json later =
+        sum(("sh -c 'until [ -e " + file + ".came ]; do sleep 0.01; done; sleep 0.2'").c_str());
+    comes.join();
+    EXPECT_GT(later["lent_s"].get<double>(), 0.15) << later;
+    EXPECT_LT(waited_by_taker(later), 0.05) << "it wants no more than three: " << later;
+}
+
 // The status inside the recorded time, the trace, and the status around it hold each other's accounts.
 TEST_F(StatusTool, AccountsOfStatusAndTraceAgree) {
     const WireClient a = client("weaver", 4);

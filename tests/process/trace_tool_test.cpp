@@ -117,6 +117,14 @@ TEST_F(TraceTool, PajengReadsThePajeTrace) {
 }
 
 TEST_F(TraceTool, BadInputGetsOneLineAndItsExitCode) {
+    const std::string own = folder + "own.jsonl";
+    std::filesystem::copy_file(kOwners, own);
+    for (const std::string how : {"convert --to chrome -o ", "draw -o "}) {
+        const Outcome over = heddle_trace(how + own + " " + own);
+        EXPECT_EQ(over.status, 2);
+        EXPECT_THAT(over.output, HasSubstr("own.jsonl is the trace itself: name another file with --out"));
+    }
+    EXPECT_EQ(heddle::test::file_text(own), heddle::test::file_text(kOwners));
     const Outcome missing = heddle_trace("draw " + folder + "none.jsonl");
     EXPECT_EQ(missing.status, 1);
     EXPECT_THAT(missing.output, HasSubstr("none.jsonl: cannot read the trace: No such file"));

@@ -41,7 +41,11 @@ int main(int argc, char** argv) {
 
     CLI::App app{"heddle: parallel programs and runtimes share cores, devices and data", "heddle"};
     app.set_version_flag("--version", HEDDLE_VERSION);
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
+    // Not by a count that must be: what is wrong on the line is told first.
+    app.callback([&app] {
+        if (app.get_subcommands().empty()) throw CLI::RequiredError("A subcommand");
+    });
     app.failure_message(CLI::FailureMessage::simple);
     app.footer(variables());
     add_bench(app);

@@ -4,11 +4,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "cores/observer.hpp"
+#include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "trace/writer.hpp"
 
@@ -36,24 +41,93 @@ trace::Header header_of(const Machine& machine, const ArbiterSnapshot& arbiter) 
     return header;
 }
 
-/// What an arbiter's event is in a trace.
-Event event_of(const heddle_event& event, int64_t at_ns) {
-    const trace::Client client{event.client};
-    switch (event.kind) {
-        case HEDDLE_EVENT_JOINED:
-            return {at_ns, trace::Joined{
-                               client, event.value, {event.name, ::strnlen(event.name, sizeof event.name)}}};
-        case HEDDLE_EVENT_LEFT:
-            return {at_ns, trace::Left{client, event.value == 0 ? trace::Departure::kDetached
-                                                                : trace::Departure::kExit}};
-        case HEDDLE_EVENT_CPU: {
-            trace::CpuChanged changed;
-            changed.cpu = event.cpu;
-            if (event.client != 0) changed.user = client;
-            return {at_ns, changed};
+/// What an arbiter's events are in a trace, with what they do not say: who owns a CPU, and for how many a
+/// client waits.
+class Translator {
+  public:
+    explicit Translator(const ArbiterSnapshot& now) { learn(now); }
+
+    /// Of all that are clients by now. What became theirs when they joined is told by the next event.
+    void learn(const ArbiterSnapshot& now) {
+        for (const ArbiterSnapshot::Client& status : now.clients) {
+            const auto [place, is_new] = clients_.try_emplace(status.id);
+            if (!is_new) continue;
+            place->second.most = status.max > 0 ? status.max : CpuSet::kMaxCpus;
+            place->second.owned = status.owned;
         }
-        default:
-            return {at_ns, trace::DemandChanged{client, event.value}};
+    }
+    [[nodiscard]] bool knows(uint32_t client) const { return clients_.contains(client); }
+
+    [[nodiscard]] std::vector<Event> translate(const heddle_event& event, int64_t at_ns) {
+        std::vector<Event> all;
+        const auto add = [&](auto what) { all.push_back({at_ns, std::move(what)}); };
+        const trace::Client client{event.client};
+        switch (event.kind) {
+            case HEDDLE_EVENT_JOINED:
+                add(trace::Joined{
+                    client, event.value, {event.name, ::strnlen(event.name, sizeof event.name)}});
+                for (const int cpu : clients_[event.client].owned) add(changed(cpu));
+                break;
+            case HEDDLE_EVENT_LEFT: {
+                const CpuSet owned = clients_[event.client].owned;
+                std::erase_if(users_, [&](const auto& one) { return one.second == event.client; });
+                clients_.erase(event.client);
+                add(trace::Left{client,
+                                event.value == 0 ? trace::Departure::kDetached : trace::Departure::kExit});
+                for (const int cpu : owned) add(changed(cpu));
+                break;
+            }
+            case HEDDLE_EVENT_CPU: {
+                const uint32_t before = std::exchange(users_[event.cpu], event.client);
+                add(changed(event.cpu));
+                for (const uint32_t one : {before, event.client})
+                    if (const auto waits = waiting(one)) add(*waits);
+                break;
+            }
+            default:
+                clients_[event.client].demand = event.value;
+                add(trace::DemandChanged{client, event.value});
+                if (const auto waits = waiting(event.client)) add(*waits);
+        }
+        return all;
+    }
+
+  private:
+    struct Known {
+        int64_t demand = 0, waits = 0, most = CpuSet::kMaxCpus;
+        CpuSet owned;
+    };
+
+    [[nodiscard]] trace::CpuChanged changed(int cpu) const {
+        trace::CpuChanged change;
+        change.cpu = cpu;
+        if (const auto user = users_.find(cpu); user != users_.end() && user->second != 0)
+            change.user = trace::Client{user->second};
+        for (const auto& [client, known] : clients_)
+            if (known.owned.contains(cpu)) change.owner = trace::Client{client};
+        return change;
+    }
+    /// Nothing where it waits for as many as before.
+    [[nodiscard]] std::optional<trace::WaitingChanged> waiting(uint32_t client) {
+        const auto found = clients_.find(client);
+        if (found == clients_.end()) return std::nullopt;
+        Known& known = found->second;
+        const auto held =
+            std::ranges::count_if(users_, [&](const auto& one) { return one.second == client; });
+        const int64_t waits = std::max<int64_t>(0, std::min(known.demand, known.most) - held);
+        if (std::exchange(known.waits, waits) == waits) return std::nullopt;
+        return trace::WaitingChanged{trace::Client{client}, waits};
+    }
+
+    std::map<uint32_t, Known> clients_;
+    std::map<int, uint32_t> users_;  // by CPU; 0: nobody
+};
+
+void learn_of_newcomers(const std::string& arbiter_path, Translator& translator) {
+    try {
+        translator.learn(Observer(arbiter_path).status());
+    } catch (const Error&) {
+        // The arbiter has gone: so have its clients.
     }
 }
 
@@ -93,7 +167,9 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
     };
     try {
         Observer observer(arbiter_path);
-        const trace::Header header = header_of(Machine::detect(), observer.status());
+        const ArbiterSnapshot first = observer.status();
+        const trace::Header header = header_of(Machine::detect(), first);
+        Translator translator(first);
         trace::TraceWriter writer(file, header);
         CpuSet known;
         for (const CpuPlace& place : header.cpus) known.insert(place.cpu);
@@ -107,8 +183,10 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
                 const Time moment{Nanoseconds(static_cast<int64_t>(event->time_ns))};
                 // A CPU that came later has no place in the file.
                 if (event->kind == HEDDLE_EVENT_CPU && !known.contains(event->cpu)) continue;
-                if (writer.write(event_of(*event, writer.at(moment))) == trace::Written::kTruncated)
-                    stop_ = true;
+                if (event->kind == HEDDLE_EVENT_JOINED && !translator.knows(event->client))
+                    learn_of_newcomers(arbiter_path, translator);
+                for (const Event& one : translator.translate(*event, writer.at(moment)))
+                    if (writer.write(one) == trace::Written::kTruncated) stop_ = true;
             }
             writer.flush();  // what a killed recorder leaves is up to date
             if (stop_) break;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -43,6 +44,12 @@ void write_to(const std::string& path, const std::function<void(std::ostream&)>&
                     fmt::format("{}: cannot write: {}", path == "-" ? "stdout" : path, strerror(errno)));
 }
 
+void check_not_over(const std::string& input, const std::string& output) {
+    std::error_code none;
+    if (output != "-" && std::filesystem::equivalent(input, output, none))
+        throw UsageError(fmt::format("{} is the trace itself: name another file with --out", output));
+}
+
 struct Convert {
     std::string input;
     std::string format;
@@ -52,6 +59,7 @@ struct Convert {
         if (format == "paraver" && output == "-")
             throw UsageError(
                 "trace convert --to paraver writes three files: name the first with --out FILE.prv");
+        check_not_over(input, output);
         const trace::Timeline timeline = load(input);
         if (format == "chrome")
             write_to(output, [&](std::ostream& out) { write_chrome(timeline, out); });
@@ -91,6 +99,7 @@ struct Draw {
     int width = 0;
 
     void run() const {
+        check_not_over(input, output);
         trace::Timeline timeline = load(input);
         if (tasks && timeline.work.empty())
             throw Error(ErrorCode::kBadInput,

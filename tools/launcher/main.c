@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "arbiter_start.h"
@@ -199,6 +200,13 @@ static int cannot_run(const char* name, int why) {
     return why == ENOENT ? kNotFound : kCannotExecute;
 }
 
+/* What it runs is managed, or says why not. */
+static bool is_this_program(const char* path) {
+    struct stat its, ours;
+    return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 && its.st_dev == ours.st_dev &&
+           its.st_ino == ours.st_ino;
+}
+
 static int run(int count, char** words) {
     hello_discard(); /* of another program that became this one */
     int command = 0;
@@ -234,7 +242,8 @@ static int run(int count, char** words) {
         return kServiceAbsent;
     }
     if (unmanaged != NULL) {
-        fprintf(stderr, "heddle run: %s runs unmanaged: %s\n", program[0], unmanaged);
+        if (!is_this_program(path))
+            fprintf(stderr, "heddle run: %s runs unmanaged: %s\n", program[0], unmanaged);
         if (!children) setenv("HEDDLE_ARBITER", "off", 1);
         hello_discard();
         const bool stays = children && arbiter >= 0 && hello_stay(arbiter); /* for the children */
