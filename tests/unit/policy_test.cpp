@@ -49,7 +49,7 @@ TEST(Proportional, WeightsAndMinima) {
     claims[1].min = 6;
     EXPECT_EQ(apportion(claims, 10), (Portions{4, 6}));
     claims[0].min = 8;
-    EXPECT_EQ(apportion(claims, 10), (Portions{7, 3})) << "minima that do not fit together bind nobody";
+    EXPECT_EQ(apportion(claims, 10), (Portions{8, 2})) << "where not all fit, the first come first";
 }
 
 /// Fig. 3 step by step. Its remainders are exact fractions here (numerators over one denominator): the

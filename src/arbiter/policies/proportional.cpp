@@ -41,14 +41,15 @@ std::vector<int> apportion(std::span<const Claim> claims, int cpus) {
         return portions;
     }
 
-    // The floor of each active claim: one CPU, or its minimum where all minima fit.
-    const long minima = std::accumulate(claims.begin(), claims.end(), 0L, [](long sum, const Claim& c) {
-        return sum + (c.demand > 0 ? std::clamp(c.min, 1, c.demand) : 0);
-    });
-    for (size_t i = 0; i < claims.size(); ++i)
-        if (claims[i].demand > 0)
-            portions[i] = minima <= cpus ? std::clamp(claims[i].min, 1, claims[i].demand) : 1;
-    int left = cpus - std::accumulate(portions.begin(), portions.end(), 0);
+    // One CPU for each, then the minima, as far as there are CPUs: a newcomer's takes nothing from those of
+    // others.
+    int left = cpus - static_cast<int>(active);
+    for (size_t i = 0; i < claims.size(); ++i) {
+        if (claims[i].demand == 0) continue;
+        const int more = std::min(left, std::clamp(claims[i].min, 1, claims[i].demand) - 1);
+        portions[i] = 1 + more;
+        left -= more;
+    }
 
     // Each pass shares what is left in proportion; a claim that reaches its demand drops out and the rest is
     // shared again.
