@@ -93,6 +93,7 @@ Arbiter::Client& Arbiter::enter(const Registration& registration, Time now) {
     client->max = registration.max;
     client->weight = std::clamp(registration.weight, 1, 1000);
     client->allowed = registration.allowed.empty() ? machine_.cpus() : registration.allowed & machine_.cpus();
+    client->affinity = client->allowed;
     client->usable = (client->allowed & cpus_).count();
     client->peak = client->demand;
     client->peak_at = client->accounted_at = now;

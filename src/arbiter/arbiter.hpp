@@ -220,6 +220,9 @@ class Arbiter {
     [[nodiscard]] bool is_stopped(ClientId client) const;
     [[nodiscard]] std::vector<ClientId> stopped() const;
     void set_limits(ClientId client, int min, int max, int weight, Time now);
+    /// What the groups of the client's process allow: CPUs, or any where there are none, and so many by a
+    /// quota, or any number by 0. What its affinity did not have when it came stays forbidden.
+    void limit(ClientId client, const CpuSet& cpuset, int quota, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
     /// What there is to hand out has changed: a cpuset, a quota. Holders are asked to leave what is gone.

@@ -26,8 +26,10 @@ struct Arbiter::Client {
     Reservation asks;  ///< of its whole job
     int min;           ///< its part of that, and so is `owned`
     int max, weight;
-    CpuSet allowed;
-    int usable = 0;  ///< CPUs of allowed that there are to hand out
+    CpuSet affinity;  ///< as it was when the client came
+    CpuSet allowed;   ///< of those, what its groups allow
+    int usable = 0;   ///< CPUs of allowed that there are to hand out
+    int quota = 0;    ///< of its groups, in CPUs; 0: none
     CpuSet owned;
 
     bool away = false;  ///< restored after a restart, and not back yet: it keeps what it holds

@@ -63,7 +63,10 @@ void Arbiter::rebalance(Time now) {
 }
 
 int Arbiter::most(const Client& client) const {
-    return client.max == 0 ? client.usable : std::min(client.max, client.usable);
+    int most = client.usable;
+    for (const int limit : {client.max, client.quota})
+        if (limit > 0) most = std::min(most, limit);
+    return most;
 }
 
 int Arbiter::wanted(const Client& client) const {

@@ -149,6 +149,8 @@ bool Server::turn() {
     }
     answer_one();
     apply_actions();
+    look_at_limits();
+    apply_actions();
     if (!connections_.empty() || !away_.empty()) idle_since_ = clock_.now();
     return !stopping_ && !(config_.idle_exit && clock_.now() - idle_since_ >= *config_.idle_exit);
 }

@@ -145,6 +145,8 @@ class Server {
     void undo_binding(ClientId client, Fenced& fenced);
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
+    void look_at_limits();
+    void look_at_limits_of(const Connection& connection);
     void look_for_those_that_are_stopped();
     void look_whether_stopped(Connection& connection);
     /// Of a program that was stopped.
@@ -197,6 +199,9 @@ class Server {
     CpusetFence fence_;
     std::map<ClientId, Fenced> fenced_;
     ClientId looked_whether_stopped_;
+    std::vector<ClientId> newcomers_;  // whose limits are not known yet
+    ClientId looked_at_limits_of_;
+    Time looked_at_limits_;
     std::vector<int> closed_;  // during this turn: events for them are stale
     std::atomic<bool> stopping_ = false;
     std::map<int, std::function<void()>> callbacks_;  // by descriptor

@@ -234,13 +234,13 @@ std::optional<CpusetGroup> cpuset_group_of(const FileSystem& files, const std::s
     return std::nullopt;
 }
 
-CgroupLimits read_cgroup_limits(const FileSystem& system) {
+CgroupLimits read_cgroup_limits(const FileSystem& system, const std::string& process) {
     CgroupLimits limits;
     const WhatIsThere files(system, limits.is_whole);
-    const std::string self = files.read("/proc/self/cgroup").value_or("");
+    const std::string groups = files.read("/proc/" + process + "/cgroup").value_or("");
     const std::string mounts = files.read("/proc/self/mountinfo").value_or("");
 
-    const auto unified = group_directories(self, mounts, "");
+    const auto unified = group_directories(groups, mounts, "");
     add_cpuset(files, unified, "/cpuset.cpus.effective", limits);
     for (const std::string& directory : unified) {
         const auto text = files.read(directory + "/cpu.max");  // "MAX PERIOD", MAX is a number or "max"
@@ -250,8 +250,8 @@ CgroupLimits read_cgroup_limits(const FileSystem& system) {
         if (parts.size() == 2) add_quota(files, directory, number(parts[0]), number(parts[1]), limits);
     }
 
-    add_cpuset(files, group_directories(self, mounts, "cpuset"), "/cpuset.effective_cpus", limits);
-    for (const std::string& directory : group_directories(self, mounts, "cpu")) {
+    add_cpuset(files, group_directories(groups, mounts, "cpuset"), "/cpuset.effective_cpus", limits);
+    for (const std::string& directory : group_directories(groups, mounts, "cpu")) {
         const auto quota = files.read(directory + "/cpu.cfs_quota_us");  // -1: none
         const auto period = files.read(directory + "/cpu.cfs_period_us");
         if (!quota || !period) continue;

@@ -30,10 +30,10 @@ struct CgroupLimits {
     [[nodiscard]] double quota_cpus() const;
 };
 
-/// Reads /proc/self/cgroup, /proc/self/mountinfo and from there the files of the process's groups. Groups
+/// Reads /proc/PROCESS/cgroup, /proc/self/mountinfo and from there the files of the process's groups. Groups
 /// above the mount (as in a container) cannot be seen; their cpuset shows in the group's effective one, their
 /// quota does not.
-[[nodiscard]] CgroupLimits read_cgroup_limits(const FileSystem& files);
+[[nodiscard]] CgroupLimits read_cgroup_limits(const FileSystem& files, const std::string& process = "self");
 
 /// In bytes; UINT64_MAX where nothing is known.
 struct MemoryRoom {

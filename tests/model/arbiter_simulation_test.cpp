@@ -106,6 +106,9 @@ class Simulation {
             const int spinning = below(3) == 0 ? below(cpus() + 2) : 0;
             const int meeting = below(3) == 0 ? below(cpus() + 2) : 0;
             arbiter_.needs_together(id, {spinning, meeting}, now_);
+        } else if (what < 87) {
+            const CpuSet cpuset = below(2) == 0 ? CpuSet{} : CpuSet::range(below(cpus()), cpus());
+            arbiter_.limit(id, cpuset, below(2) * (1 + below(cpus())), now_);
         } else {
             tick();
         }
@@ -311,7 +314,10 @@ class Simulation {
     }
 
     void calm_down() {
-        for (const auto& [id, client] : clients_) arbiter_.needs_together(id, {}, now_);
+        for (const auto& [id, client] : clients_) {
+            arbiter_.needs_together(id, {}, now_);
+            arbiter_.limit(id, {}, 0, now_);
+        }
         arbiter_.set_cpus(machine_.cpus(), now_);
         for (int round = 0; round < 1000; ++round) {
             for (auto& [id, client] : clients_) {
