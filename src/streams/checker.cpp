@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace heddle::streams {
 namespace {
@@ -68,26 +69,42 @@ std::vector<LabelSet> heads(const Topology& part, const Typing& typing, bool& tr
 }  // namespace
 
 std::vector<Finding> Checker::check() {
-    const NetDefinition& main = program_.main();
-    sent_to_ = main.place;
-    if (main.has_signature || !main.body) {
-        given_ = inputs_of(typing_.of(main));
+    check_from(program_.main());
+    conclude();
+    find_what_never_works();
+    check_unreached(program_.nets);
+    conclude();
+    std::vector<Finding> all;
+    for (const auto& [place, finding] : findings_) all.push_back(finding);
+    return all;
+}
+
+void Checker::check_from(const NetDefinition& net) {
+    sent_to_ = net.place;
+    if (net.has_signature || !net.body) {
+        given_ = inputs_of(typing_.of(net));
     } else {
         bool transparent = false;
-        given_ = heads(*main.body, typing_, transparent);
+        given_ = heads(*net.body, typing_, transparent);
         if (transparent) add_type(given_, {});
     }
     Types types;
     for (const LabelSet& type : given_) add(types, {type, {}});
-    (void)through_net(main, types, main.place);
-    check_what_is_generated(main);
+    (void)through_net(net, types, net.place);
+    check_what_is_generated(net);
+}
+
+void Checker::check_unreached(const std::vector<std::unique_ptr<NetDefinition>>& nets) {
+    for (const auto& net : std::views::reverse(nets)) {
+        if (net->body && !reached_.contains(net.get())) check_from(*net);
+        check_unreached(net->nets);
+    }
+}
+
+void Checker::conclude() {
     find_untaken();
     find_working_nets();
     find_endless_nets();
-    find_what_never_works();
-    std::vector<Finding> all;
-    for (const auto& [place, finding] : findings_) all.push_back(finding);
-    return all;
 }
 
 void Checker::put(Types& types, Traced type) const {
@@ -146,6 +163,7 @@ Checker::Types Checker::through_maps(const TypeMaps& maps, const Types& types, P
 Checker::Types Checker::through_box(const Topology& part, const Types& types) {
     const std::string what = fmt::format("the box \"{}\"", part.box->name);
     if (part.box->is_initialiser) {
+        for (const Traced& type : types) find_missing(part.place, what, {}, type);
         Types outputs;
         for (const Variant& output : part.box->outputs) add(outputs, {LabelSet(output), {}});
         return outputs;
@@ -167,6 +185,8 @@ Checker::Types Checker::through_filter(const Topology& part, const Types& types)
 
 Checker::Types Checker::through_net(const NetDefinition& net, const Types& types, Place place) {
     const std::string what = fmt::format("the net \"{}\"", net.name);
+    reached_.insert(&net);
+    if (!net.body) find({Hole::kUndefined, net.place, only_declared(net), {}, "write that file", true});
     if (net.body && !net.has_signature) return send(*net.body, types);
     if (quiet_ && net.body && !working_.contains(&net)) return {};
     Types outputs =
@@ -347,6 +367,7 @@ Checker::Types Checker::initial(const Topology& part) {
             for (const Traced& type : initial(branch)) add(outputs, type);
     if (part.kind == TopologyKind::kPlaced) return initial(part.parts[0]);
     if (part.kind != TopologyKind::kNet || !part.net->body || typing_.is_recursive(*part.net)) return outputs;
+    reached_.insert(part.net);
     outputs = initial(*part.net->body);
     if (!part.net->has_signature || outputs.empty()) return outputs;
     if (!quiet_) check_what_is_generated(*part.net);

@@ -46,6 +46,11 @@ class Checker {
         bool closed = false;  ///< nets with a signature are around
     };
 
+    /// As if the net was what runs.
+    void check_from(const NetDefinition& net);
+    /// From each that nothing has come to yet: those who use the others first.
+    void check_unreached(const std::vector<std::unique_ptr<NetDefinition>>& nets);
+    void conclude();
     Types send(const Topology& part, const Types& types);
     /// What comes of initialisers alone.
     Types initial(const Topology& part);
@@ -97,6 +102,7 @@ class Checker {
     std::map<const Topology*, Visits> visits_;
     Visits scratch_;  ///< while `quiet_`
     std::vector<const NetDefinition*> open_;
+    std::set<const NetDefinition*> reached_;
     std::set<const NetDefinition*> nets_;     ///< with a signature and a body, those seen
     std::set<const NetDefinition*> working_;  ///< of them: something can come out
     std::vector<LabelSet> given_;             ///< to the program

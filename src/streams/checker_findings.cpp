@@ -76,8 +76,9 @@ void Checker::find_missing(Place place, const std::string& what, const std::vect
                            const Traced& type) {
     Finding finding{Hole::kMissingLabel,
                     place,
-                    fmt::format("{} needs {}, and gets {}", what,
-                                wanted.empty() ? "no record" : text_of(wanted), type.labels.text()),
+                    wanted.empty()
+                        ? fmt::format("{} takes no record, and gets {}", what, type.labels.text())
+                        : fmt::format("{} needs {}, and gets {}", what, text_of(wanted), type.labels.text()),
                     {},
                     {}};
     const LabelSet missing = least_missing(wanted, type.labels);
@@ -86,6 +87,8 @@ void Checker::find_missing(Place place, const std::string& what, const std::vect
         finding.message += fmt::format("; a binding tag fits only where it is named, and {} is not", foreign);
         finding.fix = fmt::format("name {} there, or take it away before", foreign);
     }
+    if (wanted.empty())
+        finding.fix = "give it a branch of its own, beside one that takes the records: what | []";
     explain_missing(finding, missing, type);
     finding.sure = closed_ > 0 || missing.labels().empty() ||
                    std::all_of(wanted.begin(), wanted.end(), [&](const LabelSet& set) {
@@ -269,7 +272,7 @@ void Checker::find_what_never_works() {
     for (const auto& [place, finding] : findings_)
         if (never_works_ == nullptr && finding.sure &&
             (finding.hole == Hole::kMissingLabel || finding.hole == Hole::kEndless ||
-             finding.hole == Hole::kDeadExit))
+             finding.hole == Hole::kDeadExit || finding.hole == Hole::kUndefined))
             never_works_ = &finding;
 }
 

@@ -18,8 +18,16 @@ std::string_view name_of(Hole hole) {
             return "tie";
         case Hole::kEndless:
             return "endless";
+        case Hole::kUndefined:
+            return "undefined";
     }
     return "";
+}
+
+std::string only_declared(const NetDefinition& net) {
+    return fmt::format(
+        "the net \"{0}\" is only declared, and no file {0}.snet beside this one says what it is made of",
+        net.name);
 }
 
 std::string Finding::text() const {

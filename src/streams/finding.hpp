@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "streams/source.hpp"
+#include "streams/syntax.hpp"
 
 namespace heddle::streams {
 
@@ -18,10 +18,14 @@ enum class Hole {
     kDeadExit,      ///< nothing ever matches the pattern of a star or a feedback
     kTie,           ///< two branches fit equally well
     kEndless,       ///< what goes in never comes out
+    kUndefined,     ///< a net is declared, and nothing says what it is made of
 };
 
 /// "undelivered", "missing-label" and so on.
 [[nodiscard]] std::string_view name_of(Hole hole);
+
+/// Of a net that has no body.
+[[nodiscard]] std::string only_declared(const NetDefinition& net);
 
 /// Another place that has to do with it.
 struct Note {

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "streams/metadata.hpp"
 #include "streams/pattern_parser.hpp"
@@ -156,8 +157,12 @@ class Parser : PatternParser {
         NetDefinition& net = *made;
         outer.nets[net.name] = &net;
         nets.push_back(std::move(made));
-        if (skip(";")) {
-            net.is_external = true;
+        if (at(";")) {
+            if (const auto file = file_of(net.name)) {
+                net.body = std::make_unique<Topology>(of_net(external(*file, net.place), net.place));
+                measure(net);
+            }
+            lexer().take();
             return;
         }
         Scope inner;
@@ -174,9 +179,12 @@ class Parser : PatternParser {
         }
         expect("connect", "and what the net is made of");
         net.body = std::make_unique<Topology>(choice(inner));
+        measure(net);
+        expect(";", "to end the net");
+    }
+    static void measure(NetDefinition& net) {
         net.height = net.body->height_through_nets;
         net.size = net.body->size_through_nets;
-        expect(";", "to end the net");
     }
 
     /// Of what is inside of something else.
@@ -336,7 +344,9 @@ class Parser : PatternParser {
             if (const auto net = at->nets.find(called.text); net != at->nets.end())
                 return of_net(*net->second, place);
         }
-        return of_net(external(called), place);
+        if (const auto file = file_of(called.text)) return of_net(external(*file, called.place), place);
+        fail(called.place, fmt::format("there is no box and no net \"{}\" before this line, and no file {}",
+                                       called.text, beside(called.text).string()));
     }
     Topology of_net(const NetDefinition& net, const Place& place) const {
         Topology made(TopologyKind::kNet, place);
@@ -348,23 +358,28 @@ class Parser : PatternParser {
         return made;
     }
 
-    /// The last net of the file that is called as the net, in the folder of the program.
-    const NetDefinition& external(const Token& called) {
-        const std::filesystem::path file =
-            std::filesystem::path(source().name()).parent_path() / (std::string(called.text) + ".snet");
+    /// Called as the net, in the folder of the program.
+    [[nodiscard]] std::filesystem::path beside(std::string_view net) const {
+        return std::filesystem::path(source().name()).parent_path() / (std::string(net) + ".snet");
+    }
+    /// Nothing: there is no such file, or it is this one.
+    [[nodiscard]] std::optional<std::filesystem::path> file_of(std::string_view net) const {
+        std::filesystem::path file = beside(net);
         if (!std::filesystem::exists(file) ||
             std::filesystem::path(source().name()).filename() == file.filename())
-            fail(called.place,
-                 fmt::format("there is no box and no net \"{}\" before this line, and no file {}",
-                             called.text, file.string()));
+            return std::nullopt;
+        return file;
+    }
+    /// Its last net.
+    const NetDefinition& external(const std::filesystem::path& file, const Place& place) {
         const std::filesystem::path path = std::filesystem::weakly_canonical(file);
         if (const auto known = files_.nets.find(path); known != files_.nets.end()) return *known->second;
         if (std::ranges::find(files_.open, path) != files_.open.end())
-            fail(called.place,
+            fail(place,
                  fmt::format("the file {} is used by what it uses itself: a net of another file is whole "
                              "before it is used",
                              file.string()));
-        const Level level(*this, called.place);
+        const Level level(*this, place);
         program_->externals.push_back(parse(Source::of_file(file.string()), files_));
         return *(files_.nets[path] = &program_->externals.back()->main());
     }

@@ -78,8 +78,8 @@ class Plant {
 
     /// Runs it later, in a task that traces know by this name, which the plant outlives.
     void schedule(const char* name, std::function<void()> work);
-    /// Of a record that cannot go on. Throws nothing that the function for dead letters throws: that stops
-    /// the network.
+    /// Of a record that cannot go on: what waits at its borders comes back to it first. Throws nothing that
+    /// the function for dead letters throws: that stops the network.
     void fail(Record&& record, const Path& path, std::string_view why);
     /// In a catch block: of what was caught there. An empty record stands for what was under way behind a
     /// part, and is gone.

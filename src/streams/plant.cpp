@@ -4,6 +4,7 @@
 
 #include "cores/exchange.hpp"
 #include "streams/box_part.hpp"
+#include "streams/finding.hpp"
 #include "streams/observer_part.hpp"
 #include "streams/parts.hpp"
 #include "streams/renewable.hpp"
@@ -40,11 +41,7 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
 
 void Plant::look_up_boxes(const NetDefinition& net) {
     if (!looked_up_.insert(&net).second) return;
-    if (!net.body)
-        net.place.source->fail(net.place,
-                               fmt::format("the net \"{}\" is only declared: nothing says what it is "
-                                           "made of",
-                                           net.name));
+    if (!net.body) net.place.source->fail(net.place, only_declared(net));
     look_up_boxes(*net.body);
 }
 
@@ -277,6 +274,7 @@ void Plant::show_boxes() {
 
 void Plant::fail(Record&& record, const Path& path, std::string_view why) {
     try {
+        while (record.take_back()) continue;
         const std::string message = fmt::format("{}: {}", path.text(), why);
         if (!options.dead_letter)
             return give_up(std::make_exception_ptr(
@@ -342,7 +340,8 @@ std::vector<std::string> Plant::remarks() const {
 }
 
 std::string no_way(const Record& record, const std::vector<LabelSet>& taken) {
-    return fmt::format("{} cannot go on here: {} is wanted", record.text(), text_of(taken));
+    return fmt::format("{} cannot go on here: {}", record.text(),
+                       taken.empty() ? "no record is taken" : text_of(taken) + " is wanted");
 }
 
 }  // namespace heddle::streams

@@ -93,6 +93,14 @@ void Record::inherit(const Record& from) {
         if (label.kind() == LabelKind::kTag && !has(label)) tags_.emplace_back(label, value);
 }
 
+bool Record::take_back() {
+    const AsideReference inner = std::move(aside);
+    if (!inner) return false;
+    inherit(inner->labels);
+    aside = inner->outer;
+    return true;
+}
+
 std::string Record::text() const {
     std::string text = "{";
     for (const auto& [label, value] : fields_) text += (text.size() > 1 ? ", " : "") + label.name();

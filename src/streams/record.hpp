@@ -87,6 +87,8 @@ class Record {
     [[nodiscard]] Field take_field(Label label);
     /// What `from` has and this has not; binding tags never.
     void inherit(const Record& from);
+    /// What waits at the innermost border comes back. False: nothing waits at any.
+    bool take_back();
 
     /// "{a, <t=3>}": for messages.
     [[nodiscard]] std::string text() const;

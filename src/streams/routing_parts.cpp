@@ -219,10 +219,7 @@ void NetEntry::take(Record&& record, Flow& flow) {
 }
 
 void NetExit::take(Record&& record, Flow& flow) {
-    if (const AsideReference aside = std::move(record.aside)) {
-        record.inherit(aside->labels);
-        record.aside = aside->outer;
-    }
+    (void)record.take_back();
     flow.pass(exit_, std::move(record));
 }
 
@@ -277,9 +274,11 @@ void OrderedExit::take(Record&& record, Flow& flow) {
     } else if (full && !plant_.stopped()) {
         flow.let_go();
         flow.count();
-        plant_.pressure.wait(gauge_, [this] {
+        // Whose turn it is by now, and whose record has been released, is who all others wait for.
+        plant_.pressure.wait(gauge_, [&] {
             const std::lock_guard guard(mutex_);
-            return count_ >= gauge_.bound.load(std::memory_order_relaxed);
+            return count_ >= gauge_.bound.load(std::memory_order_relaxed) &&
+                   (number != now_ || waiting_.contains(number));
         });
     }
 }

@@ -58,12 +58,11 @@ struct NetDefinition {
     Place place;
     bool has_signature = false;
     Signature signature;
-    bool is_external = false;  ///< only declared here
     std::vector<std::unique_ptr<BoxDefinition>> boxes;
     std::vector<std::unique_ptr<NetDefinition>> nets;
-    std::unique_ptr<Topology> body;
-    int height = 0;   ///< of the body, through nets; 0 inside of itself
-    size_t size = 0;  ///< the same of its parts
+    std::unique_ptr<Topology> body;  ///< null: only declared, and no file has it
+    int height = 0;                  ///< of the body, through nets; 0 inside of itself
+    size_t size = 0;                 ///< the same of its parts
     Metadata metadata;
 };
 

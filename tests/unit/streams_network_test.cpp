@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <random>
+#include <thread>
 
 #include "streams/parser.hpp"
 #include "streams/routing_parts.hpp"
@@ -112,6 +113,68 @@ TEST(StreamsTurnTest, WhereARecordThatWaitedFailsTheOthersGoOn) {
     EXPECT_THAT(letters, ElementsAre("n: the disk is full"));
 }
 
+/// Runs what happens before a flow begins to wait.
+struct Meanwhile final : Kept {
+    explicit Meanwhile(std::function<void()> what) : what_happens(std::move(what)) {}
+    void let_go() override { what_happens(); }
+    std::function<void()> what_happens;
+};
+
+/// Its turn comes, and its record goes on, when it is about to wait for room: all others wait for it then.
+TEST(StreamsTurnTest, WhoseTurnHasComeDoesNotWaitForRoom) {
+    const auto program = parse(Source("test", "net n connect [];"));
+    NetworkOptions options;
+    options.queue_bound = 2;
+    Plant plant(*program, std::move(options));
+    struct Exit final : Inlet {
+        void take(Record&& record, Flow&) override {
+            seen.push_back(record.tag(kA));
+            ++count;
+        }
+        std::vector<int> seen;
+        std::atomic<int> count{0};
+    } exit;
+    OrderedExit ordered(plant, exit, plant.path(nullptr, "n"));
+    const auto bring = [&](int turn, Kept* kept = nullptr) {
+        Record record = with({{kA, turn}});
+        record.turn = TurnReference(new Turn(ordered, static_cast<uint64_t>(turn), {}));
+        Flow flow;
+        if (kept != nullptr) flow.keep(*kept);
+        flow.run(ordered, std::move(record));
+    };
+    // Where all wait, this one's bound grows, since it is the smallest.
+    Pressure::Gauge smallest;
+    smallest.bound = 1;
+    std::thread waits([&] {
+        plant.pressure.begin();
+        plant.pressure.wait(smallest, [] { return true; });
+        plant.pressure.end();
+    });
+    plant.pressure.begin();
+    bring(2);
+    std::thread later;
+    std::atomic<bool> has_come{false};
+    Meanwhile comes([&] { has_come = true; });
+    Meanwhile meanwhile([&] {
+        later = std::thread([&] {
+            plant.pressure.begin();
+            bring(3, &comes);
+            plant.pressure.end();
+        });
+        while (smallest.waiting == 0 || !has_come) std::this_thread::yield();
+        bring(0);
+        while (exit.count < 2) std::this_thread::yield();
+    });
+    bring(1, &meanwhile);
+    later.join();
+    EXPECT_EQ(plant.pressure.growths(), 0U);
+    plant.pressure.emptied(smallest);
+    plant.pressure.end();
+    waits.join();
+    plant.wait();
+    EXPECT_THAT(exit.seen, ElementsAre(0, 1, 2, 3));
+}
+
 /// A box that sends more than fits waits, in the midst of its call.
 TEST(StreamsNetworkTest, ABurstWaitsForTheBoxBehindIt) {
     constexpr int kCount = 20'000;
@@ -179,6 +242,25 @@ TEST(StreamsNetworkTest, WithDeadLettersTheOthersGoOn) {
     EXPECT_THAT(run.letters(), SizeIs(5));
     EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("variant 7: it has declared 1")));
     EXPECT_THAT(run.letters(), testing::Contains(HasSubstr("{<b=1>} cannot go on here: {<a>} is wanted")));
+}
+
+/// What waits at the borders of the nets around is a part of it.
+TEST(StreamsNetworkTest, ADeadLetterIsTheRecordAsItCame) {
+    const auto program = parse(Source("test",
+                                      "net n ({<a>, <k>} -> {<a>}) { net m ({<a>} -> {<a>}) connect "
+                                      "[{<a>} -> {<a = 1 / a>}]; } connect m;"));
+    const Label besides(LabelKind::kField, "besides");
+    std::vector<std::string> letters;
+    NetworkOptions options;
+    options.boxes = [](const BoxDefinition&) { return BoxFunction(); };
+    options.output = [](const Record&) {};
+    options.dead_letter = [&](const Record& record, const std::string&) { letters.push_back(record.text()); };
+    Network network(*program, std::move(options));
+    Record record = with({{kA, 0}, {kK, 5}});
+    record.set(besides, std::make_shared<TextField>("", "text"));
+    network.push(std::move(record));
+    network.settle();
+    EXPECT_THAT(letters, ElementsAre("{besides, <a=0>, <k=5>}"));
 }
 
 /// A record that cannot go on leaves nothing behind: neither those that it has made already, nor itself in a
