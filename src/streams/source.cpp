@@ -6,10 +6,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
+#include <span>
 #include <sstream>
 
-#include "base/subprocess.hpp"
+#include "streams/origin.hpp"
+#include "streams/preprocessor.hpp"
 
 namespace heddle::streams {
 namespace {
@@ -23,19 +24,6 @@ std::string contents(const std::string& path) {
     if (!file || file.bad())
         throw Error(ErrorCode::kBadInput, fmt::format("{} cannot be read: is there such a file?", path));
     return std::move(text).str();
-}
-
-/// Whether a line begins with '#', as all lines for the preprocessor do.
-bool has_directives(std::string_view text) {
-    size_t begin = 0;
-    while (begin < text.size()) {
-        const size_t first = text.find_first_not_of(" \t", begin);
-        if (first != std::string_view::npos && text[first] == '#') return true;
-        const size_t end = text.find('\n', begin);
-        if (end == std::string_view::npos) return false;
-        begin = end + 1;
-    }
-    return false;
 }
 
 /// `# 12 "file.h" 1`: the number and the name of the line that follows, as the preprocessor tells them.
@@ -80,14 +68,10 @@ Source::Source(std::string name, std::string text) : name_(std::move(name)), tex
 }
 
 Source Source::of_file(const std::string& path) {
-    std::string text = contents(path);
-    if (!has_directives(text)) return {path, std::move(text)};
-    const Output output = output_of({"cpp", "-undef", "-Wno-endif-labels", path});
-    if (output.exit_code != 0)
-        throw Error(ErrorCode::kBadInput,
-                    fmt::format("{} has lines for the C preprocessor, and cpp fails on it:\n{}", path,
-                                output.errors));
-    return {path, output.text};
+    const std::string text = contents(path);
+    Source made(path, preprocessed(path, text));
+    if (made.text_ != text) made.read_originals();
+    return made;
 }
 
 const Source::Line& Source::line_of(Place place) const {
@@ -96,9 +80,46 @@ const Source::Line& Source::line_of(Place place) const {
     return *std::prev(after);
 }
 
-std::string Source::where(Place place) const {
+std::string_view Source::text_of(const Line& line) const {
+    const size_t end = std::min(text_.find('\n', line.begin), text_.size());
+    return std::string_view(text_).substr(line.begin, end - line.begin);
+}
+
+void Source::read_originals() {
+    for (const std::string& file : files_) {
+        std::vector<std::string>& lines = originals_.emplace_back();
+        std::error_code none;
+        std::ifstream text;
+        if (std::filesystem::is_regular_file(file, none)) text.open(file, std::ios::binary);
+        for (std::string line; std::getline(text, line);) lines.push_back(line);
+    }
+}
+
+Source::Written Source::written(Place place) const {
     const Line& line = line_of(place);
-    return fmt::format("{}:{}:{}", files_[line.file], line.number, place.offset - line.begin + 1);
+    const size_t column = place.offset - line.begin;
+    const std::string_view text = text_of(line);
+    Written here{files_[line.file], line.number, column, std::string(text)};
+    if (originals_.empty() || line.number == 0 || line.number > originals_[line.file].size()) return here;
+    const std::vector<std::string>& original = originals_[line.file];
+    // The arguments of a macro may stand in lines behind it, of which less is left.
+    size_t end = line.number;
+    for (const Line* next = &line + 1;
+         next != lines_.data() + lines_.size() && next->file == line.file && next->number == end + 1 &&
+         end < original.size() && text_of(*next) != original[end];
+         ++next)
+        ++end;
+    const std::span<const std::string> lines(original.data() + line.number - 1, end - line.number + 1);
+    const Origin origin = origin_of(text, column, lines);
+    here.line += static_cast<uint32_t>(origin.line);
+    here.column = origin.column;
+    here.text = lines[origin.line];
+    return here;
+}
+
+std::string Source::where(Place place) const {
+    const Written here = written(place);
+    return fmt::format("{}:{}:{}", here.file, here.line, here.column + 1);
 }
 
 std::string Source::line_directive(Place place) const {
@@ -110,13 +131,11 @@ std::string Source::line_directive(Place place) const {
 }
 
 std::string Source::report(Place place, std::string_view message, std::string_view fix) const {
-    const uint32_t begin = line_of(place).begin;
-    const size_t end = std::min(text_.find('\n', begin), text_.size());
+    Written here = written(place);
     std::string caret;
-    for (size_t at = begin; at < std::min<size_t>(place.offset, end); ++at)
-        caret += text_[at] == '\t' ? '\t' : ' ';
-    return fmt::format("{}: {}\n    {}\n    {}^{}{}", where(place), message,
-                       std::string_view(text_).substr(begin, end - begin), caret,
+    for (const char c : here.text.substr(0, here.column)) caret += c == '\t' ? '\t' : ' ';
+    std::ranges::replace(here.text, '\0', ' ');  // it would end the message
+    return fmt::format("{}: {}\n    {}\n    {}^{}{}", where(place), message, here.text, caret,
                        fix.empty() ? "" : "\n    fix: ", fix);
 }
 

@@ -49,12 +49,24 @@ class Source {
         uint32_t number;  ///< in `file`
         uint32_t file;
     };
+    /// Where a place was written, and its line as it was.
+    struct Written {
+        std::string file;
+        uint32_t line;
+        size_t column;  ///< from 0 on
+        std::string text;
+    };
+    [[nodiscard]] Written written(Place place) const;
     [[nodiscard]] const Line& line_of(Place place) const;
+    [[nodiscard]] std::string_view text_of(const Line& line) const;
+    void read_originals();
 
     std::string name_;
     std::string text_;
     std::vector<std::string> files_;
     std::vector<Line> lines_;
+    /// Of each of `files_`, where the preprocessor has been at work; empty: it cannot be read.
+    std::vector<std::vector<std::string>> originals_;
 };
 
 }  // namespace heddle::streams

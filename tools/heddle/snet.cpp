@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/standard_streams.hpp"
+#include "box_crash.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 #include "record_files.hpp"
@@ -112,6 +113,7 @@ void run(const Options& options) {
     };
     network_options.workers = options.workers;
     if (options.stack_kib > 0) network_options.stack_bytes = static_cast<size_t>(options.stack_kib) << 10;
+    tell_of_box_crashes(network_options.stack_bytes);
     network_options.queue_bound = options.bound;
     network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
@@ -169,7 +171,8 @@ void add_snet(CLI::App& app) {
 
     CLI::App* runs = snet->add_subcommand("run", "Send records through the last net of a program");
     runs->add_option("program", options->program, "A file of S-Net")->required();
-    runs->add_option("--boxes", options->boxes, "Shared objects or C files with the functions of boxes");
+    runs->add_option("--boxes", options->boxes,
+                     "Shared objects, or files of C or C++, with the functions of boxes");
     runs->add_option(
         "-i,--input", options->input,
         "Records of XML or JSON lines: a file; -: stdin; tcp:PORT or tcp:HOST:PORT: who connects");

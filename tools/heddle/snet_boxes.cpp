@@ -6,11 +6,9 @@
 #include <link.h>
 
 #include <boost/container/small_vector.hpp>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 
-#include "base/subprocess.hpp"
+#include "box_compiler.hpp"
+#include "box_crash.hpp"
 #include "heddle/error.hpp"
 #include "streams/c4snet.hpp"
 
@@ -20,43 +18,6 @@ namespace {
 using streams::BoxCall;
 using streams::BoxDefinition;
 using streams::LabelKind;
-
-/// Where C4SNet.h is: beside the installed command, or in the source tree.
-std::string header_folder() {
-    const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    for (const std::filesystem::path& folder :
-         {own / "../include/heddle/compat", own / "../../include/heddle/compat",
-          own / "../../../include/heddle/compat",
-          std::filesystem::path(HEDDLE_SOURCE_FOLDER "/include/heddle/compat")})
-        if (std::filesystem::exists(folder / "C4SNet.h")) return folder.lexically_normal().string();
-    throw Error(ErrorCode::kUnavailable,
-                "C4SNet.h, which boxes in C include, is neither beside this command nor in its source tree");
-}
-
-using BoxVisitor = std::function<void(const BoxDefinition&)>;
-
-void for_each_box(const std::vector<std::unique_ptr<streams::NetDefinition>>& nets,
-                  const std::vector<std::unique_ptr<BoxDefinition>>& boxes, const BoxVisitor& visit) {
-    for (const auto& box : boxes) visit(*box);
-    for (const auto& net : nets) for_each_box(net->nets, net->boxes, visit);
-}
-
-/// Also those of the programs whose nets it uses.
-void for_each_box(const streams::Program& program, const BoxVisitor& visit) {
-    for_each_box(program.nets, program.boxes, visit);
-    for (const auto& other : program.externals) for_each_box(*other, visit);
-}
-
-/// The function of a box whose body is a part of the program.
-std::string function_text(const BoxDefinition& box) {
-    std::string arguments = "void *hnd";
-    for (const streams::Entry& entry : box.input)
-        arguments +=
-            fmt::format(", {}{}", entry.label.kind() == LabelKind::kField ? "c4snet_data_t *" : "int ",
-                        entry.label.name());
-    return fmt::format("void *{}({})\n{{\n{}\n{}\n    return hnd;\n}}\n", box.name, arguments,
-                       box.code_place.source->line_directive(box.code_place), box.code);
-}
 
 /// Calls C functions of a box's signature.
 class Signature {
@@ -136,59 +97,26 @@ class Signature {
 }  // namespace
 
 SnetBoxes::SnetBoxes(const streams::Program& program, const std::vector<std::string>& files) {
-    for (const std::string& file : files) {
-        if (file.ends_with(".c"))
-            compile(file, file);
-        else
-            load(file);
-    }
-    std::string text;
-    for_each_box(program, [&](const BoxDefinition& box) {
-        if (box.language.empty()) return;
-        if (box.language != "C")
-            throw Error(ErrorCode::kBadInput,
-                        program.source.report(
-                            box.place, fmt::format("boxes are written in C here, not in {}", box.language)));
-        text += function_text(box);
-    });
-    if (!text.empty()) compile_in_line(program, text);
-    // All is loaded: a program that is killed leaves nothing behind.
-    folder_.reset();
-}
-
-void SnetBoxes::compile_in_line(const streams::Program& program, const std::string& text) {
-    if (folder_ == nullptr) folder_ = std::make_unique<TemporaryFolder>("/tmp/heddle-boxes-");
-    const std::string source = folder_->path() + "/in_line.c";
-    std::ofstream(source)
-        << "#include <C4SNet.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
-        << text;
-    compile(source, "the code in " + program.source.name());
+    // All is loaded when it goes: a program that is killed leaves nothing behind.
+    BoxCompiler compiler(program);
+    for (const std::string& file : files)
+        load(BoxCompiler::compiles(file) ? compiler.compile(file) : file, file);
+    if (const std::string object = compiler.compile_in_line(); !object.empty())
+        load(object, "the code in " + program.source.name());
 }
 
 SnetBoxes::~SnetBoxes() {
     for (void* library : libraries_) ::dlclose(library);
 }
 
-void SnetBoxes::compile(const std::string& source, const std::string& called) {
-    if (folder_ == nullptr) folder_ = std::make_unique<TemporaryFolder>("/tmp/heddle-boxes-");
-    const std::string object = fmt::format("{}/{}.so", folder_->path(), libraries_.size());
-    const Output output = output_of({"cc", "-O2", "-shared", "-fPIC", "-I" + header_folder(),
-                                     "-I" + std::filesystem::absolute(source).parent_path().string(), "-o",
-                                     object, source, "-lm"});
-    if (output.exit_code != 0)
-        throw Error(ErrorCode::kBadInput, fmt::format("{} cannot be compiled:\n{}", called, output.errors));
-    load(object);
-    names_.back() = called;
-}
-
-void SnetBoxes::load(const std::string& file) {
+void SnetBoxes::load(const std::string& file, const std::string& called) {
     const std::string path = file.find('/') == std::string::npos ? "./" + file : file;
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
         throw Error(ErrorCode::kBadInput,
-                    fmt::format("the boxes of {} cannot be loaded: {}", file, ::dlerror()));
+                    fmt::format("the boxes of {} cannot be loaded: {}", called, ::dlerror()));
     libraries_.push_back(library);
-    names_.push_back(file);
+    names_.push_back(called);
 }
 
 namespace {
@@ -205,20 +133,41 @@ void* own_symbol(void* library, const std::string& name) {
     return known && of == own ? found : nullptr;
 }
 
+/// Throws where the library says with C4SNET_BOX that the function takes something else.
+void check_parameters(void* library, const std::string& file, const BoxDefinition& box) {
+    const auto* const stated = static_cast<const char*>(own_symbol(library, "c4snet_box_" + box.name));
+    if (stated == nullptr) return;
+    std::string text = stated;
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n'; });
+    const std::string wanted = parameters_of(box);
+    if (text == wanted) return;
+    const auto list = [](const std::string& types) {
+        return types.empty() ? "no arguments" : "(" + types + ")";
+    };
+    box.place.source->fail(box.place, fmt::format("the function of the box \"{}\" in {} takes {} behind its "
+                                                  "handle, and by its signature the box takes {}",
+                                                  box.name, file, list(text), list(wanted)));
+}
+
 }  // namespace
 
 streams::BoxFunction SnetBoxes::find(const BoxDefinition& box) const {
     void* function = nullptr;
-    for (void* library : libraries_)
-        if (function == nullptr) function = own_symbol(library, box.name);
+    for (size_t i = 0; i < libraries_.size() && function == nullptr; ++i) {
+        function = own_symbol(libraries_[i], box.name);
+        if (function != nullptr) check_parameters(libraries_[i], names_[i], box);
+    }
     if (function == nullptr)
         throw Error(
             ErrorCode::kBadInput,
-            fmt::format("there is no function for the box \"{}\" in {}: name a shared object or a C "
-                        "file that has it with --boxes",
+            fmt::format("there is no function for the box \"{}\" in {}: name a shared object, or a "
+                        "file of C or C++, that has it with --boxes",
                         box.name, names_.empty() ? "any file" : fmt::format("{}", fmt::join(names_, ", "))));
     auto signature = std::make_shared<Signature>(box);
-    return [function, signature](BoxCall& call) { signature->call(function, call); };
+    return [function, signature](BoxCall& call) {
+        RunningBox running(call);
+        signature->call(function, running);
+    };
 }
 
 }  // namespace heddle::tool

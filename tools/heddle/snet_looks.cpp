@@ -11,6 +11,7 @@
 #include "base/standard_streams.hpp"
 #include "base/subprocess.hpp"
 #include "base/temporary_folder.hpp"
+#include "box_compiler.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 #include "streams/checker.hpp"
@@ -38,6 +39,7 @@ void print_nets(const std::vector<std::unique_ptr<streams::NetDefinition>>& nets
 
 void check(const Options& options) {
     const auto program = streams::parse(streams::Source::of_file(options.program));
+    check_languages(*program);
     const streams::Typing typing(*program);
     print_nets(program->nets, typing, 0);
     streams::Checker checker(*program, typing);

@@ -11,6 +11,11 @@
  * fields it gets: each is to be freed or sent on. It may be called for several records at once, in any
  * thread, and the handle is for the thread of its call.
  *
+ * A file may say what its functions take, so that one that does not fit its box is refused when it is loaded,
+ * and the compiler sees that the function is as it says:
+ *
+ *     C4SNET_BOX(scale, c4snet_data_t *, int)
+ *
  * Data are counted references to a value (size 1) or an array of one type; what several hold is not to be
  * written. A call that gets NULL, or has no memory, gives NULL or 0.
  */
@@ -74,6 +79,19 @@ HEDDLE_API void C4SNetContainerSetTag(c4snet_container_t* container, int tag);
 HEDDLE_API void C4SNetContainerSetBTag(c4snet_container_t* container, int tag);
 /* Sends the record and frees the container. */
 HEDDLE_API void C4SNetContainerOut(c4snet_container_t* container);
+
+/* The types of what the box's function takes behind its handle; outside of functions, before it or behind. */
+#ifdef __cplusplus
+#define C4SNET_BOX(box, ...)                                                         \
+    extern "C" void* box(void* hnd __VA_OPT__(, ) __VA_ARGS__);                      \
+    extern "C" __attribute__((visibility("default"))) const char c4snet_box_##box[]; \
+    const char c4snet_box_##box[] = #__VA_ARGS__;
+#else
+#define C4SNET_BOX(box, ...)                                                     \
+    void* box(void* hnd, ##__VA_ARGS__);                                         \
+    extern __attribute__((visibility("default"))) const char c4snet_box_##box[]; \
+    const char c4snet_box_##box[] = #__VA_ARGS__;
+#endif
 
 #ifdef __cplusplus
 }
