@@ -19,6 +19,17 @@ void check_words(const std::string& what, const std::string& text) {
     (void)streams::parse(streams::Source(what, text));
 }
 
+/// Throws kBadInput where the text is anything but one part of this kind, around the identity at most.
+void check_part(const std::string& what, const std::string& text, streams::TopologyKind kind) {
+    const auto program =
+        streams::parse(streams::Source(what, fmt::format("net {} connect {};", kWhole, text)));
+    const streams::Topology& part = *program->main().body;
+    const bool is_around_identity =
+        part.parts.empty() || (part.parts.size() == 1 && part.parts[0].parts.empty());
+    if (program->nets.size() != 1 || part.kind != kind || !is_around_identity)
+        throw Error(ErrorCode::kBadInput, fmt::format("more than one {}: {}", what, text));
+}
+
 void add(NetParts& to, const NetParts& from) {
     for (const auto& [name, box] : from.boxes)
         if (const auto [known, is_new] = to.boxes.emplace(name, box); !is_new && known->second != box)
@@ -69,8 +80,8 @@ Net composed(const Net& first, const char* combinator, const Net& second) {
 }
 
 /// A net, and what stands behind it.
-Net with(const Net& net, const std::string& behind) {
-    check_words("pattern", fmt::format("net {} connect [] {};", kWhole, behind));
+Net with(const Net& net, const std::string& behind, streams::TopologyKind kind) {
+    check_part("pattern", "[] " + behind, kind);
     NetParts parts = net.parts();
     parts.topology = fmt::format("({} {})", parts.topology, behind);
     parts.is_serial = false;
@@ -84,8 +95,8 @@ std::string joined(const std::vector<Pattern>& patterns) {
 }
 
 /// Of words that stand for themselves.
-Net plain(const char* what, std::string topology) {
-    check_words(what, fmt::format("net {} connect {};", kWhole, topology));
+Net plain(const char* what, std::string topology, streams::TopologyKind kind) {
+    check_part(what, topology, kind);
     NetParts parts;
     parts.topology = std::move(topology);
     return of(std::move(parts));
@@ -139,7 +150,7 @@ Net make_net(std::string name, std::string signature, const Net& body) {
 }
 
 Net make_split(const Net& net, const std::string& tag, bool ordered) {
-    return with(net, (ordered ? "!! " : "! ") + tag);
+    return with(net, (ordered ? "!! " : "! ") + tag, streams::TopologyKind::kSplit);
 }
 
 }  // namespace detail
@@ -158,13 +169,14 @@ std::vector<std::string> Net::check() const {
 }
 
 Net filter(std::string_view text) {
-    return detail::plain("filter", fmt::format("[{}]", text));
+    return detail::plain("filter", fmt::format("[{}]", text), streams::TopologyKind::kFilter);
 }
 Net identity() {
-    return detail::plain("identity", "[]");
+    return detail::plain("identity", "[]", streams::TopologyKind::kFilter);
 }
 Net synchronize(const std::vector<Pattern>& patterns) {
-    return detail::plain("synchrocell", fmt::format("[|{}|]", detail::joined(patterns)));
+    return detail::plain("synchrocell", fmt::format("[|{}|]", detail::joined(patterns)),
+                         streams::TopologyKind::kSync);
 }
 
 Net operator>>(const Net& first, const Net& second) {
@@ -177,13 +189,13 @@ Net operator||(const Net& first, const Net& second) {
     return detail::composed(first, "||", second);
 }
 Net star(const Net& net, const std::vector<Pattern>& exits) {
-    return detail::with(net, "* " + detail::joined(exits));
+    return detail::with(net, "* " + detail::joined(exits), streams::TopologyKind::kStar);
 }
 Net ordered_star(const Net& net, const std::vector<Pattern>& exits) {
-    return detail::with(net, "** " + detail::joined(exits));
+    return detail::with(net, "** " + detail::joined(exits), streams::TopologyKind::kStar);
 }
 Net feedback(const Net& net, const std::vector<Pattern>& back) {
-    return detail::with(net, "\\ " + detail::joined(back));
+    return detail::with(net, "\\ " + detail::joined(back), streams::TopologyKind::kFeedback);
 }
 
 }  // namespace heddle::snet

@@ -118,7 +118,11 @@ ExpressionParser::Pointer ExpressionParser::unary() {
     if (++depth_ > kMostNested) fail_as_nested(lexer_.now().place);
     Pointer e;
     const Token token = lexer_.now();
-    if (token.is("-") || token.is("!") || token.is("abs")) {
+    if (token.is("-") && lexer_.peek().kind == TokenKind::kInteger) {
+        lexer_.take();
+        e = make(Operator::kInteger, token.place, nullptr);
+        e->value = number(lexer_.take(), true);
+    } else if (token.is("-") || token.is("!") || token.is("abs")) {
         lexer_.take();
         Pointer of = unary();
         want(*of, token.is("!"));
@@ -146,15 +150,7 @@ ExpressionParser::Pointer ExpressionParser::operand() {
     auto e = make(Operator::kTag, token.place, nullptr);
     if (token.kind == TokenKind::kInteger) {
         e->op = Operator::kInteger;
-        // As in C: 0x10 is sixteen and 010 is eight.
-        const int base = token.text.starts_with("0x") ? 16 : token.text.starts_with("0") ? 8 : 10;
-        const std::string_view digits = token.text.substr(base == 16 ? 2 : 0);
-        const auto [end, error] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), e->value, base);
-        if (error == std::errc() && end != digits.data() + digits.size())
-            source_.fail(token.place, "a number that begins with 0 is octal: its digits go from 0 to 7");
-        if (error != std::errc())
-            source_.fail(token.place, "this number is larger than a tag can be: 2147483647");
+        e->value = number(token, false);
     } else if (token.is("#")) {
         if (lexer_.now().kind != TokenKind::kIdentifier)
             source_.fail(lexer_.now().place, "the name of a binding tag is wanted here");
@@ -163,6 +159,20 @@ ExpressionParser::Pointer ExpressionParser::operand() {
         e->tag = Label(LabelKind::kTag, token.text);
     }
     return e;
+}
+
+int ExpressionParser::number(const Token& token, bool negative) const {
+    // As in C: 0x10 is sixteen and 010 is eight.
+    const int base = token.text.starts_with("0x") ? 16 : token.text.starts_with("0") ? 8 : 10;
+    const std::string digits = (negative ? "-" : "") + std::string(token.text.substr(base == 16 ? 2 : 0));
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+    if (error == std::errc() && end != digits.data() + digits.size())
+        source_.fail(token.place, "a number that begins with 0 is octal: its digits go from 0 to 7");
+    if (error != std::errc())
+        source_.fail(token.place, negative ? "this number is smaller than a tag can be: -2147483648"
+                                           : "this number is larger than a tag can be: 2147483647");
+    return value;
 }
 
 }  // namespace heddle::streams

@@ -24,6 +24,8 @@ class ExpressionParser {
     Pointer binary(size_t level);
     Pointer unary();
     Pointer operand();
+    /// `negative`: of the number behind a '-'.
+    [[nodiscard]] int number(const Token& token, bool negative) const;
     Pointer make(Operator op, Place place, Pointer a, Pointer b = nullptr, Pointer c = nullptr);
     [[nodiscard]] bool begins_operand(const Token& token) const;
     void want(const Expression& e, bool truth) const;

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "streams/record_streams.hpp"
+
 namespace heddle::streams {
 namespace {
 
@@ -71,7 +73,15 @@ void Lexer::advance() {
         now_.text = text_.substr(begin, symbol.size());
         return;
     }
-    source_.fail(now_.place, fmt::format("the character '{}' means nothing in S-Net", text_[begin]));
+    source_.fail(now_.place, fmt::format("the character {} means nothing in S-Net", character(begin)));
+}
+
+std::string Lexer::character(size_t at) const {
+    const auto byte = static_cast<unsigned char>(text_[at]);
+    for (size_t size = 1; size <= 4; ++size)
+        if (byte >= 0x20 && byte != 0x7f && is_utf8(text_.substr(at, size)))
+            return fmt::format("'{}'", text_.substr(at, size));
+    return fmt::format("with the number {}", byte);
 }
 
 Token Lexer::peek() const {

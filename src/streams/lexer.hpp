@@ -4,6 +4,7 @@
 // For one thread; refers to its Source, which must outlive it.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "streams/source.hpp"
@@ -40,6 +41,8 @@ class Lexer {
 
   private:
     [[nodiscard]] Place place(size_t offset) const { return {&source_, static_cast<uint32_t>(offset)}; }
+    /// As people can read it.
+    [[nodiscard]] std::string character(size_t at) const;
     void advance();
     void skip_blanks();
 

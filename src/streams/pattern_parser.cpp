@@ -57,11 +57,14 @@ Variant PatternParser::tuple(std::string_view open, std::string_view close, bool
         const Place place = lexer_.now().place;
         entries.push_back(entry(may_pass));
         if (std::ranges::count(entries, entries.back().label, &Entry::label) > 1)
-            fail(place, fmt::format("{} is named twice: a record has one of each label",
-                                    entries.back().label.text()));
+            fail_as_twice(place, entries.back().label);
     }
     lexer_.take();
     return entries;
+}
+
+void PatternParser::fail_as_twice(Place place, Label label) const {
+    fail(place, fmt::format("{} is named twice: a record has one of each label", label.text()));
 }
 
 Entry PatternParser::entry(bool may_pass) {
@@ -138,7 +141,10 @@ std::vector<OutputRecord> PatternParser::action(const Variant& given) {
         OutputRecord record;
         while (!at("}")) {
             if (!record.empty()) expect(",", "between two labels");
+            const Place place = now().place;
             record.push_back(assignment(given));
+            if (std::ranges::count(record, record.back().label, &Assignment::label) > 1)
+                fail_as_twice(place, record.back().label);
         }
         lexer_.take();
         records.push_back(std::move(record));

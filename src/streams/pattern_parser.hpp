@@ -21,6 +21,7 @@ class PatternParser {
     [[nodiscard]] const Token& now() const { return lexer_.now(); }
     [[nodiscard]] bool at(std::string_view what) const { return now().is(what); }
     [[noreturn]] void fail(Place place, std::string_view message) const { source_.fail(place, message); }
+    [[noreturn]] void fail_as_twice(Place place, Label label) const;
     /// True: it was there, and is passed.
     bool skip(std::string_view what);
     /// Its place. Throws kBadInput where it is not there; `why` ends the message.

@@ -102,6 +102,10 @@ std::optional<RecordFormat> record_format(std::string_view word) {
 }
 
 std::unique_ptr<RecordReader> make_record_reader(std::unique_ptr<InputText> input) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    while (input->rest().size() < kByteOrderMark.size() && input->fill()) {
+    }
+    if (input->rest().starts_with(kByteOrderMark)) input->pass(kByteOrderMark.size());
     size_t first = 0;
     while ((first = input->rest().find_first_not_of(" \t\r\n")) == std::string_view::npos && input->fill()) {
     }

@@ -204,6 +204,10 @@ TEST(StreamsCompositionTest, WhatDoesNotBelongTogetherIsToldAtOnce) {
             (void)star(identity(), {when<A>("a +")});
         },
         ThrowsMessage<Error>(HasSubstr("pattern:1:")));
+    EXPECT_THAT([&] { (void)filter("{a} -> {b = a}] .. [{c} -> {d = c}"); },
+                ThrowsMessage<Error>(HasSubstr("more than one filter")));
+    EXPECT_THAT([&] { (void)star(identity(), {when<A>("a > 0> .. [{<a>} -> {}] * {<a>} if <a > 1")}); },
+                ThrowsMessage<Error>(HasSubstr("more than one pattern")));
     EXPECT_THAT([&] { (void)plus_one("not a name"); }, ThrowsMessage<Error>(HasSubstr("box:1:")));
     EXPECT_THAT([&] { Network(net<In<A>, Out<B>>("inner", identity())); },
                 ThrowsMessage<Error>(HasSubstr("network:1:")));

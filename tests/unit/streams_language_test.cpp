@@ -40,6 +40,21 @@ TEST(StreamsExpressionTest, FollowsCsPrecedence) {
     EXPECT_EQ(value_of("!(a == b) ? a min b : a max b"), 2);
     EXPECT_EQ(value_of("0x10 + 010"), 24);
     EXPECT_EQ(value_of("a == 7 ? b == 2 ? 1 : 2 : 3"), 1);
+    EXPECT_EQ(value_of("-2147483648"), INT32_MIN);
+    EXPECT_EQ(value_of("- 0x80000000 + a - -010"), INT32_MIN + 15);
+}
+
+TEST(StreamsParserTest, CharactersThatMeanNothingAreNamed) {
+    const auto told = [](const std::string& text, const std::string& what) {
+        const std::string caret = "\n" + std::string(21, ' ') + "^";
+        EXPECT_THAT([&] { (void)parse(Source("test", "net n connect [] " + text)); },
+                    ThrowsMessage<Error>(
+                        testing::AllOf(HasSubstr(what + " means nothing in S-Net"), HasSubstr(caret))));
+    };
+    told(std::string("\0;", 2), "the character with the number 0");
+    told("\xc3\xa9;", "the character '\xc3\xa9'");
+    told("\xe9;", "the character with the number 233");
+    told("$;", "the character '$'");
 }
 
 TEST(StreamsParserTest, NamesThatCannotBeTwiceAreTold) {
@@ -49,6 +64,9 @@ TEST(StreamsParserTest, NamesThatCannotBeTwiceAreTold) {
     EXPECT_THAT(parsed("box f ((a) -> (c, c)); net n connect f;"),
                 ThrowsMessage<Error>(HasSubstr("named twice")));
     EXPECT_NO_THROW(parsed("box f ((a, <a>, <#a>) -> (c)); net n connect f;")());
+    EXPECT_THAT(parsed("net n connect [{<a>} -> {<a = 1>, <a = 2>}];"),
+                ThrowsMessage<Error>(StartsWith("test:1:35: <a> is named twice")));
+    EXPECT_NO_THROW(parsed("net n connect [{a, <a>} -> {a, <a>}];")());
     // One function for two boxes that call it differently.
     EXPECT_THAT(
         parsed("box f ((x) -> (y)); net in { box f ((<t>) -> (y)); } connect f; net n connect f | in;"),
@@ -61,6 +79,7 @@ TEST(StreamsExpressionTest, WhatIsNoIntIsTold) {
     EXPECT_THAT([] { (void)value_of("2147483647 + 1"); }, ThrowsMessage<Error>(HasSubstr("2147483648")));
     EXPECT_THAT([] { (void)value_of("a / (b - 2)"); }, ThrowsMessage<Error>(HasSubstr("7 divided by zero")));
     EXPECT_THAT([] { (void)value_of("2147483648"); }, ThrowsMessage<Error>(HasSubstr("larger than a tag")));
+    EXPECT_THAT([] { (void)value_of("-2147483649"); }, ThrowsMessage<Error>(HasSubstr("smaller than a tag")));
     EXPECT_THAT([] { (void)value_of("019"); }, ThrowsMessage<Error>(HasSubstr("octal")));
     EXPECT_THAT([] { (void)value_of(std::string(500, '(')); }, ThrowsMessage<Error>(HasSubstr("too deeply")));
 }

@@ -142,6 +142,7 @@ TEST(StreamsTurnTest, WhoseTurnHasComeDoesNotWaitForRoom) {
         if (kept != nullptr) flow.keep(*kept);
         flow.run(ordered, std::move(record));
     };
+    plant.pressure.begin();
     // Where all wait, this one's bound grows, since it is the smallest.
     Pressure::Gauge smallest;
     smallest.bound = 1;
@@ -150,7 +151,6 @@ TEST(StreamsTurnTest, WhoseTurnHasComeDoesNotWaitForRoom) {
         plant.pressure.wait(smallest, [] { return true; });
         plant.pressure.end();
     });
-    plant.pressure.begin();
     bring(2);
     std::thread later;
     std::atomic<bool> has_come{false};

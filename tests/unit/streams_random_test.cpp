@@ -57,7 +57,10 @@ class RandomProgram {
                 return fmt::format("[{} -> {}; {{<{}>}}]", pattern, output, kTags[below(4)]);
             case 1:
                 return fmt::format("[{} -> if <{} % 2 == 0> then {} else {{<{}={} max 2>, <{}>}}]", pattern,
-                                   first, output, second, first, first == second ? "a" : first);
+                                   first, output, second, first,
+                                   first != second ? first
+                                   : first == "a"  ? "b"
+                                                   : "a");
             default:
                 return fmt::format("[{} -> {}]", pattern, output);
         }
