@@ -240,6 +240,29 @@ TEST_P(TaskTest, PrioritiesDecideWhoIsFirstOfThoseThatCouldRun) {
     EXPECT_THAT(order, testing::ElementsAre(7, 5, 3, 0, -1));
 }
 
+TEST_P(TaskTest, NoneOfManyPrioritiesLosesItsPlace) {
+    if (engine_.name == "quark" || engine_.name == "parsec")
+        GTEST_SKIP() << "skipped: a priority counts among the tasks that are handed over together";
+    Runtime runtime(options(1));
+    // More than a native worker runs before it looks whether it is of use.
+    constexpr int kTasks = 150;
+    std::vector<int> order, highest_first;
+    Scalar<int> gate(runtime);
+    std::atomic<bool> open{false};
+    Sequence sequence(runtime);
+    sequence.insert([&](int&) { open.wait(false); }, out(gate));
+    for (int i = 0; i < kTasks; ++i) {
+        const TaskOptions options{.priority = i + 1};
+        sequence.insert(
+            options, [&order, i](const int&) { order.push_back(i); }, in(gate));
+        highest_first.push_back(kTasks - 1 - i);
+    }
+    open = true;
+    open.notify_all();
+    sequence.wait();
+    EXPECT_EQ(order, highest_first);
+}
+
 TEST(RuntimeTest, BadOptionsAreRefused) {
     RuntimeOptions options;
     options.engine = "warp";

@@ -125,11 +125,9 @@ Task* NativeEngine::next(Lane& lane) noexcept {
     return lane.queue.pop_own();
 }
 
-/// What to run after a task that made `continuation` possible, if any.
-Task* NativeEngine::after(Lane& lane, Task* continuation) noexcept {
-    if (continuation == nullptr) return next(lane);
-    if (urgent_.empty()) return continuation;
-    Task* urgent = urgent_.pop(false);
+Task* NativeEngine::find_after(Lane& lane, Task* continuation) noexcept {
+    if (continuation == nullptr) return find(lane);
+    Task* const urgent = urgent_.pop(false);
     if (urgent == nullptr) return continuation;
     keep(lane, *continuation);
     return urgent;

@@ -49,7 +49,9 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] Task* from_line(Lane& lane) noexcept;
     /// Others run what stands in line as fast alone.
     [[nodiscard]] bool line_needs_nobody() noexcept;
-    [[nodiscard]] Task* after(Lane& lane, Task* continuation) noexcept;
+    /// The first to run after a task that made `continuation` possible, if any. It has to be run then: in the
+    /// heap it would lose its place.
+    [[nodiscard]] Task* find_after(Lane& lane, Task* continuation) noexcept;
     [[nodiscard]] Lane& lane_for(Lane& own, const Placement& placement) noexcept;
     /// Of a task with a priority or a place.
     [[gnu::noinline]] void put(Lane& lane, Task& task);

@@ -161,22 +161,22 @@ void NativeEngine::loop(Flow& self) {
         Lane* lane = &host_.lane();
         FlowsOfLane* here = &flows(*lane);
         here->current = &self;
-        Task* task = nullptr;
+        Task* continuation = nullptr;
         Flow* resumed = nullptr;
         while (may_go_on(*here)) {
             resumed = resumed_.pop();
             if (resumed != nullptr) break;
-            if (task == nullptr && (task = find(*lane)) == nullptr) break;
+            Task* const task = find_after(*lane, continuation);
+            if (task == nullptr) break;
             found_work(*here);
             --here->budget;
             count_one(lane->ran);
             modes_.apply();  // the task before may have left others
-            Task* continuation = host_.run(lane, *task);
+            continuation = host_.run(lane, *task);
             here = &flows(*lane);
             here->current = &self;
-            task = after(*lane, continuation);
         }
-        if (task != nullptr) keep(*lane, *task);
+        if (continuation != nullptr) keep(*lane, *continuation);
         rest(*here, self);
         if (resumed != nullptr) {
             go_on_with(*lane, *here, *resumed);

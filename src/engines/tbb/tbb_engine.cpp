@@ -264,17 +264,20 @@ void TbbEngine::run_chain(Task* task) {
     while (task != nullptr) {
         count_one(lane->ran);
         --here().to_look;
-        task = after(host_.run(lane, *task));
-        if (task != nullptr && here().depth == 1 && here().seat->should_leave())
-            keep(*std::exchange(task, nullptr));
+        Task* const continuation = host_.run(lane, *task);
+        const bool leaves = here().depth == 1 && here().seat->should_leave();
+        task = leaves ? nullptr : after(continuation);
+        if (leaves && continuation != nullptr) keep(*continuation);
     }
     host_.flush(*lane);
 }
 
 Task* TbbEngine::after(Task* continuation) noexcept {
     if (urgent_.empty()) return continuation;
+    // Those with less than 0 come behind what oneTBB has, and what lies in the queue.
+    if (continuation == nullptr) return urgent_.pop(false);
     try {
-        if (continuation != nullptr) urgent_.push(*continuation);
+        urgent_.push(*continuation);
     } catch (const std::bad_alloc&) {
         return continuation;
     }
