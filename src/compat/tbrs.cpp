@@ -186,23 +186,29 @@ const char* name_of(const void* data) {
     return data == nullptr ? "native" : static_cast<const char*>(data);
 }
 
+/// A task may go on in another thread, while the compiler takes the place of errno for the same all along.
+[[gnu::noinline]] int errno_here() noexcept {
+    return errno;
+}
+[[gnu::noinline]] void tell(int number) noexcept {
+    errno = number;
+}
+
 /// Results go into errno, which a success leaves as it is.
 template <class Call>
 void telling(Call&& call) noexcept {
+    const int before = errno_here();
     switch (c::guarded(call)) {
         case HEDDLE_TASK_SUCCESS:
-            return;
+            return tell(before);
         case HEDDLE_TASK_INVALID:
-            errno = EINVAL;
-            return;
+            return tell(EINVAL);
         case HEDDLE_TASK_UNAVAILABLE:
-            errno = ENOENT;
-            return;
+            return tell(ENOENT);
         case HEDDLE_TASK_LIMIT:
-            errno = EAGAIN;
-            return;
+            return tell(EAGAIN);
         default:
-            errno = EIO;
+            return tell(EIO);
     }
 }
 

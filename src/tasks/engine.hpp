@@ -144,7 +144,7 @@ class Engine {
 /// returns one.
 struct EngineFactory {
     const char* name;
-    /// "" where the engine could be made, else why not and what to do.
+    /// "" where the engine could be made now, else why not and what to do.
     std::string (*problem)();
     std::string (*version)();
     /// Throws Error.
@@ -153,11 +153,12 @@ struct EngineFactory {
     const KernelRunner* kernels = nullptr;
 };
 
-/// Of an engine that can be made wherever its plug-in could be loaded.
+/// Without a `problem`: of an engine that can be made wherever its plug-in could be loaded.
 template <class Made>
-[[nodiscard]] constexpr EngineFactory engine_factory(const char* name, std::string (*version)(),
-                                                     const KernelRunner* kernels = nullptr) {
-    return {name, [] { return std::string(); }, version,
+[[nodiscard]] constexpr EngineFactory engine_factory(
+    const char* name, std::string (*version)(), const KernelRunner* kernels = nullptr,
+    std::string (*problem)() = [] { return std::string(); }) {
+    return {name, problem, version,
             [](const EngineOptions& options) -> std::unique_ptr<Engine> {
                 return std::make_unique<Made>(options);
             },

@@ -39,6 +39,9 @@ struct Known {
     std::string name;
     const EngineFactory* factory;  // null: see reason
     std::string reason;
+
+    /// "" where it can be had.
+    [[nodiscard]] std::string why_not() const { return factory == nullptr ? reason : factory->problem(); }
 };
 
 std::mutex known_mutex;
@@ -52,7 +55,6 @@ const Known& known(const PlugIn& plug_in) {
     if (one.name.empty()) {
         one.name = plug_in.name;
         one.factory = load(plug_in, one.reason);
-        if (one.factory != nullptr) one.reason = one.factory->problem();
     }
     return one;
 }
@@ -67,9 +69,9 @@ const EngineFactory& find_engine(std::string_view name) {
         names += fmt::format(", {}", plug_in.name);
         if (strcasecmp(wanted.c_str(), plug_in.name) != 0) continue;
         const Known& one = known(plug_in);
-        if (one.factory == nullptr || !one.reason.empty())
+        if (const std::string reason = one.why_not(); !reason.empty())
             throw Error(ErrorCode::kUnavailable,
-                        fmt::format("the engine {} is not available: {}", plug_in.name, one.reason));
+                        fmt::format("the engine {} is not available: {}", plug_in.name, reason));
         return *one.factory;
     }
     throw Error(ErrorCode::kInvalidArgument,
@@ -80,9 +82,8 @@ std::vector<EngineInfo> list_engines() {
     std::vector<EngineInfo> all{{kNativeEngine.name, true, kNativeEngine.version(), ""}};
     for (const PlugIn& plug_in : kPlugIns) {
         const Known& one = known(plug_in);
-        const bool available = one.factory != nullptr && one.reason.empty();
-        all.push_back(
-            {plug_in.name, available, available ? one.factory->version() : "", available ? "" : one.reason});
+        const std::string reason = one.why_not();
+        all.push_back({plug_in.name, reason.empty(), reason.empty() ? one.factory->version() : "", reason});
     }
     return all;
 }

@@ -1,5 +1,7 @@
 #include "tasks/region_thread.hpp"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace heddle {
@@ -7,6 +9,16 @@ namespace {
 
 std::mutex idle_mutex;
 void* idle = nullptr;  // a list of RegionThread::Kept
+
+/// A child that was forked has none of the threads.
+void forget_in_children() {
+    static const int installed = ::pthread_atfork([] { idle_mutex.lock(); }, [] { idle_mutex.unlock(); },
+                                                  [] {
+                                                      idle = nullptr;
+                                                      idle_mutex.unlock();
+                                                  });
+    (void)installed;
+}
 
 }  // namespace
 
@@ -27,6 +39,7 @@ void RegionThread::start(std::function<void()> job, bool keep) {
         own_ = std::thread(std::move(job));
         return;
     }
+    forget_in_children();
     {
         const std::lock_guard guard(idle_mutex);
         kept_ = static_cast<Kept*>(idle);

@@ -2,38 +2,31 @@
 //
 // StarPU 1.3.10 measures when it starts for the first time, or where the machine has changed, and writes
 // files that another process reads while they are half written: it aborts then. So those who start it take
-// turns. Who waits too long, for one that was stopped in its turn, goes on all the same.
+// turns. Who waits too long, for one that was stopped in its turn, goes on all the same. It aborts as well
+// where it cannot write there: it gets a folder of its own then, which goes with this object, and measures
+// each time.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/file.h>
+#include <optional>
+#include <string>
 
-#include <cstdlib>
-#include <thread>
-
-#include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "base/temporary_folder.hpp"
 
 namespace heddle {
 
 class StarPuFolder {
   public:
-    StarPuFolder() {
-        for (const char* name : {"STARPU_PERF_MODEL_DIR", "XDG_CACHE_HOME", "STARPU_HOME", "HOME"}) {
-            const char* const path = std::getenv(name);
-            if (path == nullptr) continue;
-            folder_ = Descriptor(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-            if (folder_.valid()) break;
-        }
-        const SteadyClock clock;
-        const Time end = clock.now() + kPatience;
-        while (folder_.valid() && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 && clock.now() < end)
-            std::this_thread::sleep_for(kPause);
-    }
+    /// Throws kUnavailable where nothing can be written, and says where.
+    StarPuFolder();
+    ~StarPuFolder();
+    StarPuFolder(const StarPuFolder&) = delete;
+    StarPuFolder& operator=(const StarPuFolder&) = delete;
 
   private:
-    static constexpr Nanoseconds kPatience = std::chrono::seconds(10), kPause = std::chrono::milliseconds(2);
-    Descriptor folder_;
+    Descriptor lock_;
+    std::optional<TemporaryFolder> own_;
+    std::optional<std::string> named_;  // by the user, while it has its own
 };
 
 }  // namespace heddle

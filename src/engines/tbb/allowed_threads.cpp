@@ -6,6 +6,8 @@
 #include <mutex>
 #include <set>
 
+#include "base/fork_watch.hpp"
+
 namespace heddle {
 namespace {
 
@@ -18,8 +20,10 @@ struct Limit {
     std::unique_ptr<Control> control;
     size_t set = 0;      // by the control
     size_t without = 0;  // what oneTBB allows where there is none
+    bool over = false;   // the process ends
 
     void adjust() {
+        if (over) return;
         if (control == nullptr) without = Control::active_value(Control::max_allowed_parallelism);
         const size_t most = needed.empty() ? 0 : *needed.rbegin();
         if (most <= without) return control.reset();
@@ -30,14 +34,26 @@ struct Limit {
     }
 };
 
+/// Destroyed at exit just before what oneTBB has for its limits, which was made earlier.
+struct Exit {
+    explicit Exit(Limit& of_process) : limit(of_process) {}
+    ~Exit() {
+        const std::lock_guard guard(limit.mutex);
+        limit.over = true;
+    }
+    Limit& limit;
+};
+
 Limit& limit() {
     static Limit& of_process = *new Limit;  // engines may end after what is destroyed at exit
+    static const Exit exit(of_process);
     return of_process;
 }
 
 }  // namespace
 
 AllowedThreads::AllowedThreads(size_t needed) : needed_(needed) {
+    ForkWatch::begin();  // whoever uses oneTBB passes here
     Limit& all = limit();
     const std::lock_guard guard(all.mutex);
     const auto mine = all.needed.insert(needed);

@@ -3,7 +3,7 @@
 // oneTBB counts the CPUs of the machine it runs on, which may have fewer than the one that is described, and
 // takes the least of all limits that are set. So there is one for all engines and kernels of the process, the
 // most that any of them needs, and none where oneTBB allows as many anyway. A limit of the program's own
-// holds. Any thread.
+// holds. When the process ends the limit stays as it is. Any thread.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fork_watch.hpp"
 #include "base/full_fence.hpp"
 #include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
@@ -385,7 +386,8 @@ bool TbbEngine::come_again() noexcept {
 namespace {
 
 const EngineFactory kFactory = engine_factory<TbbEngine>(
-    "tbb", [] { return std::string(TBB_runtime_version()); }, &kTbbKernels);
+    "tbb", [] { return std::string(TBB_runtime_version()); }, &kTbbKernels,
+    [] { return ForkWatch::problem("oneTBB"); });
 
 }  // namespace
 }  // namespace heddle
