@@ -69,7 +69,8 @@ class HEDDLE_API Machine {
 /// What the system lets this process use, and why it is less than the machine.
 struct CpuAllowance {
     CpuSet affinity;  ///< sched_getaffinity of the calling thread; in a task or kernel of heddle's, which
-                      ///< binds it, of who made the Runtime or Offload
+                      ///< binds it, of who made the Runtime or Offload; while an arbiter keeps the process
+                      ///< off CPUs, of the thread that made it known to the arbiter, then
     CpuSet cpuset;    ///< the cgroup's cpuset (v1 or v2), or all CPUs where there is none
     double quota_cpus = 0;  ///< the cgroup's CPU quota in CPUs, or 0 where there is none
     /// affinity ∩ cpuset, never empty; with a quota ceil(quota) CPUs of it, compactly: for each group with a

@@ -55,7 +55,7 @@ CpusetFence::~CpusetFence() {
 }
 
 std::string CpusetFence::prefix() const {
-    return "heddle-fence-" + tag_ + "-";
+    return kFenceGroup + tag_ + "-";
 }
 
 bool CpusetFence::is_ours(const std::string& folder) const {

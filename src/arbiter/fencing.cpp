@@ -54,22 +54,39 @@ void Server::fence_off(ClientId client, pid_t process) {
     fenced.obeyed = false;
     fenced.rest = kFirstLook;
     fenced.look_at = clock_.now() + fenced.rest;
+    if (const Connection* connection = connection_of(client); connection != nullptr)
+        fenced.binds_threads = connection->binds_threads;
     for (const auto& [thread, mask] : os_.thread_masks(process))
         if (CpuSet was = set_of(mask); was != fenced.bound) fenced.before[thread] = std::move(was);
+    show_fenced(process);
+}
+
+/// To the clients that the process is.
+void Server::show_fenced(pid_t process) {
+    const bool is_bound =
+        std::ranges::any_of(fenced_, [&](const auto& f) { return process_of(f.first) == process; });
+    for (const auto& [fd, connection] : connections_)
+        if (connection->peer.pid == process && connection->grant_page() != nullptr)
+            // release, and before a thread is bound: who sees what it is bound to sees this.
+            connection->grant_page()->fenced.store(is_bound ? 1 : 0, std::memory_order_release);
 }
 
 void Server::look_at_fenced() {
     for (auto place = fenced_.begin(); place != fenced_.end();) {
         auto& [client, fenced] = *place;
         const pid_t process = process_of(client);
-        if (clock_.now() >= fenced.look_at) look_at(client, fenced);
-        const bool over = fenced.off.empty() || (fenced.obeyed && fenced.rest >= kLongestRest);
-        if (!over || fence_.holds(process)) {
+        if (clock_.now() < fenced.look_at) {
             ++place;
             continue;
         }
-        undo_binding(client, fenced);
+        look_at(client, fenced);
+        const bool over = fenced.off.empty() || (fenced.obeyed && fenced.rest >= kLongestRest);
+        if (!over || fence_.holds(process) || !undo_binding(process, fenced)) {
+            ++place;
+            continue;
+        }
         place = fenced_.erase(place);
+        show_fenced(process);
     }
 }
 
@@ -81,19 +98,38 @@ void Server::move_bound(pid_t process, Fenced& fenced, const CpuSet& to) {
     fenced.bound = to;
 }
 
-/// Who binds threads one by one may not think of the others: each is as before where it still has a CPU
-/// there.
-void Server::undo_binding(ClientId client, Fenced& fenced) {
-    const Connection* connection = connection_of(client);
-    if (connection == nullptr || fenced.bound.empty()) return;
-    const pid_t process = connection->peer.pid;
+/// Who binds threads one by one may not think of the others: each is as before where it has a CPU there
+/// again, or where its process has none and wants none. One that began meanwhile is as the first one was.
+bool Server::undo_binding(pid_t process, Fenced& fenced) {
+    if (fenced.bound.empty()) return true;
     const CpuSet stays = cpus_of_process(process, true);
-    if (!connection->binds_threads) return move_bound(process, fenced, stays);
-    for (const auto& [thread, mask] : os_.thread_masks(process)) {
-        const auto before = fenced.before.find(thread);
-        if (set_of(mask) == fenced.bound && before != fenced.before.end() && before->second.intersects(stays))
-            (void)os_.bind_thread(thread, before->second.to_native());
+    if (!fenced.binds_threads) {
+        move_bound(process, fenced, stays);
+        return true;
     }
+    const bool anywhere = stays.empty() && wants_none(process);
+    fenced.off = {};  // from here on a thread may be where it was
+    bool all = true;
+    for (const auto& [thread, mask] : os_.thread_masks(process)) {
+        if (set_of(mask) != fenced.bound) continue;
+        auto before = fenced.before.find(thread);
+        if (before == fenced.before.end()) before = fenced.before.find(process);
+        if (before == fenced.before.end()) continue;
+        if (anywhere || before->second.intersects(stays))
+            (void)os_.bind_thread(thread, before->second.to_native());
+        else
+            all = false;
+    }
+    return all;
+}
+
+/// As the clients that it is show it.
+bool Server::wants_none(pid_t process) const {
+    return std::ranges::none_of(connections_, [&](const auto& entry) {
+        const Connection& connection = *entry.second;
+        return connection.peer.pid == process && connection.client_page() != nullptr &&
+               connection.client_page()->demand.load(std::memory_order_relaxed) != 0;
+    });
 }
 
 /// Its threads were bound. Where one may run on a CPU that they were kept from, somebody has undone that.
@@ -132,8 +168,13 @@ void Server::end_fence_of_one_that_obeys(ClientId client, uint32_t epoch) {
     fenced.look_at = clock_.now() + fenced.rest;
 }
 
-void Server::forget_fenced(ClientId client, pid_t process) {
-    fenced_.erase(client);
+/// It is none of the process's clients any more.
+void Server::forget_fenced(ClientId client, pid_t process, bool died) {
+    if (const auto place = fenced_.find(client); place != fenced_.end()) {
+        if (!died && place->second.binds_threads) (void)undo_binding(process, place->second);
+        fenced_.erase(place);
+        show_fenced(process);
+    }
     // The process may be other clients, too.
     const bool held =
         std::ranges::any_of(fenced_, [&](const auto& f) { return process_of(f.first) == process; });

@@ -72,7 +72,7 @@ void Server::forget_away(std::map<ClientId, Away>::iterator away, bool died) {
     closed_.push_back(away->second.pidfd.get());
     away_by_pidfd_.erase(away->second.pidfd.get());
     away_.erase(away);
-    forget_fenced(client, process);
+    forget_fenced(client, process, true);
     if (const auto place = places_.extract(client)) saved_.remove(place.mapped());
     arbiter_.leave(client, died, clock_.now());  // where it returned it has left already
 }

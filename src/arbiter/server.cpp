@@ -355,7 +355,7 @@ void Server::close(Connection& connection, bool died) {
     HEDDLE_FAILPOINT(server_closed);
     if (client != ClientId{}) {
         forget_peer(client);
-        forget_fenced(client, process);
+        forget_fenced(client, process, died);
         if (const auto place = places_.extract(client)) saved_.remove(place.mapped());
         arbiter_.leave(client, died, clock_.now());
         log(fmt::format("client {} {}", client.value, died ? "died" : "left"));

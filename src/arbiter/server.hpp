@@ -97,6 +97,7 @@ class Server {
         int offences = 0;                ///< how often it undid the fence
         CpuSet bound;                    ///< where its threads were bound last
         std::map<pid_t, CpuSet> before;  ///< and where each was that was elsewhere
+        bool binds_threads = false;      ///< as of its connection
         bool obeyed = false;
     };
 
@@ -142,7 +143,10 @@ class Server {
     void apply(const Fence& fence);
     void fence_off(ClientId client, pid_t process);
     void move_bound(pid_t process, Fenced& fenced, const CpuSet& to);
-    void undo_binding(ClientId client, Fenced& fenced);
+    /// False: some threads are not as before, yet.
+    [[nodiscard]] bool undo_binding(pid_t process, Fenced& fenced);
+    [[nodiscard]] bool wants_none(pid_t process) const;
+    void show_fenced(pid_t process);
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
     void look_at_limits();
@@ -155,7 +159,7 @@ class Server {
     void tell_what_fences();
     /// The client obeys `epoch` of its grant.
     void end_fence_of_one_that_obeys(ClientId client, uint32_t epoch);
-    void forget_fenced(ClientId client, pid_t process);
+    void forget_fenced(ClientId client, pid_t process, bool died);
     void fit_fence(ClientId client);
     [[nodiscard]] pid_t process_of(ClientId client) const;
     /// All clients that a process is: the CPUs that it may still be on, or with `stays`, that it may stay on.

@@ -135,6 +135,12 @@ bool ArbiterClient::managed() const noexcept {
     return link_.load(std::memory_order_relaxed) != nullptr;
 }
 
+bool ArbiterClient::fenced() const noexcept {
+    const Reader reader(*this);
+    const Link* link = reader.link();
+    return link != nullptr && link->connection.grant().fenced.load(std::memory_order_acquire) != 0;
+}
+
 std::string ArbiterClient::problem() const {
     const std::lock_guard guard(mutex_);
     return problem_;

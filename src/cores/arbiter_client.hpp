@@ -49,6 +49,7 @@ class ArbiterClient final : public ArbiterLink {
     ~ArbiterClient() override;
 
     [[nodiscard]] bool managed() const noexcept override;
+    [[nodiscard]] bool fenced() const noexcept override;
     [[nodiscard]] std::string problem() const override;
     /// The options' own CPUs, where the arbiter's policy has owners; else none.
     [[nodiscard]] CpuSet owned() const;

@@ -146,7 +146,11 @@ void ArbiterClient::obey(Link& link) {
 /// off them. While a CPU that was handed to us is not confirmed, it may be the one that is meant, also where
 /// we pass it on: it may still be taken back.
 void ArbiterClient::say_left(Link& link) {
-    if (link.connection.grant().leaving.load(std::memory_order_relaxed) == 0) return;
+    // A fence ends the waiting for it by force, and is undone when it is said all the same.
+    const heddle_grant_page& grant = link.connection.grant();
+    if (grant.leaving.load(std::memory_order_relaxed) == 0 &&
+        grant.fenced.load(std::memory_order_relaxed) == 0)
+        return;
     const bool on_some = std::ranges::any_of(states_, [](const auto& is) {
         const auto state = is.load(std::memory_order_relaxed);
         return state == kLeaving || state == kTaken || state == kPassing;

@@ -44,6 +44,9 @@ class ArbiterLink {
 
     /// True while an arbiter manages this process; false also between one that died and the next.
     [[nodiscard]] virtual bool managed() const noexcept = 0;
+    /// The arbiter has bound threads of this process, which did not leave CPUs in time: where they may run
+    /// now says nothing of what the process may use.
+    [[nodiscard]] virtual bool fenced() const noexcept { return false; }
     /// Why it is alone, in words; "" where it is managed or was told to be alone.
     [[nodiscard]] virtual std::string problem() const = 0;
     /// The CPUs that the process may use now. Those it was asked to leave are not among them.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "cores/exchange.hpp"
 #include "cores/outside.hpp"
 #include "heddle/error.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -30,15 +32,30 @@ bool is_elsewhere(const Machine& machine) {
     return machine.synthetic() && (arbiter.empty() || arbiter == "auto");
 }
 
+/// This process as a client of the arbiter, and where its threads could run when it became one. Lives as long
+/// as the exchange, which is for ever.
+struct Client {
+    explicit Client(Exchange& exchange) : outside(exchange, ArbiterClientOptions{}) {}
+    const CpuSet affinity = outer_affinity();
+    Outside outside;
+};
+std::atomic<const Client*> client_of_process{nullptr};
+
+const CpuSet* affinity_as_registered() noexcept {
+    const Client* const client = client_of_process.load(std::memory_order_acquire);
+    return client != nullptr && client->outside.fenced() ? &client->affinity : nullptr;
+}
+
 Exchange& make() {
     check_client_settings();  // also where nobody reads them: a user who set one wants to know
     const Machine machine = Machine::detect();
     auto* exchange = new Exchange(machine);
     if (spoken_for() || is_elsewhere(machine)) return *exchange;
     try {
-        // Lives as long as the exchange, which is for ever.
-        auto* outside = new Outside(*exchange, ArbiterClientOptions{});
-        if (!outside->joined()) delete outside;
+        auto client = std::make_unique<Client>(*exchange);
+        if (!client->outside.joined()) return *exchange;
+        client_of_process.store(client.release(), std::memory_order_release);
+        tell_affinity_before_fence(affinity_as_registered);
     } catch (const Error&) {
         // The system says no: the process keeps to itself.
     }
@@ -53,6 +70,7 @@ std::atomic<OfProcess*> of_process{nullptr};  // never destroyed: others may use
 
 /// A forked child has CPUs of its own, or none: the parent's ledger and its locks are as they were then.
 void begin_in_child() {
+    client_of_process = nullptr;
     of_process = new OfProcess;
 }
 

@@ -41,6 +41,8 @@ class Outside final : public ExchangeWatcher {
 
     /// True where the Exchange is shared: it then stays so, also while the arbiter is dead.
     [[nodiscard]] bool joined() const noexcept { return link_ != nullptr; }
+    /// As ArbiterLink's.
+    [[nodiscard]] bool fenced() const noexcept { return joined() && link_->fenced(); }
     /// Why it is not, in words; "" where nobody wanted it to be.
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 

@@ -261,7 +261,8 @@ typedef struct {
     heddle_atomic_u32 count;     /* CPUs in mask */
     heddle_atomic_u32
         leaving; /* 1 while the arbiter waits for LEFT: also of CPUs that came and went unseen */
-    heddle_atomic_u32 reserved;
+    heddle_atomic_u32
+        fenced; /* 1 from before the arbiter binds threads of the client until they are as before */
     heddle_atomic_u64 mask[HEDDLE_MASK_WORDS];
     heddle_atomic_u64 successor[HEDDLE_MAX_CPUS]; /* of the CPUs that the client holds */
     heddle_atomic_u64 lender[HEDDLE_MAX_CPUS];    /* of the CPUs that may be handed to it */

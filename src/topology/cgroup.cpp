@@ -158,11 +158,17 @@ class WhatIsThere final : public FileSystem {
     bool& is_whole_;
 };
 
-/// The innermost cpuset that there is: the kernel has put the ancestors' into it already.
+bool is_fence(string_view directory) {
+    return directory.substr(directory.rfind('/') + 1).starts_with(kFenceGroup);
+}
+
+/// The innermost cpuset that there is: the kernel has put the ancestors' into it already. That of an
+/// arbiter's fence is not the system's.
 void add_cpuset(const FileSystem& files, const std::vector<std::string>& directories, const char* effective,
                 CgroupLimits& limits) {
     bool found = false;
     for (const std::string& directory : directories) {
+        if (is_fence(directory)) continue;
         if (!found)
             if (const auto cpus = read_cpus(files, directory + effective)) {
                 limits.cpuset = limits.cpuset ? *limits.cpuset & *cpus : *cpus;

@@ -15,6 +15,9 @@
 
 namespace heddle {
 
+/// Names of groups that an arbiter makes to keep a process off CPUs begin with this.
+constexpr const char* kFenceGroup = "heddle-fence-";
+
 struct CgroupLimits {
     struct Quota {
         double cpus;

@@ -14,7 +14,12 @@
 namespace heddle {
 namespace {
 
-std::atomic<OuterAffinity> who_binds{nullptr};
+std::atomic<OuterAffinity> who_binds{nullptr}, who_fences{nullptr};
+
+const CpuSet* told_by(const std::atomic<OuterAffinity>& known) noexcept {
+    const OuterAffinity told = known.load();
+    return told == nullptr ? nullptr : told();
+}
 
 }  // namespace
 
@@ -42,10 +47,21 @@ void tell_outer_affinity(OuterAffinity known) noexcept {
     who_binds.store(known);
 }
 
+void tell_affinity_before_fence(OuterAffinity known) noexcept {
+    who_fences.store(known);
+}
+
+const CpuSet* affinity_before_fence() noexcept {
+    return told_by(who_fences);
+}
+
 CpuSet outer_affinity() {
-    const OuterAffinity known = who_binds.load();
-    const CpuSet* const unbound = known == nullptr ? nullptr : known();
-    return unbound == nullptr ? thread_affinity() : *unbound;
+    if (const CpuSet* const unbound = told_by(who_binds)) return *unbound;
+    // A fence may come or go while the affinity is read.
+    const CpuSet* before = affinity_before_fence();
+    CpuSet now = thread_affinity();
+    if (before == nullptr) before = affinity_before_fence();
+    return before == nullptr ? now : *before;
 }
 
 bool set_thread_affinity(const CpuSet& cpus, pid_t thread) noexcept {

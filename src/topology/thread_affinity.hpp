@@ -18,7 +18,11 @@ namespace heddle {
 using OuterAffinity = const CpuSet* (*)() noexcept;
 /// Who binds threads tells it here. One for the process: the same each time.
 void tell_outer_affinity(OuterAffinity known) noexcept;
-/// As thread_affinity(), but what is told by that where it has an answer.
+/// The same of where the process could run, while an arbiter has bound its threads.
+void tell_affinity_before_fence(OuterAffinity known) noexcept;
+/// Null: none has. What is told stays where it is for the life of the process.
+[[nodiscard]] const CpuSet* affinity_before_fence() noexcept;
+/// As thread_affinity(), but what is told by these where they have an answer, the first one first.
 [[nodiscard]] CpuSet outer_affinity();
 /// Binds a thread by its id, 0 for the calling one. False: the system refuses, or there is no memory to ask
 /// it; errno says why.

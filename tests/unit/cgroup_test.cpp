@@ -40,7 +40,7 @@ TEST(Cgroup, ReadsRecordedTreesAsTheyExpect) {
         EXPECT_EQ(described(read_cgroup_limits(files)), files.read("expect").value_or("")) << entry.path();
         ++trees;
     }
-    EXPECT_EQ(trees, 9);
+    EXPECT_EQ(trees, 10);
 }
 
 /// As where there are no descriptors left: that it has no limits would be wrong.

@@ -85,7 +85,7 @@ const std::map<std::string, Layout>& layouts() {
           {FIELD(heddle_grant_page, magic), FIELD(heddle_grant_page, version),
            FIELD(heddle_grant_page, epoch), FIELD(heddle_grant_page, contended),
            FIELD(heddle_grant_page, noticed), FIELD(heddle_grant_page, count),
-           FIELD(heddle_grant_page, leaving), FIELD(heddle_grant_page, reserved),
+           FIELD(heddle_grant_page, leaving), FIELD(heddle_grant_page, fenced),
            FIELD(heddle_grant_page, mask), FIELD(heddle_grant_page, successor),
            FIELD(heddle_grant_page, lender)}}},
         {"heddle_client_page",

@@ -39,5 +39,17 @@ TEST(ThreadAffinity, ToNoCpuOfTheMachineIsRefused) {
     EXPECT_EQ(thread_affinity(), all);
 }
 
+/// What a process may use is not what an arbiter has bound its threads to.
+TEST(ThreadAffinity, OfAFencedProcessIsWhatItWasBefore) {
+    static const CpuSet before{0, 1, 5};
+    static bool fenced = true;
+    tell_affinity_before_fence([]() noexcept -> const CpuSet* { return fenced ? &before : nullptr; });
+    EXPECT_EQ(outer_affinity(), before);
+    fenced = false;
+    EXPECT_EQ(outer_affinity(), thread_affinity());
+    tell_affinity_before_fence(nullptr);
+    EXPECT_EQ(outer_affinity(), thread_affinity());
+}
+
 }  // namespace
 }  // namespace heddle

@@ -11,7 +11,7 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(1);
 
 }  // namespace
 
-WaiterPlace::WaiterPlace(const CpuSet& cpus, bool bind) {
+WaiterPlace::WaiterPlace(const CpuSet& cpus, bool bind) : before_fence_(affinity_before_fence()) {
     if (!bind) return;
     try {
         before_ = affinity_if_known();
@@ -24,7 +24,9 @@ WaiterPlace::WaiterPlace(const CpuSet& cpus, bool bind) {
 }
 
 WaiterPlace::~WaiterPlace() {
-    if (!now_.empty() && !(now_ == before_)) (void)set_thread_affinity(before_);
+    const bool fence_ended = before_fence_ != nullptr && affinity_before_fence() == nullptr;
+    const CpuSet& after = fence_ended ? *before_fence_ : before_;
+    if (!now_.empty() && !(now_ == after)) (void)set_thread_affinity(after);
 }
 
 void WaiterPlace::look(const WorkerPool& pool) {

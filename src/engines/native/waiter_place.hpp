@@ -2,7 +2,8 @@
 // its workers, which are bound. Left to the system it may share a CPU with one for long, while another lies
 // idle.
 //
-// On the stack of who waits; gives the thread back the CPUs that it had.
+// On the stack of who waits; gives the thread back the CPUs that it had, or would have had but for a fence
+// that has ended meanwhile.
 #pragma once
 
 #include "base/clock.hpp"
@@ -25,6 +26,7 @@ class WaiterPlace {
     void move_to(const CpuSet& cpus);
 
     CpuSet before_, allowed_, now_;  // now_ is empty where nothing is to be done
+    const CpuSet* const before_fence_;
     Time next_look_{};
 };
 
