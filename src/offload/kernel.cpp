@@ -1,5 +1,6 @@
 #include "offload/kernel.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "heddle/error.hpp"
@@ -9,7 +10,9 @@
 namespace heddle::detail {
 
 void KernelState::compute() noexcept {
-    frame_.store(current_frame(), std::memory_order_relaxed);
+    TaskFrame* const frame = current_frame();
+    frame_.store(frame, std::memory_order_relaxed);
+    if (frame != nullptr) frame->kernel = &knot_;
     try {
         function();
     } catch (...) {
@@ -22,6 +25,7 @@ void KernelState::compute() noexcept {
 void KernelState::tell() noexcept {
     if (ended) ended(error);
     ended = nullptr;
+    if (TaskFrame* const frame = current_frame()) frame->kernel = nullptr;
     frame_.store(nullptr, std::memory_order_relaxed);
     Waiting* woken;
     {
@@ -45,20 +49,43 @@ bool KernelState::is_here() const noexcept {
     return false;
 }
 
-void KernelState::wait_until_ended() {
+void KernelState::wake_refused(void* kernel) noexcept {
+    KernelState& self = *static_cast<KernelState*>(kernel);
+    Waiting* woken = nullptr;
+    {
+        const std::lock_guard guard(self.mutex_);
+        for (Waiting** link = &self.waiting_; *link != nullptr;) {
+            Waiting& one = **link;
+            if (one.wait == nullptr || !one.wait->refused()) {
+                link = &one.next;
+                continue;
+            }
+            *link = std::exchange(one.next, woken);
+            woken = &one;
+        }
+    }
+    while (woken != nullptr) std::exchange(woken, woken->next)->waiter->wake();
+}
+
+void KernelState::wait_until_ended(InnerWait::Kind kind) {
     if (done()) return;
     if (is_here())
         throw Error(ErrorCode::kInvalidArgument,
                     "a kernel cannot wait for itself: let who spawned it do so, or another kernel");
-    Waiting self{nullptr, nullptr};
+    std::optional<InnerWait> wait;
+    if (const TaskFrame* const frame = current_frame())
+        wait.emplace(*frame, InnerWait::Target{knot_, &wake_refused, this}, kind);
+    const auto refused = [&] { return wait && wait->refused(); };
+    Waiting self{wait ? &*wait : nullptr, nullptr, nullptr};
     const auto publish = [&](Waiter& waiter) noexcept {
         self.waiter = &waiter;
         const std::lock_guard guard(mutex_);
-        if (ended_.load(std::memory_order_relaxed)) return false;
+        if (ended_.load(std::memory_order_relaxed) || refused()) return false;
         self.next = std::exchange(waiting_, &self);
         return true;
     };
-    while (!done()) wait_for_wake(publish);
+    while (!done() && !refused()) wait_for_wake(publish);
+    if (!done()) wait->refuse();
 }
 
 }  // namespace heddle::detail

@@ -8,11 +8,8 @@
 #include <functional>
 #include <mutex>
 
+#include "tasks/inner_wait.hpp"
 #include "tasks/waiter.hpp"
-
-namespace heddle {
-struct TaskFrame;
-}
 
 namespace heddle::detail {
 
@@ -24,8 +21,9 @@ struct KernelState {
         compute();
         tell();
     }
-    /// Returns when it has ended; pauses the calling task or kernel. Throws kInvalidArgument in itself.
-    void wait_until_ended();
+    /// Returns when it has ended; pauses the calling task or kernel. Throws kInvalidArgument in itself, and
+    /// as InnerWait.
+    void wait_until_ended(InnerWait::Kind kind = InnerWait::Kind::kMay);
     [[nodiscard]] bool done() const noexcept { return ended_.load(std::memory_order_acquire); }
     /// The calling thread is in it.
     [[nodiscard]] bool is_here() const noexcept;
@@ -38,14 +36,18 @@ struct KernelState {
   private:
     /// On the stack of who waits.
     struct Waiting {
+        const InnerWait* wait;  ///< null outside of tasks
         Waiter* waiter;
         Waiting* next;
     };
+    /// Of a KernelState: who was refused goes on.
+    static void wake_refused(void* kernel) noexcept;
 
     std::atomic<bool> ended_{
         false};  // written under the mutex, last: who reads true sees what the kernel wrote
     std::mutex mutex_;
     Waiting* waiting_ = nullptr;
+    WaitedFor knot_;
     std::atomic<const TaskFrame*> frame_{nullptr};  // of the task that it is, while it runs
 };
 

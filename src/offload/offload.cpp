@@ -22,7 +22,7 @@ class OffloadState {
             places_ = std::make_unique<CrewKernels>(engine, cpus_);
     }
     /// Kernels may spawn others, and do so before they end.
-    ~OffloadState() { drain(); }
+    ~OffloadState() { drain(InnerWait::Kind::kMust); }
     OffloadState(const OffloadState&) = delete;
     OffloadState& operator=(const OffloadState&) = delete;
 
@@ -61,17 +61,17 @@ class OffloadState {
         places_->set_cpus(now);
     }
 
-    void wait() {
+    void wait(InnerWait::Kind kind = InnerWait::Kind::kMay) {
         std::set<std::shared_ptr<KernelState>, ByAddress> some;
         {
             const std::lock_guard guard(mutex_);
             some = left_;
         }
-        for (const auto& kernel : some) kernel->wait_until_ended();
+        for (const auto& kernel : some) kernel->wait_until_ended(kind);
     }
 
-    void drain() {
-        while (!idle()) wait();
+    void drain(InnerWait::Kind kind = InnerWait::Kind::kMay) {
+        while (!idle()) wait(kind);
     }
     [[nodiscard]] bool idle() const {
         const std::lock_guard guard(mutex_);

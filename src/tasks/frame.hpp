@@ -14,6 +14,7 @@ namespace heddle {
 class Domain;
 class TaskPlace;
 class TracedTask;
+struct WaitedFor;
 
 /// Something that a task has for itself while it runs, and that others may need while it waits.
 class HeldByTask {
@@ -35,6 +36,7 @@ struct TaskFrame {
     TaskPlace* place = nullptr;          ///< where the thread was moved for it
     TracedTask* traced = nullptr;        ///< where tasks are traced
     HeldByTask* held = nullptr;          ///< of whom has something to let go
+    WaitedFor* kernel = nullptr;         ///< that it runs: those who wait for that wait for the task
 };
 
 /// Null outside of tasks. Never inlined: what is thread-local must be looked up anew after a pause.

@@ -56,6 +56,7 @@ struct InnerWait::Walk {
     /// What cannot be before the tasks of these frames, which all run or wait.
     void reach(const TaskFrame& frame, InnerWait* by, Knot* from) noexcept {
         for (const TaskFrame* one = &frame; one != nullptr; one = one->below) {
+            if (one->kernel != nullptr) reach(*one->kernel, by, from);
             if (one->over)
                 reach(one->task->sequence->knot, by, from);
             else

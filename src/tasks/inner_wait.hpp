@@ -1,12 +1,12 @@
-// InnerWait: a task that waits for a sequence or a future; so that circles of such waits are found.
+// InnerWait: a task that waits for a sequence, a future or a kernel; so that circles of such waits are found.
 //
-// A sequence cannot be done before its tasks, a future not be settled before its own; a task that waits does
-// not end before what it waits for, nor do those that follow it by data. So a wait says what cannot be before
-// what, and one that closes a circle would never end: it is refused. Where it cannot be, since a Sequence is
-// being destroyed, another wait of the circle is. A wait for data is one for a sequence (DataHandle::wait).
-// What tasks wait for by other means (conditions, descriptors, services) is not seen, nor what comes to
-// follow a task that waits already, until somebody else waits; nor the order that an engine with a graph of
-// its own finds.
+// A sequence cannot be done before its tasks, a future not be settled before its own, nor a kernel that is a
+// task; a task that waits does not end before what it waits for, nor do those that follow it by data. So a
+// wait says what cannot be before what, and one that closes a circle would never end: it is refused. Where it
+// cannot be, since a Sequence is being destroyed, another wait of the circle is. A wait for data is one for a
+// sequence (DataHandle::wait). What tasks wait for by other means (conditions, descriptors, services) is not
+// seen, nor what comes to follow a task that waits already, until somebody else waits; nor the order that an
+// engine with a graph of its own finds.
 //
 // On the stack of who waits. All that there are hang together under one lock of the process, for tasks wait
 // across runtimes; who waits outside of tasks does not come here, nor who finds that nothing is to be waited
@@ -22,7 +22,7 @@ namespace heddle {
 
 class InnerWait {
   public:
-    struct Knot;
+    using Knot = WaitedFor;
 
     enum class Kind : bool {
         kMay,   ///< be refused
@@ -66,15 +66,15 @@ class InnerWait {
     InnerWait** link_ = nullptr;
 };
 
-/// Of a sequence or a future: who waits for it, and what a walk has to remember. Under the lock.
-struct InnerWait::Knot {
+/// Of a sequence, a future or a kernel: who waits for it, and what a walk has to remember. Under the lock.
+struct WaitedFor {
     InnerWait* waiters = nullptr;
     // Of the walk with that number: whose wait it cannot be before, and what that waits for; null: it cannot
     // be before the task that the walk began with.
     uint64_t walk = 0;
     InnerWait* by = nullptr;
-    Knot* from = nullptr;
-    Knot* next = nullptr;  ///< to be looked at
+    WaitedFor* from = nullptr;
+    WaitedFor* next = nullptr;  ///< to be looked at
 };
 
 }  // namespace heddle
