@@ -6,6 +6,8 @@
  *     heddle_kernel_wait(kernel);
  *     heddle_offload_stop(openmp);
  *
+ * A kernel of "native" or "starpu" has the stack of a task: 64 KiB, or HEDDLE_STACK_BYTES of the environment.
+ *
  * Any thread may call, kernels and tasks too; starting and stopping one offload is for one thread. Handles,
  * results and errors are as in heddle/task.h. */
 #ifndef HEDDLE_OFFLOAD_H

@@ -17,6 +17,9 @@
 // keeps until it ends or has another. Kernels of one engine start in the order of spawn() as far as their
 // CPUs allow it.
 //
+// A kernel that is a task has a stack of 64 KiB, or of HEDDLE_STACK_BYTES (a variable of the environment, a
+// power of two), and one that needs more ends the process; others have a thread's.
+//
 // Threads that a kernel makes by itself are bound where the one that made them was then; those that libomp
 // makes beyond one for each CPU are not bound at all. Any thread may call; construction and destruction are
 // for one. After fork(2) a child must not use its parent's; nothing outlives the process.

@@ -13,8 +13,10 @@
  *
  * Any thread may call, tasks too; creating and destroying one thing is for one thread. A handle is a number
  * in a pointer's clothes: it must not be followed, and NULL, a destroyed one or one of another runtime is
- * refused. What ends a call is told by its result (a handle's is NULL), and by heddle_task_error() and
- * heddle_task_error_message() of the calling thread; nothing is thrown. Nothing outlives the process. */
+ * refused. Tasks run on stacks of 64 KiB, or of HEDDLE_STACK_BYTES (a variable of the environment, a power of
+ * two), where the engine can pause them: what needs more ends the process. What ends a call is told by its
+ * result (a handle's is NULL), and by heddle_task_error() and heddle_task_error_message() of the calling
+ * thread; nothing is thrown. Nothing outlives the process. */
 #ifndef HEDDLE_TASK_H
 #define HEDDLE_TASK_H
 

@@ -50,7 +50,8 @@ struct RuntimeOptions {
     /// At most so many run at once, the thread that waits included. 0: as many as CPUs, and never more.
     int workers = 0;
     /// Of the stack that a task has where the engine gives it one of its own, as all do that can pause it: a
-    /// power of two from 16 KiB to 1 GiB, of which only what is used takes memory. 0: 64 KiB.
+    /// power of two from 16 KiB to 1 GiB, of which only what is used takes memory. A task that needs more
+    /// ends the process (SIGSEGV). 0: what HEDDLE_STACK_BYTES says, or 64 KiB.
     size_t stack_bytes = 0;
 };
 

@@ -1,10 +1,12 @@
 #include "tasks/runtime_state.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "base/asymmetric_fence.hpp"
+#include "base/settings.hpp"
 #include "heddle/error.hpp"
 #include "tasks/crew.hpp"
 #include "tasks/data_state.hpp"
@@ -27,6 +29,16 @@ CpuSet cpus_for(const Machine& machine, const CpuSet& wanted) {
         throw Error(ErrorCode::kInvalidArgument,
                     "this process may not use CPUs " + beyond.to_list() + "; it may use " + usable.to_list());
     return wanted;
+}
+
+size_t stack_bytes_for(size_t wanted) {
+    const std::string text = setting("HEDDLE_STACK_BYTES");
+    if (wanted != 0 || text.empty()) return wanted;
+    size_t bytes = 0;
+    const char* const end = text.data() + text.size();
+    if (const auto read = std::from_chars(text.data(), end, bytes); read.ec != std::errc() || read.ptr != end)
+        throw Error(ErrorCode::kBadInput, "HEDDLE_STACK_BYTES is not a number of bytes: '" + text + "'");
+    return bytes;
 }
 
 int workers_for(int wanted, const CpuSet& cpus) {
@@ -73,7 +85,7 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
     : wanted_cpus(among.empty() ? options.cpus : std::move(among)),
       cpus(cpus_for(machine, options.cpus)),
       workers(workers_for(options.workers, cpus)),
-      stack_bytes(options.stack_bytes),
+      stack_bytes(stack_bytes_for(options.stack_bytes)),
       callers_work(callers),
       reactor(machine.synthetic() ? CpuSet() : cpus),
       root(std::make_shared<Domain>(nullptr)),

@@ -4,7 +4,8 @@
  * process; the thread that made it inserts, waits and switches, as with AL4SAN. The engine goes by its name
  * in any case: native, openmp, openmp-libomp, tbb, starpu, quark, parsec. What heddle cannot do is refused:
  * a call answers with a code, heddle_task_error_message() (heddle/task.h) says why, and the sequence keeps
- * the code as its status. docs/AL4SAN.md goes through all calls and flags. */
+ * the code as its status. Tasks have stacks of 64 KiB, or of HEDDLE_STACK_BYTES (a variable of the
+ * environment), where their engine can pause them. docs/AL4SAN.md goes through all calls and flags. */
 #ifndef HEDDLE_COMPAT_AL4SAN_H
 #define HEDDLE_COMPAT_AL4SAN_H
 

@@ -3,9 +3,10 @@
  *
  * `data` of the first three is NULL for the engine native, or an engine's name as a const char *. What is
  * initialised several times is shut down as often. A kernel is confined to its CPUs, and may block, signal
- * and spawn (heddle/offload.h). The functions return nothing: one that could not do what it was asked for had
- * no effect, sets errno (EINVAL, ENOENT where a library is missing, EAGAIN, EIO), and
- * heddle_task_error_message() tells more. Any thread may call, kernels and tasks too. */
+ * and spawn (heddle/offload.h, which also says how large its stack is). The functions return nothing: one
+ * that could not do what it was asked for had no effect, sets errno (EINVAL, ENOENT where a library is
+ * missing, EAGAIN, EIO), and heddle_task_error_message() tells more. Any thread may call, kernels and tasks
+ * too. */
 #ifndef HEDDLE_COMPAT_TBRS_H
 #define HEDDLE_COMPAT_TBRS_H
 
