@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/thread_probe.hpp"
 #include "offload/kernel_places.hpp"
 #include "tasks/runtime_state.hpp"
 
@@ -55,6 +56,8 @@ void TaskKernels::spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSe
     std::list<Place> old;
     const std::lock_guard guard(mutex_);
     Place& place = place_for(cpus, old);
+    // Who waits for a kernel does not run it.
+    if (place.runtime.state().engine->sleeps()) expect_thread_for("a kernel");
     Batch& batch = place.batch();
     batch.left.fetch_add(1);
     try {

@@ -117,6 +117,9 @@ class Engine {
     /// Chooses between the CPU and devices of its own; null: it has none.
     [[nodiscard]] virtual DeviceChoice* device_choice() noexcept { return nullptr; }
 
+    /// None of its threads runs tasks now; where the engine does not know, false.
+    [[nodiscard]] virtual bool sleeps() const { return false; }
+
     /// There is a polling service now, where there was none.
     virtual void services_arrived() {}
 

@@ -1,15 +1,21 @@
-// Processes as engines do not expect them: that fork, that end with a runtime left, that may write nowhere.
+// Processes as engines do not expect them: that fork, that end with a runtime left, that may write nowhere,
+// that get no thread or no memory; and stacks of another size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heddle/error.hpp"
 #include "heddle/offload.hpp"
+#include "heddle/pause.hpp"
 #include "support/engines.hpp"
 #include "support/sanitized.hpp"
 
@@ -64,7 +70,86 @@ class EngineProcessDeathTest : public OnEachEngine {
         }
     }
 
+    /// What cannot be run is refused, and nobody waits for it.
+    [[noreturn]] void have_no_thread() const {
+        if (::getuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) std::_Exit(1);
+        const rlimit one{1, 1};
+        if (::setrlimit(RLIMIT_NPROC, &one) != 0) std::_Exit(1);
+        ::alarm(30);
+        ends_or_is_refused([&] { Offload(engine_.name).spawn([] {}).wait(); });
+        ends_or_is_refused([&] {
+            Runtime runtime(options());
+            (void)sum_of_tasks(runtime);
+        });
+        std::_Exit(0);
+    }
+
+    [[noreturn]] void pause_without_memory() const {
+        constexpr size_t kTasks = 1'000;
+        std::atomic<size_t> blocked{0}, refused{0};
+        {
+            Runtime runtime(options(1));
+            std::vector<BlockCondition> conditions(kTasks);
+            Sequence sequence(runtime);
+            sequence.insert([&] {
+                std::ifstream statm("/proc/self/statm");
+                rlim_t pages = 0;
+                statm >> pages;
+                const rlim_t limit =
+                    pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{256} << 20);
+                const rlimit little{limit, limit};
+                (void)::setrlimit(RLIMIT_AS, &little);
+            });
+            for (BlockCondition& condition : conditions)
+                sequence.insert([&] {
+                    try {
+                        ++blocked;
+                        condition.block();
+                    } catch (const Error& error) {
+                        if (error.code() == ErrorCode::kLimit) ++refused;
+                    }
+                });
+            sequence.insert({.priority = -1}, [&] {
+                for (BlockCondition& condition : conditions) condition.signal();
+            });
+            sequence.wait();
+        }
+        std::_Exit(blocked == kTasks && refused > 0 && refused < kTasks ? 0 : 1);
+    }
+
+    [[noreturn]] void use_stacks_of(const char* bytes) const {
+        ::setenv("HEDDLE_STACK_BYTES", bytes, 1);
+        const auto use_much = [] {
+            volatile char much[500'000];
+            much[0] = 1;
+            much[sizeof much - 1] = 1;
+        };
+        try {
+            Offload(engine_.name).spawn(use_much).wait();
+            Runtime runtime(options());
+            Sequence sequence(runtime);
+            sequence.insert(use_much);
+            sequence.wait();
+        } catch (const Error& error) {
+            fprintf(stderr, "%s\n", error.what());
+            std::_Exit(2);
+        }
+        std::_Exit(0);
+    }
+
   private:
+    static constexpr uid_t kNobody = 65534;
+
+    template <class Act>
+    static void ends_or_is_refused(const Act& act) {
+        try {
+            act();
+        } catch (const Error& error) {
+            fprintf(stderr, "%s\n", error.what());
+            // StarPU is begun once, and not again where it got no thread.
+            if (error.code() != ErrorCode::kLimit && error.code() != ErrorCode::kUnavailable) std::_Exit(2);
+        }
+    }
     [[nodiscard]] int use_in_child() const {
         ::alarm(30);
         try {
@@ -93,6 +178,23 @@ TEST_P(EngineProcessDeathTest, AHomeThatCannotBeWrittenIsNoHindrance) {
     EXPECT_EXIT(write_nowhere("/tmp"), testing::ExitedWithCode(0), "");
     if (engine_.name != "starpu") return;
     EXPECT_EXIT(write_nowhere("/proc"), testing::ExitedWithCode(2), "/proc/.starpu/sampling.*STARPU_HOME");
+}
+
+TEST_P(EngineProcessDeathTest, WithoutAThreadNobodyWaitsForEver) {
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer has threads of its own";
+    EXPECT_EXIT(have_no_thread(), testing::ExitedWithCode(0), "");
+}
+
+TEST_P(EngineProcessDeathTest, WithoutMemoryForAStackAWaitIsRefused) {
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer has address space of its own";
+    if (engine_.name != "tbb")
+        GTEST_SKIP() << "skipped: OutOfStacksDeathTest is for those with stacks of ours";
+    EXPECT_EXIT(pause_without_memory(), testing::ExitedWithCode(0), "");
+}
+
+TEST_P(EngineProcessDeathTest, TheUserMayChooseHowLargeStacksAre) {
+    EXPECT_EXIT(use_stacks_of("1048576"), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(use_stacks_of("1 MiB"), testing::ExitedWithCode(2), "HEDDLE_STACK_BYTES.*'1 MiB'");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, EngineProcessDeathTest, engines(), engine_name);

@@ -30,6 +30,7 @@ class NativeEngine final : public Engine, private WorkSource {
     bool help(Lane& lane, uint64_t wanted) noexcept override;
     [[nodiscard]] bool looks_at_line() const override { return true; }
     void line_grew() noexcept override { announce(); }
+    [[nodiscard]] bool sleeps() const override { return pool_.workers() == 0; }
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] bool goes_near() const override { return true; }
     void suspend(Publish publish) override;

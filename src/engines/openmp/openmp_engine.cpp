@@ -55,7 +55,7 @@ void OpenMpEngine::start() {
                       openmp::keeps_threads());
     } catch (const std::system_error& error) {
         throw Error(ErrorCode::kLimit,
-                    std::string("the engine openmp cannot create its thread: ") + error.what());
+                    std::string("the engine " HEDDLE_ENGINE " cannot create its thread: ") + error.what());
     }
     has_feeder_.store(true);
 }
@@ -234,10 +234,9 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
         const std::lock_guard guard(mutex_);
         spare = spares_ > 0;
         if (!spare && blocked_ + 1 >= hands_at_all_)
-            throw Error(
-                ErrorCode::kLimit,
-                "too many tasks of the engine openmp wait inside: no thread would be left to run what "
-                "they wait for. The engine native can have any number of them");
+            throw Error(ErrorCode::kLimit, "too many tasks of the engine " HEDDLE_ENGINE
+                                           " wait inside: no thread would be left to run what "
+                                           "they wait for. The engine native can have any number of them");
         ++blocked_;
         if (spare) {
             // Perhaps before it parks.

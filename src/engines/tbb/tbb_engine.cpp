@@ -1,8 +1,11 @@
 #include "engines/tbb/tbb_engine.hpp"
 
 #include <cxxabi.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/version.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <climits>
 #include <new>
@@ -12,6 +15,7 @@
 #include "base/fork_watch.hpp"
 #include "base/full_fence.hpp"
 #include "base/spin_pause.hpp"
+#include "base/thread_probe.hpp"
 #include "cores/futex.hpp"
 #include "engines/native/lane_counts.hpp"
 #include "engines/tbb/tbb_kernels.hpp"
@@ -37,6 +41,30 @@ constexpr Nanoseconds kBusyNap = std::chrono::microseconds(500);
 constexpr int kMostNested = 16;
 
 std::atomic<uint64_t> last_id{0};
+
+/// oneTBB goes on without threads where it gets none, and then nobody runs a task.
+EngineHost& expect_threads(EngineHost& host) {
+    expect_thread_for("the engine tbb");
+    return host;
+}
+
+/// Where oneTBB cannot have another stack it writes where there is none. So there has to be memory for one
+/// for each of the threads that may ask for it at once. Stacks that it keeps are not made anew.
+void expect_memory_for_stacks(int suspended, int workers) {
+    constexpr int kKept = 4;  // for each slot of an arena
+    if (suspended < kKept * workers) return;
+    const size_t guards = 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t stack = tbb::global_control::active_value(tbb::global_control::thread_stack_size) + guards;
+    const size_t bytes = stack * (static_cast<size_t>(workers) + 1);
+    void* const room =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (room == MAP_FAILED)
+        throw Error(ErrorCode::kLimit,
+                    "there is no memory for another stack of oneTBB, which are " +
+                        std::to_string(stack >> 10) +
+                        " KiB each: let fewer tasks wait at once, or use the engine native");
+    munmap(room, bytes);
+}
 
 /// What the C++ runtime knows of a thread's exceptions (Itanium C++ ABI, __cxa_eh_globals).
 struct Exceptions {
@@ -98,7 +126,7 @@ void TbbEngine::Observer::on_scheduler_exit(bool) {
 }
 
 TbbEngine::TbbEngine(const EngineOptions& options)
-    : host_(options.host),
+    : host_(expect_threads(options.host)),
       workers_(options.workers),
       id_(++last_id),
       seats_(options),
@@ -300,6 +328,12 @@ void TbbEngine::suspend(Publish publish) {
     if (suspended_.fetch_add(1) >= kMostSuspended + (publish.must ? kReserved : 0)) {
         suspended_.fetch_sub(1);
         throw Error(ErrorCode::kLimit, why_no_more_pause());
+    }
+    try {
+        expect_memory_for_stacks(suspended_.load(std::memory_order_relaxed), workers_);
+    } catch (...) {
+        suspended_.fetch_sub(1);
+        throw;
     }
     struct Suspended final : Waiter {
         void wake() noexcept override { tbb::task::resume(point); }
