@@ -1,9 +1,9 @@
 // HandleTable: objects of the C interface by numbers that tell whether the object is still there.
 //
-// A handle is the place of its object and how often that place was used before, so that one that was
-// destroyed, or never made, is found out. Looking up takes no lock and costs two loads; adding and removing
-// take one. Any thread; but who looks an object up must know that no other thread removes it meanwhile. The
-// table stays for the life of the process.
+// A handle is the place of its object, the kind of that, and how often the place was used before, so that one
+// that was destroyed, never made, or is of something else is found out. Looking up takes no lock and costs
+// two loads; adding and removing take one. Any thread; but who looks an object up must know that no other
+// thread removes it meanwhile. The table stays for the life of the process.
 #pragma once
 
 #include <array>
@@ -16,6 +16,12 @@
 #include <vector>
 
 namespace heddle {
+
+/// Numbers the tables of a process.
+inline uintptr_t next_kind_of_handle() noexcept {
+    static std::atomic<uintptr_t> kinds{0};
+    return kinds.fetch_add(1, std::memory_order_relaxed);
+}
 
 template <class T>
 class HandleTable {
@@ -34,7 +40,7 @@ class HandleTable {
         free_.pop_back();
         Slot& slot = at(place);
         slot.object.store(object.release(), std::memory_order_release);
-        return slot.uses << kPlaceBits | (place + 1);
+        return uses_and_kind(slot) << kPlaceBits | (place + 1);
     }
 
     /// Null where the handle is none.
@@ -60,7 +66,9 @@ class HandleTable {
     };
     static constexpr int kPlaceBits = sizeof(uintptr_t) * 4;
     static constexpr uintptr_t kPlaceMask = (uintptr_t{1} << kPlaceBits) - 1;
-    static constexpr uintptr_t kMostUses = kPlaceMask;
+    static constexpr int kKindBits = sizeof(uintptr_t);
+    static constexpr uintptr_t kKindMask = (uintptr_t{1} << kKindBits) - 1;
+    static constexpr uintptr_t kMostUses = kPlaceMask >> kKindBits;
     static constexpr uintptr_t kFirstRow = 64;
 
     /// Places 0 to 63 are row 0; each row after it is as long as all before it.
@@ -74,12 +82,16 @@ class HandleTable {
         return rows_[row].load(std::memory_order_acquire)[place - begin_of(row)];
     }
 
+    [[nodiscard]] uintptr_t uses_and_kind(const Slot& slot) const noexcept {
+        return slot.uses.load(std::memory_order_acquire) << kKindBits | kind_;
+    }
+
     [[nodiscard]] Slot* slot_of(uintptr_t handle) const noexcept {
         const uintptr_t place = (handle & kPlaceMask) - 1;
         if (place >= kPlaceMask || row_of(place) >= rows_.size()) return nullptr;
         if (rows_[row_of(place)].load(std::memory_order_acquire) == nullptr) return nullptr;
         Slot& slot = at(place);
-        return slot.uses.load(std::memory_order_acquire) == handle >> kPlaceBits ? &slot : nullptr;
+        return uses_and_kind(slot) == handle >> kPlaceBits ? &slot : nullptr;
     }
 
     void grow() {
@@ -91,6 +103,7 @@ class HandleTable {
         ++row_count_;
     }
 
+    const uintptr_t kind_ = next_kind_of_handle() & kKindMask;
     std::mutex mutex_;
     std::vector<uintptr_t> free_;
     size_t row_count_ = 0;

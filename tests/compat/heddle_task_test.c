@@ -191,6 +191,10 @@ static void what_is_inserted_wrongly_is_refused(heddle_runtime_t* runtime) {
     REFUSED(heddle_insert(sequence, mark, &argument, 1, NULL), "another runtime");
     argument = heddle_inout(NULL);
     REFUSED(heddle_insert(sequence, mark, &argument, 1, NULL), "not a datum");
+    argument = heddle_inout((heddle_data_t*)sequence);
+    REFUSED(heddle_insert(sequence, mark, &argument, 1, NULL), "not a datum");
+    EXPECT(heddle_sequence_create((heddle_runtime_t*)sequence) == NULL);
+    EXPECT_SAID("not a runtime");
     argument = heddle_value(NULL, 4);
     REFUSED(heddle_insert(sequence, mark, &argument, 1, NULL), "argument 0");
     argument.mode = (heddle_mode_t)77;
