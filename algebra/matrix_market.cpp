@@ -48,8 +48,12 @@ class Lines {
 
     /// False at the end of the file.
     bool next() {
+        errno = 0;
         in_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
-        if (in_.bad()) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be read", name_));
+        if (in_.bad())
+            throw Error(ErrorCode::kSystem,
+                        fmt::format("{}: it cannot be read{}{}", name_, errno == 0 ? "" : ": ",
+                                    errno == 0 ? "" : strerror(errno)));
         const auto count = static_cast<size_t>(in_.gcount());
         if (in_.fail() && count == 0) return false;
         ++number_;

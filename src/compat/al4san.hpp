@@ -45,6 +45,8 @@ int answer(Call&& call) noexcept {
 struct SequenceObject : AL4SAN_sequence_t {
     std::unique_ptr<Sequence> tasks;  ///< on the runtime of the context; null where that has gone
     AL4SAN_option_t options{};        ///< that name it and nothing else
+    std::mutex mutex;                 ///< for the next one
+    std::string failure;              ///< of which it has its status, in words
 };
 
 /// While one lives in a task its rank is another's. Afterwards the task has the lowest that is free.
@@ -62,6 +64,8 @@ class WithoutRank {
 /// Any thread may read the status, tasks too; it is set once.
 int status_of(const AL4SAN_sequence_t& sequence) noexcept;
 void set_status(AL4SAN_sequence_t& sequence, int code) noexcept;
+/// The same, with what was wrong; the first one counts.
+void fail(SequenceObject& sequence, int code, const char* failure) noexcept;
 
 struct Argument {
     enum class Kind : uint8_t { kValue, kAddress, kScratch };

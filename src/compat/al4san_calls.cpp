@@ -84,13 +84,18 @@ std::string wait_for_tasks(SequenceObject& sequence) {
     std::string failure = heddle_task_error_message();
     // A failure is told once: what fails again was not a task, but the wait.
     if (wait() != AL4SAN_SUCCESS) refuse(code, failure);
-    set_status(sequence, code);
+    fail(sequence, code, failure.c_str());
     return failure;
 }
 
-void check_status(const SequenceObject& sequence, const std::string& failure) {
-    if (const int status = status_of(sequence); status != AL4SAN_SUCCESS)
-        refuse(status, failure.empty() ? "a task or a call has failed the sequence, or flushed it" : failure);
+void check_status(SequenceObject& sequence, std::string failure) {
+    const int status = status_of(sequence);
+    if (status == AL4SAN_SUCCESS) return;
+    if (failure.empty()) {
+        const std::lock_guard guard(sequence.mutex);
+        failure = sequence.failure;
+    }
+    refuse(status, failure.empty() ? "a task or a call has failed the sequence, or flushed it" : failure);
 }
 
 }  // namespace

@@ -63,6 +63,16 @@ void set_status(AL4SAN_sequence_t& sequence, int code) noexcept {
     __atomic_compare_exchange_n(&sequence.status, &expected, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+void fail(SequenceObject& sequence, int code, const char* failure) noexcept {
+    try {
+        const std::lock_guard guard(sequence.mutex);
+        if (status_of(sequence) == AL4SAN_SUCCESS && sequence.failure.empty()) sequence.failure = failure;
+    } catch (const std::bad_alloc&) {
+        // Its status has to do.
+    }
+    set_status(sequence, code);
+}
+
 Context::Context(const char* runtime, int workers) : AL4SAN_context_t{} {
     if (runtime == nullptr) refuse(AL4SAN_ERR_ILLEGAL_VALUE, "the runtime has no name");
     start(runtime, workers);
@@ -136,7 +146,7 @@ void Context::note_failures() {
     for (SequenceObject* sequence : sequences_)
         if (sequence->tasks != nullptr && sequence->tasks->state().done() &&
             answer([&] { sequence->tasks->wait(); }) != AL4SAN_SUCCESS)
-            set_status(*sequence, AL4SAN_ERR_UNEXPECTED);
+            fail(*sequence, AL4SAN_ERR_UNEXPECTED, heddle_task_error_message());
 }
 
 void Context::switch_to(const char* name, int workers) {
@@ -184,7 +194,7 @@ void Context::resume() {
     }
     for (const Call& call : held)
         if (const int code = answer([&] { call.insert(); }); code != AL4SAN_SUCCESS)
-            set_status(*call.sequence, code);
+            fail(*call.sequence, code, heddle_task_error_message());
 }
 
 void Context::insert(Call&& call) {

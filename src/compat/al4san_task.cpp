@@ -253,8 +253,9 @@ void insert(const heddle_al4san_task_t* task, const AL4SAN_option_t* options, va
         context.insert(std::move(call));
     });
     if (code == AL4SAN_SUCCESS) return;
-    set_status(sequence, code);
-    refuse(code, heddle_task_error_message());
+    const std::string failure = heddle_task_error_message();
+    fail(sequence, code, failure.c_str());
+    refuse(code, failure);
 }
 
 void unpack(AL4SAN_arg_list* list, va_list& places) {
@@ -276,10 +277,11 @@ void unpack(AL4SAN_arg_list* list, va_list& places) {
         }
     }
     if (index == closure.count && va_arg(places, void*) == nullptr) return;
-    set_status(*closure.sequence, AL4SAN_ERR_ILLEGAL_VALUE);
-    refuse(AL4SAN_ERR_ILLEGAL_VALUE,
-           fmt::format("a task has {} arguments, and its function unpacks {}", closure.count,
-                       index < closure.count ? std::to_string(index) : "more"));
+    const std::string failure =
+        fmt::format("a task has {} arguments, and its function unpacks {}", closure.count,
+                    index < closure.count ? std::to_string(index) : "more");
+    fail(*closure.sequence, AL4SAN_ERR_ILLEGAL_VALUE, failure.c_str());
+    refuse(AL4SAN_ERR_ILLEGAL_VALUE, failure);
 }
 
 }  // namespace

@@ -283,6 +283,8 @@ static void what_tasks_cannot_be_is_refused(void) {
     AL4SAN_Sequence_Destroy(sequence);
     sequence = AL4SAN_Sequence_Create();
     AL4SAN_Insert_Task(AL4SAN_TASK(wrong), sequence, AL4SAN_INOUT, &value, AL4SAN_DEP, ARG_END);
+    REFUSED(AL4SAN_Sequence_Wait(sequence), AL4SAN_ERR_ILLEGAL_VALUE,
+            "has 1 arguments, and its function unpacks more");
     EXPECT(AL4SAN_Sequence_Destroy(sequence) == AL4SAN_ERR_ILLEGAL_VALUE);
     sequence = AL4SAN_Sequence_Create();
     AL4SAN_request_t request = AL4SAN_REQUEST_INITIALIZER;
