@@ -5,23 +5,18 @@
 #include <new>
 #include <utility>
 
+#include "base/thread_message.hpp"
 #include "memory/c_interface.hpp"
 
 namespace heddle::memory::c {
 namespace {
 
-/// Of a thread. In a fixed place, so that a lack of memory can be told, too.
-struct LastError {
-    heddle_memory_ret_t code = HEDDLE_MEMORY_SUCCESS;
-    char message[1024] = "";
-};
-thread_local LastError last_error;
+thread_local heddle_memory_ret_t last_code = HEDDLE_MEMORY_SUCCESS;
+ThreadMessage last_message;
 
 heddle_memory_ret_t keep(heddle_memory_ret_t code, const char* message) noexcept {
-    last_error.code = code;
-    const size_t length = std::min(std::strlen(message), sizeof last_error.message - 1);
-    std::memcpy(last_error.message, message, length);
-    last_error.message[length] = '\0';
+    last_code = code;
+    last_message.keep(message);
     return code;
 }
 
@@ -127,10 +122,10 @@ using namespace heddle::memory;     // NOLINT: the functions below are the C int
 using namespace heddle::memory::c;  // NOLINT: and this is what it is made of
 
 heddle_memory_ret_t heddle_memory_error() {
-    return last_error.code;
+    return last_code;
 }
 const char* heddle_memory_error_message() {
-    return last_error.message;
+    return last_code == HEDDLE_MEMORY_SUCCESS ? "" : last_message.text();
 }
 
 heddle_memory_server_t* heddle_memory_server_create(const heddle_memory_server_options_t* options) {

@@ -2,8 +2,11 @@
 //
 // A thread keeps some of each size, and passes whole chains of them to the others, so that a record costs no
 // lock and no walk through malloc's arenas. What is kept is bounded; the rest is given back to malloc.
+#include <pthread.h>
+
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -73,24 +76,56 @@ struct Stock {
 
 struct Stocks {
     std::array<Stock, kClasses> of{};
-    bool ended = false;
+    Stocks() = default;
+    Stocks(const Stocks&) = delete;
+    Stocks& operator=(const Stocks&) = delete;
     ~Stocks() {
-        ended = true;
-        for (size_t i = 0; i < kClasses; ++i) {
-            free_all(of[i].open);
-            free_all(of[i].full);
+        for (const Stock& stock : of) {
+            free_all(stock.open);
+            free_all(stock.full);
         }
     }
 };
-thread_local Stocks stocks;
+
+/// No object with a destructor: the thread's others may give blocks back when it would be gone.
+thread_local struct {
+    Stocks* stocks = nullptr;  // null: none yet, or never
+    bool has_none = !kKeeps;   // it ends, or there was no memory
+} of_thread [[gnu::tls_model("initial-exec")]];
+
+/// False: nobody would hear of the end of this thread.
+bool note_end_of_thread(Stocks* stocks) {
+    static pthread_key_t key{};
+    static const bool has_key = ::pthread_key_create(&key, [](void* ended) {
+                                    of_thread = {nullptr, true};
+                                    delete static_cast<Stocks*>(ended);
+                                }) == 0;
+    return has_key && ::pthread_setspecific(key, stocks) == 0;
+}
+
+[[gnu::noinline]] Stocks* make_stocks() noexcept {
+    if (of_thread.has_none) return nullptr;
+    std::unique_ptr<Stocks> made(new (std::nothrow) Stocks);
+    if (made == nullptr || !note_end_of_thread(made.get())) {
+        of_thread.has_none = true;
+        return nullptr;
+    }
+    return of_thread.stocks = made.release();
+}
+
+/// Null: malloc is all there is.
+Stocks* stocks_of_thread() noexcept {
+    return of_thread.stocks != nullptr ? of_thread.stocks : make_stocks();
+}
 
 }  // namespace
 
 void* allocate_block(size_t size) {
     const size_t which = size == 0 ? 0 : (size - 1) / kStep;
     if (kKeeps && which < kClasses) size = (which + 1) * kStep;  // whoever gives it back
-    if (kKeeps && which < kClasses && !stocks.ended) {
-        Stock& stock = stocks.of[which];
+    Stocks* const stocks = which < kClasses ? stocks_of_thread() : nullptr;
+    if (stocks != nullptr) {
+        Stock& stock = stocks->of[which];
         if (stock.open == nullptr) {
             stock.open = stock.full != nullptr ? std::exchange(stock.full, nullptr) : shelf(which).take();
             stock.count = stock.open == nullptr ? 0 : kChain;
@@ -109,11 +144,12 @@ void* allocate_block(size_t size) {
 
 void free_block(void* memory, size_t size) noexcept {
     const size_t which = size == 0 ? 0 : (size - 1) / kStep;
-    if (!kKeeps || which >= kClasses || stocks.ended) {
+    Stocks* const stocks = which < kClasses ? stocks_of_thread() : nullptr;
+    if (stocks == nullptr) {
         std::free(memory);
         return;
     }
-    Stock& stock = stocks.of[which];
+    Stock& stock = stocks->of[which];
     if (stock.count == kChain) {
         if (Block* const before = std::exchange(stock.full, stock.open))
             if (!shelf(which).put(before)) free_all(before);

@@ -3,26 +3,21 @@
 #include <cstring>
 #include <string>
 
+#include "base/thread_message.hpp"
 #include "tasks/c_interface.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle::c {
 namespace {
 
-/// Of a thread. In a fixed place, so that a lack of memory can be told, too.
-struct LastError {
-    heddle_task_ret_t code = HEDDLE_TASK_SUCCESS;
-    int result = 0;
-    char message[1024] = "";
-};
-thread_local LastError last_error;
+thread_local heddle_task_ret_t last_code = HEDDLE_TASK_SUCCESS;
+thread_local int last_result = 0;
+ThreadMessage last_message;
 
 heddle_task_ret_t keep(heddle_task_ret_t code, const char* message, int result = 0) noexcept {
-    last_error.code = code;
-    last_error.result = result;
-    const size_t length = std::min(std::strlen(message), sizeof last_error.message - 1);
-    std::memcpy(last_error.message, message, length);
-    last_error.message[length] = '\0';
+    last_code = code;
+    last_result = result;
+    last_message.keep(message);
     return code;
 }
 
@@ -79,15 +74,15 @@ using namespace heddle;
 using namespace heddle::c;
 
 heddle_task_ret_t heddle_task_error(void) {
-    return last_error.code;
+    return last_code;
 }
 
 const char* heddle_task_error_message(void) {
-    return last_error.message;
+    return last_code == HEDDLE_TASK_SUCCESS ? "" : last_message.text();
 }
 
 int heddle_task_error_result(void) {
-    return last_error.result;
+    return last_result;
 }
 
 size_t heddle_engines(heddle_engine_t* engines, size_t room) {

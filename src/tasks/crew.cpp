@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -59,7 +60,7 @@ void Crew::end() noexcept {
         const std::lock_guard guard(crews_mutex);
         while (!members_.empty()) {
             Membership& last = *members_.back();
-            if (options_.bind) (void)sched_setaffinity(last.thread, sizeof(last.before), &last.before);
+            if (options_.bind) bind_back(last);
             remove(last);
         }
     }
@@ -114,8 +115,15 @@ void Crew::close() noexcept {
 
 void Crew::arrive(Membership& self) noexcept {
     self.thread = ::gettid();
-    CPU_ZERO(&self.before);
-    (void)sched_getaffinity(self.thread, sizeof(self.before), &self.before);
+    if (self.before == nullptr) self.before.reset(new (std::nothrow) cpu_set_t);
+    if (self.before == nullptr) return;
+    CPU_ZERO(self.before.get());
+    (void)sched_getaffinity(self.thread, sizeof(*self.before), self.before.get());
+}
+
+void Crew::bind_back(const Membership& member) noexcept {
+    if (member.before != nullptr)
+        (void)sched_setaffinity(member.thread, sizeof(*member.before), member.before.get());
 }
 
 void Crew::add(Membership& self) noexcept {
@@ -133,7 +141,7 @@ void Crew::leave() noexcept {
     Lock lock(crews_mutex);
     if (self.crew != this) return;
     remove(self);
-    if (options_.bind) (void)sched_setaffinity(self.thread, sizeof(self.before), &self.before);
+    if (options_.bind) bind_back(self);
     if (!options_.runner.widens()) return;
     const bool others_sleep = blocked_ > 0;
     lock.unlock();

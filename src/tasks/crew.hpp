@@ -17,6 +17,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -93,7 +94,7 @@ class Crew final : public KernelCrew {
         ~Membership();
         Crew* crew = nullptr;
         pid_t thread = 0;
-        cpu_set_t before{};
+        std::unique_ptr<cpu_set_t> before;  ///< where it was; null: nobody knows
     };
     [[nodiscard]] static Membership& membership() noexcept;
 
@@ -107,6 +108,7 @@ class Crew final : public KernelCrew {
     void bind(const Membership& member) const noexcept;
     void bind(pid_t thread, const CpuSet& cpus) const noexcept;
     static void arrive(Membership& self) noexcept;
+    static void bind_back(const Membership& member) noexcept;
     void add(Membership& self) noexcept;
     [[nodiscard]] int at_work() const noexcept;
     [[nodiscard]] int useful() const noexcept;
