@@ -121,6 +121,14 @@ std::mutex& entering(cl_command_queue queue) {
     return mutexes[std::hash<void*>()(queue) / 64 % mutexes.size()];
 }
 
+/// A command that waits for this event alone, as a marker of PoCL's does not: thousands would take minutes.
+cl_int enqueue_nothing(cl_command_queue queue, cl_event after, cl_event* event) {
+    const cl_int code = next().clEnqueueNativeKernel(
+        queue, [](void*) {}, nullptr, 0, 0, nullptr, nullptr, 1, &after, event);
+    // The driver has no such kernels.
+    return code == CL_INVALID_OPERATION ? next().clEnqueueMarkerWithWaitList(queue, 1, &after, event) : code;
+}
+
 cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
     // Nobody's marker comes between this one's and its barrier: both would begin at once.
     const std::lock_guard entered(entering(queue_));
@@ -138,10 +146,11 @@ cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
             if (!wait_for_end(one)) code = CL_OUT_OF_RESOURCES;
     }
     if (code != CL_SUCCESS) return code;
-    // What follows in a queue that is in order waits; in any other clFinish() alone does.
+    // What follows in a queue that is in order waits; in any other clFinish() alone does, and what the
+    // program has to wait for all.
     code = ordered || type_ == CL_COMMAND_BARRIER
                ? next().clEnqueueBarrierWithWaitList(queue_, 1, &event_, behind_.place())
-               : next().clEnqueueMarkerWithWaitList(queue_, 1, &event_, behind_.place());
+               : enqueue_nothing(queue_, event_, behind_.place());
     if (code == CL_SUCCESS && !ordered && type_ == CL_COMMAND_BARRIER) Barriers::note(queue_, behind_.get());
     // Where it waits for more than this command, it outlives it.
     if (code == CL_SUCCESS) (void)when_over(behind_.get(), [](cl_int) {});

@@ -15,15 +15,14 @@
 namespace heddle::opencl {
 namespace {
 
-/// A kernel with its copy of the arguments and the buffers that are mapped for it.
+/// A kernel with its copy of the arguments and its buffers.
 struct NativeKernel {
     void(CL_CALLBACK* function)(void*) = nullptr;
     std::vector<std::max_align_t> args;  // as many as there is room needed for the bytes
     bool has_args = false;
     std::vector<cl_mem> memory;
-    std::vector<size_t> places;  // in args, of the pointers
-    std::vector<void*> mapped;
-    cl_command_queue side_queue = nullptr;  // for the mapping
+    std::vector<size_t> places;             // in args, of the pointers
+    cl_command_queue side_queue = nullptr;  // in which the driver tells where they are
     Offload* offload = nullptr;
     CpuSet cpus;  // none: all of the offload's
     std::shared_ptr<SubDevice> device;
@@ -71,23 +70,9 @@ void run(NativeKernel& kernel) {
     }
 }
 
-/// The buffers go back to the driver, and then the command ends.
-void unmap_and_end(const KernelPointer& kernel, const CommandPointer& command) {
+void end(const KernelPointer& kernel, const CommandPointer& command) {
     if (kernel->began && kernel->device != nullptr) kernel->device->native_ended();
-    OwnedEvent last;
-    for (size_t i = 0; i < kernel->mapped.size(); ++i) {
-        if (kernel->mapped[i] == nullptr) continue;
-        OwnedEvent one;
-        const cl_int code = next().clEnqueueUnmapMemObject(kernel->side_queue, kernel->memory[i],
-                                                           kernel->mapped[i], 0, nullptr, one.place());
-        if (code == CL_SUCCESS) last = std::move(one);
-    }
-    const auto end = [kernel, command](cl_int) { command->end(kernel->status); };
-    if (last.get() == nullptr || !when_over(last.get(), end)) {
-        end(CL_COMPLETE);
-        return;
-    }
-    next().clFlush(kernel->side_queue);
+    command->end(kernel->status);
 }
 
 void spawn(const KernelPointer& kernel, const CommandPointer& command) {
@@ -96,7 +81,7 @@ void spawn(const KernelPointer& kernel, const CommandPointer& command) {
     try {
         const auto ended = [kernel, command](const std::exception_ptr& why) {
             if (why != nullptr) kernel->status = CL_NATIVE_KERNEL_FAILED_HEDDLE;
-            unmap_and_end(kernel, command);
+            end(kernel, command);
         };
         const auto body = [kernel, command] {
             command->note(CL_PROFILING_COMMAND_START);
@@ -109,7 +94,7 @@ void spawn(const KernelPointer& kernel, const CommandPointer& command) {
             (void)kernel->offload->spawn(body, kernel->cpus, ended);
     } catch (const std::exception&) {
         kernel->status = CL_OUT_OF_RESOURCES;
-        unmap_and_end(kernel, command);
+        end(kernel, command);
     }
 }
 
@@ -117,69 +102,60 @@ void give(NativeKernel& kernel, size_t object, void* pointer) {
     std::memcpy(kernel.bytes() + kernel.places[object], static_cast<const void*>(&pointer), sizeof pointer);
 }
 
-cl_int map(NativeKernel& kernel, size_t i, OwnedEvent& done) {
-    size_t bytes = 0;
-    next().clGetMemObjectInfo(kernel.memory[i], CL_MEM_SIZE, sizeof bytes, &bytes, nullptr);
-    cl_int code = CL_SUCCESS;
-    kernel.mapped[i] =
-        next().clEnqueueMapBuffer(kernel.side_queue, kernel.memory[i], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE,
-                                  0, bytes, 0, nullptr, done.place(), &code);
-    if (code == CL_SUCCESS) give(kernel, i, kernel.mapped[i]);
-    return code;
-}
-
-/// The host may not map it for both; where it is, the driver tells its own native kernels alone.
-cl_int ask_driver(NativeKernel& kernel, size_t i, OwnedEvent& done) {
+/// A driver tells its own native kernels where a buffer is, however many there are at once; PoCL has no
+/// sub-buffers there, and takes one object for another where there are several.
+cl_int ask_where(NativeKernel& kernel, size_t i, OwnedEvent& done) {
     struct Place {
         NativeKernel* kernel;
         size_t object;
+        size_t offset;
         void* pointer;
-    } place{&kernel, i, nullptr};
+    } place{&kernel, i, 0, nullptr};
+    cl_mem whole = nullptr;
+    next().clGetMemObjectInfo(kernel.memory[i], CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole,
+                              static_cast<void*>(&whole), nullptr);
+    if (whole != nullptr)
+        next().clGetMemObjectInfo(kernel.memory[i], CL_MEM_OFFSET, sizeof place.offset, &place.offset,
+                                  nullptr);
+    else
+        whole = kernel.memory[i];
     const void* const patched = static_cast<const void*>(&place.pointer);
     return next().clEnqueueNativeKernel(
         kernel.side_queue,
         [](void* given) {
             const auto& found = *static_cast<const Place*>(given);
-            give(*found.kernel, found.object, found.pointer);
+            give(*found.kernel, found.object, static_cast<char*>(found.pointer) + found.offset);
         },
-        static_cast<void*>(&place), sizeof place, 1, &kernel.memory[i], const_cast<const void**>(&patched), 0,
-        nullptr, done.place());
+        static_cast<void*>(&place), sizeof place, 1, &whole, const_cast<const void**>(&patched), 0, nullptr,
+        done.place());
 }
 
-/// It runs where the host can reach its buffers.
-void map_and_spawn(const KernelPointer& kernel, const CommandPointer& command) {
-    OwnedEvent last;
-    kernel->mapped.resize(kernel->memory.size());
-    for (size_t i = 0; i < kernel->memory.size(); ++i) {
-        give(*kernel, i, nullptr);
-        if (kernel->memory[i] == nullptr) continue;
-        constexpr cl_mem_flags kClosed =
-            CL_MEM_HOST_NO_ACCESS | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY;
-        cl_mem_flags flags = 0;
-        next().clGetMemObjectInfo(kernel->memory[i], CL_MEM_FLAGS, sizeof flags, &flags, nullptr);
+/// In the order of the side queue: when the last one is known, all are.
+cl_int ask_for_all(NativeKernel& kernel, OwnedEvent& last) {
+    for (size_t i = 0; i < kernel.memory.size(); ++i) {
+        give(kernel, i, nullptr);
+        if (kernel.memory[i] == nullptr) continue;
         OwnedEvent one;
-        const cl_int code = (flags & kClosed) != 0 ? ask_driver(*kernel, i, one) : map(*kernel, i, one);
-        if (code != CL_SUCCESS) {
-            kernel->status = code;
-            // What is under way may still write into the kernel's arguments.
-            if (last.get() == nullptr ||
-                !when_over(last.get(), [kernel, command](cl_int) { unmap_and_end(kernel, command); }))
-                unmap_and_end(kernel, command);
-            next().clFlush(kernel->side_queue);
-            return;
-        }
+        if (const cl_int code = ask_where(kernel, i, one); code != CL_SUCCESS) return code;
         last = std::move(one);
     }
-    if (last.get() == nullptr || !when_over(last.get(), [kernel, command](cl_int status) {
-            if (status < 0) {
-                kernel->status = status;
-                unmap_and_end(kernel, command);
-            } else {
-                spawn(kernel, command);
-            }
-        })) {
-        spawn(kernel, command);
-        return;
+    return CL_SUCCESS;
+}
+
+void ask_and_spawn(const KernelPointer& kernel, const CommandPointer& command) {
+    OwnedEvent last;
+    kernel->status = ask_for_all(*kernel, last);
+    const auto go_on = [kernel, command](cl_int status) {
+        if (status < 0) kernel->status = status;
+        if (kernel->status < 0)
+            end(kernel, command);
+        else
+            spawn(kernel, command);
+    };
+    if (last.get() == nullptr) return go_on(CL_COMPLETE);
+    if (!when_over(last.get(), go_on)) {
+        (void)new KernelPointer(kernel);  // the driver may still write into its arguments
+        go_on(CL_OUT_OF_RESOURCES);
     }
     next().clFlush(kernel->side_queue);
 }
@@ -249,7 +225,7 @@ cl_int enqueue_native(cl_command_queue queue, const NativeCall& call, std::span<
             if (kernel->memory.empty())
                 spawn(kernel, command);
             else
-                map_and_spawn(kernel, command);
+                ask_and_spawn(kernel, command);
         },
         event);
 }
