@@ -14,6 +14,7 @@
 
 #include "heddle/in_task.hpp"
 #include "opencl/barriers.hpp"
+#include "opencl/command_checks.hpp"
 #include "opencl/event_ends.hpp"
 #include "opencl/held_command.hpp"
 #include "opencl/kernel_arguments.hpp"
@@ -101,7 +102,6 @@ requires(kSame<Member, &cl_icd_dispatch::clEnqueueNDRangeKernel>) Command
     copied(cl_kernel kernel, cl_uint dimensions, const size_t* offset, const size_t* work,
            const size_t* group) {
     constexpr cl_uint kMost = 3;
-    if (dimensions > kMost || work == nullptr) return nullptr;
     cl_int code = CL_SUCCESS;
     cl_kernel clone = next().clCloneKernel(kernel, &code);
     if (code != CL_SUCCESS) return nullptr;
@@ -158,6 +158,39 @@ requires(kSame<Member, &cl_icd_dispatch::clEnqueueMarkerWithWaitList> ||
     return [](cl_command_queue queue, cl_event* event) {
         return next().clEnqueueMarkerWithWaitList(queue, 0, nullptr, event);
     };
+}
+
+// What is refused of them before they are copied.
+
+template <auto Member, class... Args>
+cl_int checked(cl_command_queue, Args...) {
+    return CL_SUCCESS;
+}
+
+template <auto Member>
+requires(kSame<Member, &cl_icd_dispatch::clEnqueueNDRangeKernel>) cl_int
+    checked(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t*, const size_t* work,
+            const size_t* group) {
+    return check_kernel(queue, kernel, dimensions, work, group);
+}
+
+template <auto Member>
+requires(kSame<Member, &cl_icd_dispatch::clEnqueueReadBuffer>) cl_int
+    checked(cl_command_queue queue, cl_mem buffer, cl_bool, size_t offset, size_t size, void* to) {
+    return check_transfer(queue, buffer, CL_MEM_HOST_WRITE_ONLY, offset, size, to);
+}
+
+template <auto Member>
+requires(kSame<Member, &cl_icd_dispatch::clEnqueueWriteBuffer>) cl_int
+    checked(cl_command_queue queue, cl_mem buffer, cl_bool, size_t offset, size_t size, const void* from) {
+    return check_transfer(queue, buffer, CL_MEM_HOST_READ_ONLY, offset, size, from);
+}
+
+template <auto Member>
+requires(kSame<Member, &cl_icd_dispatch::clEnqueueCopyBuffer>) cl_int
+    checked(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
+            size_t size) {
+    return check_copy(queue, from, to, from_offset, to_offset, size);
 }
 
 template <auto Member>
@@ -222,6 +255,9 @@ struct Wrapped<cl_int(CL_API_CALL*)(cl_command_queue, Args...)> {
         const auto after = events_of(std::get<kBefore>(all), std::get<kBefore + 1>(all));
         cl_event*& event = std::get<kBefore + 2>(all);
         if (!HeldWaits(after).empty()) {
+            if (const cl_int code = check<Member>(queue, after, all, std::make_index_sequence<kBefore>());
+                code != CL_SUCCESS)
+                return code;
             Command command = copy_of<Member>(all, std::make_index_sequence<kBefore>());
             if (command != nullptr) return hold_command(queue, type_of<Member>(), after, command, event);
             if (const cl_int code = wait_for(after); code != CL_SUCCESS) return code;
@@ -235,6 +271,15 @@ struct Wrapped<cl_int(CL_API_CALL*)(cl_command_queue, Args...)> {
         busy.enqueued(code == CL_SUCCESS, event);
         if (kIsBarrier && code == CL_SUCCESS && is_without_order(queue)) Barriers::note(queue, *event);
         return code;
+    }
+
+    template <auto Member, class Tuple, size_t... Index>
+    static cl_int check(cl_command_queue queue, std::span<const cl_event> after, const Tuple& all,
+                        std::index_sequence<Index...>) {
+        const auto context = queue_value<cl_context>(queue, CL_QUEUE_CONTEXT);
+        if (context == nullptr) return CL_INVALID_COMMAND_QUEUE;
+        const cl_int code = check_events(after, context);
+        return code == CL_SUCCESS ? checked<Member>(queue, std::get<Index>(all)...) : code;
     }
 
     template <auto Member, class Tuple, size_t... Index>

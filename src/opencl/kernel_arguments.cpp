@@ -14,7 +14,8 @@
 namespace heddle::opencl {
 namespace {
 
-using Arguments = std::map<cl_uint, void*>;  // buffers and the like, and samplers, by their places
+/// Those that were set, by their places: buffers and the like, samplers, and null for the others.
+using Arguments = std::map<cl_uint, void*>;
 
 /// Never destroyed: other threads may use kernels while the process ends. What is left of a kernel goes when
 /// another one has its handle.
@@ -93,14 +94,10 @@ void inherit(cl_kernel clone, cl_kernel from) {
     all.arguments[clone] = std::move(same);
 }
 
-/// Null: none that has to be kept.
-void note(cl_kernel kernel, cl_uint index, void* object) {
+void note(cl_kernel kernel, cl_uint index, void* value) {
     Registry& all = registry();
     const std::lock_guard guard(all.mutex);
-    if (all.knows(object))
-        all.arguments[kernel][index] = object;
-    else if (const auto found = all.arguments.find(kernel); found != all.arguments.end())
-        found->second.erase(index);
+    all.arguments[kernel][index] = all.knows(value) ? value : nullptr;
 }
 
 cl_int set_argument(cl_kernel kernel, cl_uint index, size_t bytes, const void* value) {
@@ -184,6 +181,13 @@ void intercept_kernels(cl_icd_dispatch& table) {
     table.clReleaseSampler = release_sampler;
     table.clSetKernelArg = set_argument;
     table.clSetKernelArgSVMPointer = set_shared_argument;
+}
+
+size_t count_of_set_arguments(cl_kernel kernel) {
+    const Registry& known = registry();
+    const std::lock_guard guard(known.mutex);
+    const auto found = known.arguments.find(kernel);
+    return found == known.arguments.end() ? 0 : found->second.size();
 }
 
 std::vector<std::shared_ptr<void>> kept_arguments(cl_kernel kernel) {

@@ -17,4 +17,7 @@ void intercept_kernels(cl_icd_dispatch& table);
 /// Those that live. Without what was made out of objects of OpenGL, which no CPU device shares.
 [[nodiscard]] std::vector<std::shared_ptr<void>> kept_arguments(cl_kernel kernel);
 
+/// Of a kernel, since it was made.
+[[nodiscard]] size_t count_of_set_arguments(cl_kernel kernel);
+
 }  // namespace heddle::opencl

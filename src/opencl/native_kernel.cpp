@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/error.hpp"
+#include "opencl/command_checks.hpp"
 #include "opencl/engines.hpp"
 #include "opencl/event_ends.hpp"
 #include "opencl/held_command.hpp"
@@ -161,7 +162,7 @@ void ask_and_spawn(const KernelPointer& kernel, const CommandPointer& command) {
 }
 
 /// What the standard refuses.
-cl_int check(const NativeCall& call) {
+cl_int check(const NativeCall& call, cl_context context) {
     const size_t objects = call.memory.size();
     if (call.function == nullptr) return CL_INVALID_VALUE;
     if (call.args == nullptr && (call.bytes > 0 || objects > 0)) return CL_INVALID_VALUE;
@@ -178,6 +179,7 @@ cl_int check(const NativeCall& call) {
                 CL_SUCCESS ||
             type != CL_MEM_OBJECT_BUFFER)
             return CL_INVALID_MEM_OBJECT;
+        if (context_of(call.memory[i]) != context) return CL_INVALID_CONTEXT;
     }
     return CL_SUCCESS;
 }
@@ -210,8 +212,10 @@ cl_int enqueue_native(cl_command_queue queue, const NativeCall& call, std::span<
     if (queue == nullptr || next().clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device,
                                                          static_cast<void*>(&device), nullptr) != CL_SUCCESS)
         return CL_INVALID_COMMAND_QUEUE;
+    const auto context = queue_value<cl_context>(queue, CL_QUEUE_CONTEXT);
     if ((after.data() == nullptr) != after.empty()) return CL_INVALID_EVENT_WAIT_LIST;
-    if (const cl_int code = check(call); code != CL_SUCCESS) return code;
+    if (const cl_int code = check_events(after, context); code != CL_SUCCESS) return code;
+    if (const cl_int code = check(call, context); code != CL_SUCCESS) return code;
     const bool one_type = (call.type & (call.type - 1)) == 0;
     if (!one_type || (call.type & engine_bits()) == 0 ||
         (device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) == 0)
