@@ -55,6 +55,30 @@ TEST_F(OpenClDevices, IntegerKernelsGiveTheExactResultWithoutACopy) {
     }
 }
 
+/// Drivers end the process there, or say what else stands for a lost device.
+TEST_F(OpenClDevices, TooMuchLocalMemoryFailsItsTaskAlone) {
+    DeviceRuntime runtime;
+    const auto program = std::make_shared<Program>(
+        runtime, ProgramSource{.opencl = "kernel void through(global int* a, local int* t) {\n"
+                                         "  t[0] = a[0]; a[0] = t[0] + 1;\n}\n"});
+    const auto buffer = std::make_shared<Buffer>(sizeof(int));
+    for (const Device& device : runtime.devices()) {
+        const auto run = [&](size_t bytes) {
+            const auto task = std::make_shared<DeviceTask>(program);
+            task->add_kernel("through").arg(0, inout(buffer)).arg(1, LocalMemory{bytes}).work(1);
+            task->only_on(device);
+            runtime.submit(task);
+            return failure([&] { task->wait(); });
+        };
+        EXPECT_EQ(run(64), "nothing was thrown");
+        for (const size_t bytes : {size_t{1} << 30, SIZE_MAX})
+            EXPECT_THAT(run(bytes), HasSubstr("bytes of local memory, and " + device.info().name + " has "));
+        EXPECT_TRUE(device.alive());
+        EXPECT_EQ(run(64), "nothing was thrown");
+    }
+    (void)failure([&] { runtime.finish(); });
+}
+
 TEST_F(OpenClDevices, APartOfOneRowIsThatRow) {
     DeviceRuntime runtime;
     const auto program = std::make_shared<Program>(

@@ -28,7 +28,7 @@ std::string parameter_text(cl_kernel kernel, cl_uint index, cl_kernel_arg_info w
 
 OpenClProgram::OpenClProgram(std::shared_ptr<std::remove_pointer_t<cl_context>> context, cl_device_id device,
                              const std::string& device_name, const ProgramSource& source)
-    : context_(std::move(context)), device_name_(device_name) {
+    : context_(std::move(context)), device_(device), device_name_(device_name) {
     const char* text = source.opencl.c_str();
     cl_int code = CL_SUCCESS;
     program_.reset(clCreateProgramWithSource(context_.get(), 1, &text, nullptr, &code));
@@ -63,6 +63,8 @@ OpenClProgram::Entry OpenClProgram::make(const std::string& name) const {
     cl_kernel const kernel = entry.object.get();
     check(clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof entry.count, &entry.count, nullptr),
           device_name_, "clGetKernelInfo");
+    (void)clGetKernelWorkGroupInfo(kernel, device_, CL_KERNEL_LOCAL_MEM_SIZE, sizeof entry.local_bytes,
+                                   &entry.local_bytes, nullptr);
     entry.parameters.resize(entry.count);
     for (cl_uint i = 0; i < entry.count; ++i) {
         cl_kernel_arg_address_qualifier space = 0;
@@ -86,12 +88,32 @@ std::vector<std::string> OpenClProgram::kernels() const {
     return names;
 }
 
+/// Drivers answer with an end of the process, or with what else stands for a lost device.
+void OpenClProgram::check_local_memory(const std::string& name, const Entry& entry,
+                                       std::span<const DriverArgument> arguments) const {
+    cl_ulong bytes = entry.local_bytes, most = 0;
+    bool has_some = false;
+    for (const DriverArgument& argument : arguments) {
+        if (argument.memory != nullptr || argument.value != nullptr) continue;
+        has_some = true;
+        bytes = argument.bytes > ~bytes ? ~cl_ulong{0} : bytes + argument.bytes;
+    }
+    if (!has_some ||
+        clGetDeviceInfo(device_, CL_DEVICE_LOCAL_MEM_SIZE, sizeof most, &most, nullptr) != CL_SUCCESS ||
+        bytes <= most)
+        return;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("kernel \"{}\" needs {} bytes of local memory, and {} has {}", name, bytes,
+                            device_name_, most));
+}
+
 cl_kernel OpenClProgram::prepared(const std::string& name, std::span<const DriverArgument> arguments) {
     const Entry& entry = entries_.at(name);
     if (arguments.size() != entry.count)
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("kernel \"{}\" has {} arguments, and {} were set", name, entry.count,
                                 arguments.size()));
+    check_local_memory(name, entry, arguments);
     for (cl_uint i = 0; i < entry.count; ++i) {
         const DriverArgument& argument = arguments[i];
         const Parameter& parameter = entry.parameters[i];

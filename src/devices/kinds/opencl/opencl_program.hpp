@@ -26,7 +26,8 @@ class OpenClProgram final : public DriverProgram {
     [[nodiscard]] std::vector<std::string> kernels() const override;
     [[nodiscard]] const std::string& log() const override { return log_; }
 
-    /// With its arguments set. Throws Error kInvalidArgument for arguments that it has not.
+    /// With its arguments set. Throws Error kInvalidArgument for arguments that it has not, and for more
+    /// local memory than the device has.
     [[nodiscard]] cl_kernel prepared(const std::string& name, std::span<const DriverArgument> arguments);
 
   private:
@@ -39,11 +40,15 @@ class OpenClProgram final : public DriverProgram {
     struct Entry {
         ClKernel object;
         cl_uint count = 0;
+        cl_ulong local_bytes = 0;  // without those of arguments
         std::vector<Parameter> parameters;
     };
     [[nodiscard]] Entry make(const std::string& name) const;
+    void check_local_memory(const std::string& name, const Entry& entry,
+                            std::span<const DriverArgument> arguments) const;
 
     std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
+    const cl_device_id device_;
     const std::string device_name_;
     ClProgram program_;
     std::string log_;
