@@ -77,7 +77,7 @@ class HEDDLE_API Scheduler {
 [[nodiscard]] HEDDLE_API std::shared_ptr<Scheduler> make_scheduler(const std::string& name);
 
 struct DeviceOptions {
-    /// Kinds that this machine's devices are of.
+    /// Kinds that this machine's devices are of, each once.
     std::vector<std::string> kinds = {"opencl"};
     std::vector<SimulatedDevice> simulated = {};
     /// Devices of kind "host": TaskDevices sets it (heddle/device_variant.hpp).
@@ -95,7 +95,7 @@ class HEDDLE_API DeviceRuntime {
     /// Throws Error: kUnavailable where there is no device at all, with the reasons; kInvalidArgument for an
     /// unknown kind; kLimit where the system has no more threads: each device needs one.
     explicit DeviceRuntime(const DeviceOptions& options = {});
-    /// Waits for all tasks.
+    /// Waits for all tasks; where a worker has the last reference, in a thread of its own.
     ~DeviceRuntime();
     DeviceRuntime(const DeviceRuntime&) = delete;
     DeviceRuntime& operator=(const DeviceRuntime&) = delete;

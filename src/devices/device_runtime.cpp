@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "devices/buffer_state.hpp"
@@ -11,7 +12,17 @@ namespace heddle::devices {
 
 DeviceRuntime::DeviceRuntime(const DeviceOptions& options)
     : state_(std::make_unique<RuntimeState>(options)) {}
-DeviceRuntime::~DeviceRuntime() = default;
+/// A callback of its last task may have had the last reference to it: a worker, which cannot wait for itself,
+/// leaves the end to another thread.
+DeviceRuntime::~DeviceRuntime() {
+    if (!RuntimeState::in_worker()) return;
+    RuntimeState* const state = state_.release();
+    try {
+        std::thread([state] { delete state; }).detach();
+    } catch (const std::system_error&) {
+        // It stays for good.
+    }
+}
 
 std::span<const Device> DeviceRuntime::devices() const noexcept {
     return state_->handles();

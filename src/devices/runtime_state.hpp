@@ -31,6 +31,8 @@ class RuntimeState {
     void finish();
     void wait(TaskState& task);
     [[nodiscard]] bool cancel(TaskState& task);
+    /// The calling thread is a worker, of any runtime.
+    [[nodiscard]] static bool in_worker() noexcept;
     /// No other runtime of the process has had it.
     [[nodiscard]] uint64_t number() const noexcept { return number_; }
 

@@ -13,6 +13,7 @@ namespace heddle::devices {
 namespace {
 
 thread_local const TaskState* in_callback = nullptr;
+thread_local bool is_worker = false;
 
 class CallbackScope {
   public:
@@ -50,7 +51,12 @@ static bool may_look_ahead(const DeviceState& device) {
            device.free_at_us - device.in_flight.front().begun_us < kLookAheadUs;
 }
 
+bool RuntimeState::in_worker() noexcept {
+    return is_worker;
+}
+
 void RuntimeState::work(std::span<DeviceState* const> own) {
+    is_worker = true;
     while (true) {
         Pass pass{events_};
         bool begun = false;

@@ -4,9 +4,13 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <vector>
+
+#include "support/wait_until.hpp"
 
 namespace {
 
@@ -134,12 +138,43 @@ TEST_F(ParallelMe, ASchedulerOfOnesOwn) {
     EXPECT_TRUE(kept.expired()) << "tasks that have ended own it";
 }
 
+/// Neither finish() nor another task comes after its last one, whose own function may be the last to know it.
+TEST_F(ParallelMe, ARuntimeGoesWithItsLastTask) {
+    for (const bool has_scheduler : {true, false}) {
+        std::shared_ptr<MyScheduler> scheduler;
+        if (has_scheduler) scheduler = std::make_shared<MyScheduler>();
+        std::weak_ptr<MyScheduler> known = scheduler;
+        auto runtime = std::make_shared<parallelme::Runtime>(nullptr, scheduler);
+        const std::weak_ptr<parallelme::Runtime> last = runtime;
+        scheduler.reset();
+        auto program = std::make_shared<parallelme::Program>(runtime, source);
+        auto buffer = std::make_shared<Buffer>(sizeof(int) * 8);
+        auto task = std::make_unique<Task>(program);
+        task->addKernel("fill");
+        std::atomic<bool> goes{false};
+        task->setConfigFunction([=, &goes](DevicePtr&, KernelHash& kernelHash) {
+            goes.wait(false);
+            EXPECT_TRUE(program->hasDeviceID(0));
+            kernelHash["fill"]->setArg(0, 5)->setArg(1, buffer)->setWorkSize(8);
+        });
+        runtime->submitTask(std::move(task));
+        program.reset();
+        runtime.reset();
+        goes = true;
+        goes.notify_all();
+        EXPECT_TRUE(heddle::test::becomes_true([&] { return last.expired() && known.expired(); },
+                                               std::chrono::seconds(20)));
+    }
+}
+
 TEST_F(ParallelMe, ErrorsAreExceptionsAndNoCrashes) {
     auto runtime = std::make_shared<parallelme::Runtime>();
     EXPECT_THROW(parallelme::Program(runtime, "__kernel void f( {"), parallelme::ProgramCompilationError);
     auto program = std::make_shared<parallelme::Program>(runtime, source);
     Task task(program);
     EXPECT_THROW(task.addKernel("unknown"), parallelme::InvalidKernelError);
+    task.addKernel("twice");
+    EXPECT_THROW(task.addKernel("twice"), parallelme::InvalidKernelError);
     Buffer empty(16);
     int values[4];
     EXPECT_THROW(empty.copyTo(values), parallelme::BufferEmptyError);

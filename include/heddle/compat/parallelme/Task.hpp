@@ -2,6 +2,7 @@
 // configures them, so nothing orders tasks but their caller.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -42,7 +43,9 @@ class Task {
         task_ = std::make_shared<DeviceTask>(
             program_->heddle_program(),
             heddle::devices::Score{score.cpuScore, score.gpuScore, score.acceleratorScore});
-        task_->on_configure([all = callbacks_](heddle::devices::Device& device, DeviceTask& task) {
+        const auto ending = std::make_shared<Ending>();
+        ending_ = ending;
+        task_->on_configure([all = callbacks_, ending](heddle::devices::Device& device, DeviceTask& task) {
             all->device = std::make_shared<Device>(device);
             for (const std::string& name : all->names) {
                 if (all->hash.contains(name)) continue;
@@ -58,8 +61,12 @@ class Task {
     Task(const Task&) = delete;
     Task& operator=(const Task&) = delete;
 
-    /// Throws InvalidKernelError.
+    /// Throws InvalidKernelError, also for a name that the task has: a KernelHash has one kernel of each.
     Task* addKernel(const std::string& name) {
+        if (std::find(callbacks_->names.begin(), callbacks_->names.end(), name) != callbacks_->names.end())
+            throw InvalidKernelError(
+                "the task has kernel \"" + name +
+                "\" already, and its functions reach one of each name: use another task");
         try {
             task_->add_kernel(name);
         } catch (const heddle::Error& error) {
@@ -74,8 +81,20 @@ class Task {
     const Program& program() const { return *program_; }
 
     const heddle::devices::TaskPointer& heddle_task() const { return task_; }
+    /// Before it is submitted: called when it has ended, well or not, perhaps by a thread of the runtime.
+    void on_end(std::function<void()> told) { ending_.lock()->told = std::move(told); }
 
   private:
+    /// heddle lets go of a task's callbacks when it has ended.
+    struct Ending {
+        Ending() = default;
+        Ending(const Ending&) = delete;
+        Ending& operator=(const Ending&) = delete;
+        ~Ending() {
+            if (told) told();
+        }
+        std::function<void()> told;
+    };
     struct Callbacks {
         KernelFunction configure, finish;
         std::vector<std::string> names;
@@ -87,6 +106,7 @@ class Task {
     std::shared_ptr<Program> program_;
     std::shared_ptr<Callbacks> callbacks_;
     heddle::devices::TaskPointer task_;
+    std::weak_ptr<Ending> ending_;  // the callback's
 };
 
 }  // namespace parallelme
@@ -94,7 +114,7 @@ class Task {
 namespace parallelme {
 
 /// heddle's interface of schedulers before one of the seed's: what was submitted goes to push as it came, and
-/// comes back from pop.
+/// comes back from pop. A task is kept from pop until its end, since it may be pushed again.
 class Runtime::Adapter : public heddle::devices::Scheduler {
   public:
     explicit Adapter(std::shared_ptr<parallelme::Scheduler> scheduler) : scheduler_(std::move(scheduler)) {}
@@ -106,33 +126,25 @@ class Runtime::Adapter : public heddle::devices::Scheduler {
     }
 
     void push(heddle::devices::TaskPointer inner) override {
-        std::unique_ptr<Task> task;
-        {
-            const std::lock_guard guard(mutex_);
-            task = std::move(tasks_[inner.get()]);
-        }
-        scheduler_->push(std::move(task));
+        if (std::unique_ptr<Task> task = take(inner.get())) scheduler_->push(std::move(task));
     }
     heddle::devices::TaskPointer pop(const heddle::devices::Device& device) override {
         Device seen(device);
         std::unique_ptr<Task> task = scheduler_->pop(seen);
         if (task == nullptr) return nullptr;
         heddle::devices::TaskPointer inner = task->heddle_task();
-        keep(std::move(task));  // it may be pushed again
+        keep(std::move(task));
+        // Nobody may tell of its end any more.
+        if (inner->status() >= heddle::devices::TaskStatus::kDone) (void)take(inner.get());
         return inner;
     }
     void wait_until_idle() override { scheduler_->waitUntilIdle(); }
 
-    void forget(const heddle::devices::TaskPointer& inner) {
+    /// Null: it has none. Who lets a task go may let the runtime go with it.
+    std::unique_ptr<Task> take(const heddle::devices::DeviceTask* inner) {
         const std::lock_guard guard(mutex_);
-        tasks_.erase(inner.get());
-    }
-    /// They own their program, and so the runtime. Not by a thread of the runtime, which could not end it.
-    void forget_ended() {
-        const std::lock_guard guard(mutex_);
-        std::erase_if(tasks_, [](const auto& one) {
-            return one.second == nullptr || one.first->status() >= heddle::devices::TaskStatus::kDone;
-        });
+        const auto found = tasks_.extract(inner);
+        return found.empty() ? nullptr : std::move(found.mapped());
     }
 
   private:
@@ -159,28 +171,25 @@ inline Runtime::Runtime(JavaVM*, std::shared_ptr<Scheduler> scheduler) {
 inline void Runtime::submitTask(std::unique_ptr<Task> task) {
     const heddle::devices::TaskPointer inner = task->heddle_task();
     if (adapter_ != nullptr) {
-        adapter_->forget_ended();
+        task->on_end([at = std::weak_ptr<Adapter>(adapter_), key = inner.get()] {
+            if (const std::shared_ptr<Adapter> adapter = at.lock()) (void)adapter->take(key);
+        });
         adapter_->keep(std::move(task));
     }
     try {
         runtime_->submit(inner);
     } catch (const heddle::Error& error) {
-        if (adapter_ != nullptr) adapter_->forget(inner);
+        if (adapter_ != nullptr) (void)adapter_->take(inner.get());
         throw RuntimeExecutionError(error.what());
     }
 }
 
 inline void Runtime::finish() {
-    const auto forget_ended = [this] {
-        if (adapter_ != nullptr) adapter_->forget_ended();
-    };
     try {
         runtime_->finish();
     } catch (const std::exception& error) {
-        forget_ended();
         throw RuntimeExecutionError(error.what());
     }
-    forget_ended();
 }
 
 }  // namespace parallelme
