@@ -1,4 +1,6 @@
 // TaskDevices: a task that runs asks the device scheduler where its work is done, and is paused meanwhile.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -11,6 +13,7 @@
 #include "devices/kinds/host/host_driver.hpp"
 #include "devices/task_state.hpp"
 #include "heddle/device_variant.hpp"
+#include "heddle/error.hpp"
 #include "heddle/pause.hpp"
 #include "tasks/frame.hpp"
 
@@ -71,6 +74,16 @@ void give_up(DeviceTask& task, Stay& stay) {
     }
 }
 
+/// Whoever decides where it runs.
+void check(const DeviceVariant& variant) {
+    if (variant.program == nullptr)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("a device task needs a program: kernel \"{}\" has none", variant.kernel));
+    if (variant.work.count() == 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("kernel \"{}\" has no work: set DeviceVariant::work", variant.kernel));
+}
+
 }  // namespace
 
 TaskDevices::TaskDevices(unsigned on_cpu, DeviceOptions options, Keeping keeping)
@@ -86,6 +99,7 @@ TaskDevices::~TaskDevices() = default;
 
 void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgument> arguments,
                       const std::function<void()>& on_cpu) {
+    check(variant);
     if (DeviceChoice* const choice = choice_for(variant, arguments))
         return run_where_engine_says(*choice, *known_, variant, arguments, may_use_cpu_, on_cpu);
     const auto task = std::make_shared<DeviceTask>(variant.program, variant.score, variant.kernel);

@@ -86,6 +86,17 @@ TEST_P(StarPuChoice, FunctionsAndKernelsSeeWhatTheOthersHaveWritten) {
     }
 }
 
+TEST_P(StarPuChoice, AKernelWithoutAProgramOrWithoutWorkIsRefused) {
+    Vector<int> data(*runtime_, 1000);
+    const auto told = [&](const DeviceVariant& variant) {
+        Sequence sequence(*runtime_);
+        devices_->insert(sequence, variant, test::add, inout(data), value(1));
+        return test::failure([&] { sequence.wait(); });
+    };
+    EXPECT_THAT(told({nullptr, "add", {1000}}), HasSubstr("a device task needs a program"));
+    EXPECT_THAT(told({program_, "add", {0}}), HasSubstr("kernel \"add\" has no work"));
+}
+
 TEST_P(StarPuChoice, WhatIsSlowOnTheCpuGoesToDevicesWhenThatIsKnown) {
     if (GetParam() == 0) GTEST_SKIP() << "skipped: there is nothing to choose without the CPU";
     Vector<int> data(*runtime_, 10);
