@@ -39,7 +39,8 @@ class HEDDLE_API DeviceSplit {
     /// Returns when all items are done, with the tasks that did them. The part of a device that dies is done
     /// by the others, those too that it had done and nobody else has. Throws what a part fails with, and
     /// Error kUnavailable where no device is left that runs them, or where a lost part had changed what it
-    /// read; DeviceRuntime::finish() does not tell any of it once more.
+    /// read, and kInvalidArgument for a part that is no task; DeviceRuntime::finish() does not tell any of it
+    /// once more.
     std::vector<TaskPointer> run(size_t items, const Part& part);
     /// Items a microsecond by device, 0 where nobody knows.
     [[nodiscard]] std::vector<double> speeds() const;

@@ -118,7 +118,8 @@ class HEDDLE_API DeviceTask {
     void on_finish(Callback callback);
     /// Higher first, among tasks that the scheduler finds alike.
     void priority(int value);
-    /// Only this device may run it.
+    /// Only this device may run it, of its program's runtime. Throws Error kInvalidArgument for one of
+    /// another.
     void only_on(const Device& device);
 
     // From here on: any thread, at any time.

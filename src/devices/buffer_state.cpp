@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 
 #include "devices/device_trace.hpp"
 
@@ -56,10 +57,12 @@ BufferTraffic BufferState::traffic() const {
 
 ByteRange BufferState::checked(ByteRange range) const {
     if (range.size == 0 && range.offset == 0) return {0, size_};
-    if (range.size == 0 || range.offset >= size_ || range.size > size_ - range.offset)
+    if (range.size == 0 || range.offset >= size_ || range.size > size_ - range.offset) {
+        const size_t end = range.size > SIZE_MAX - range.offset ? SIZE_MAX : range.offset + range.size;
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("bytes {} to {} are not in buffer \"{}\", which has {}", range.offset,
-                                range.offset + range.size, name_, size_));
+                    fmt::format("bytes {} to {} are not in buffer \"{}\", which has {}", range.offset, end,
+                                name_, size_));
+    }
     return range;
 }
 

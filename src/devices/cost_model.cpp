@@ -102,6 +102,12 @@ std::string CostModel::default_path() {
 
 CostModel::CostModel(std::string path) : path_(std::move(path)) {
     if (path_.empty()) return;
+    std::error_code unknown;
+    const auto what = std::filesystem::status(path_, unknown);
+    if (std::filesystem::exists(what) && !std::filesystem::is_regular_file(what)) {
+        problem_ = fmt::format("{} is no file, and no costs of devices are kept there; name another", path_);
+        return;
+    }
     std::ifstream file(path_);
     if (!file) return;
     std::string line, last;

@@ -235,6 +235,10 @@ void DeviceTask::priority(int value) {
     state_->priority = value;
 }
 void DeviceTask::only_on(const Device& device) {
+    if (TaskState::of(device).runtime != TaskState::of(*state_->program).runtime)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("task \"{}\" cannot be for {}: that is another runtime's", name(),
+                                device.info().name));
     state_->only_device = static_cast<int>(device.index());
 }
 const std::string& DeviceTask::name() const noexcept {

@@ -104,7 +104,13 @@ void SplitState::run(std::vector<Share> shares, const DeviceSplit::Part& part, b
     std::vector<TaskPointer> batch;
     for (Share& share : shares) {
         share.task = part(share.items.first, share.items.count);
-        if (share.task == nullptr || !share.task->runs_on(*share.device)) {
+        if (share.task == nullptr)
+            throw Error(
+                ErrorCode::kInvalidArgument,
+                fmt::format("there is no task for items {} to {}: the function of a split makes one for "
+                            "each part",
+                            share.items.first, share.items.first + share.items.count));
+        if (!share.task->runs_on(*share.device)) {
             share.task = nullptr;
             refused[share.device->index()] = true;
             continue;

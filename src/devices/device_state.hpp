@@ -24,8 +24,8 @@ struct InFlight {
 };
 
 struct DeviceState {
-    DeviceState(unsigned at, std::shared_ptr<DeviceDriver> of)
-        : index(at), driver(std::move(of)), device(*this) {}
+    DeviceState(uint64_t runtime_number, unsigned at, std::shared_ptr<DeviceDriver> of)
+        : runtime(runtime_number), index(at), driver(std::move(of)), device(*this) {}
 
     /// The task that it begins next, if there is one, is the caller's.
     [[nodiscard]] std::shared_ptr<TaskState> take_next() {
@@ -33,6 +33,7 @@ struct DeviceState {
         return std::exchange(next, nullptr);
     }
 
+    const uint64_t runtime;  // its RuntimeState::number
     const unsigned index;
     const std::shared_ptr<DeviceDriver> driver;
     Device device;

@@ -23,10 +23,13 @@ RuntimeState::RuntimeState(const DeviceOptions& options)
     : number_(++last_number),
       scheduler_(options.scheduler != nullptr ? options.scheduler : make_scheduler("fcfs")) {
     std::vector<std::shared_ptr<DeviceDriver>> drivers;
-    for (const std::string& kind : options.kinds) {
+    for (auto kind = options.kinds.begin(); kind != options.kinds.end(); ++kind) {
+        if (std::find(options.kinds.begin(), kind, *kind) != kind)
+            throw Error(ErrorCode::kInvalidArgument,
+                        fmt::format("the devices of kind \"{}\" are asked for twice", *kind));
         try {
             std::vector<DeviceInfo> unusable;
-            for (auto& driver : find_device_kind(kind).open(unusable)) drivers.push_back(std::move(driver));
+            for (auto& driver : find_device_kind(*kind).open(unusable)) drivers.push_back(std::move(driver));
             for (const DeviceInfo& info : unusable) warnings_.push_back(info.reason);
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kInvalidArgument) throw;
@@ -48,8 +51,8 @@ RuntimeState::RuntimeState(const DeviceOptions& options)
     }
     std::map<const void*, std::vector<DeviceState*>> groups;
     for (auto& driver : drivers) {
-        devices_.push_back(
-            std::make_unique<DeviceState>(static_cast<unsigned>(devices_.size()), std::move(driver)));
+        devices_.push_back(std::make_unique<DeviceState>(number_, static_cast<unsigned>(devices_.size()),
+                                                         std::move(driver)));
         DeviceState& state = *devices_.back();
         if (costs_ != nullptr) {
             const DeviceInfo& info = state.driver->info();
