@@ -1,6 +1,7 @@
 #include "streams/pressure.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "streams/own_number.hpp"
 #include "streams/withdraw.hpp"
@@ -33,12 +34,10 @@ bool Pressure::is_emptied_outside() const {
 
 void Pressure::grow() {
     if (is_emptied_outside()) return;
-    const auto smallest =
-        std::min_element(waiters_.begin(), waiters_.end(), [](const Waiter* a, const Waiter* b) {
-            return a->full->bound.load(std::memory_order_relaxed) <
-                   b->full->bound.load(std::memory_order_relaxed);
-        });
-    Gauge& gauge = *(*smallest)->full;
+    // First those that do not count: what is before a box may wait for order alone.
+    Gauge& gauge = *std::ranges::min(waiters_, {}, [](const Waiter* one) {
+                        return std::pair(one->full->counts, one->full->bound.load(std::memory_order_relaxed));
+                    })->full;
     if (gauge.counts && on_most && gauge.bound.load(std::memory_order_relaxed) > most / 2) {
         on_most(gauge);
         while (!waiters_.empty()) release(*waiters_.back()->full);

@@ -1,8 +1,9 @@
 // Pressure: bounded queues without deadlock.
 //
 // Who brings a record to a full queue waits until it has emptied. Where all that could empty a queue waits
-// itself, the smallest of the full ones is let grow (T. M. Parks, Bounded Scheduling of Process Networks,
-// 1995, section 4.2): so memory stays bounded wherever the network allows it. Any thread.
+// itself, the smallest of the full ones is let grow, those where records wait for their order before the
+// others (T. M. Parks, Bounded Scheduling of Process Networks, 1995, section 4.2): so memory stays bounded
+// wherever the network allows it. Any thread.
 #pragma once
 
 #include <atomic>
@@ -66,7 +67,7 @@ class Pressure {
     void release(Gauge& gauge);
     /// Under the mutex: somebody outside will empty a queue that one of those who wait found full.
     [[nodiscard]] bool is_emptied_outside() const;
-    /// Under the mutex, where all wait: the smallest bound doubles.
+    /// Under the mutex, where all wait: the smallest bound doubles, of those that do not count before others.
     void grow();
     void tell_of_quiet();
 

@@ -146,6 +146,7 @@ TEST(StreamsTurnTest, WhoseTurnHasComeDoesNotWaitForRoom) {
     // Where all wait, this one's bound grows, since it is the smallest.
     Pressure::Gauge smallest;
     smallest.bound = 1;
+    smallest.counts = false;
     std::thread waits([&] {
         plant.pressure.begin();
         plant.pressure.wait(smallest, [] { return true; });
@@ -167,12 +168,36 @@ TEST(StreamsTurnTest, WhoseTurnHasComeDoesNotWaitForRoom) {
     });
     bring(1, &meanwhile);
     later.join();
-    EXPECT_EQ(plant.pressure.growths(), 0U);
+    EXPECT_EQ(smallest.bound, 1U);
     plant.pressure.emptied(smallest);
     plant.pressure.end();
     waits.join();
     plant.wait();
     EXPECT_THAT(exit.seen, ElementsAre(0, 1, 2, 3));
+}
+
+/// Who waits for order may hold up all others by it: more room there is no queue that had to grow.
+TEST(StreamsTurnTest, WhereAllWaitOrderHasMoreRoomFirst) {
+    Pressure pressure;
+    Pressure::Gauge queue, order;
+    queue.bound = 1;
+    order.bound = 8;
+    order.counts = false;
+    pressure.begin();
+    const auto wait = [&](Pressure::Gauge& gauge, const std::function<void()>& then) {
+        pressure.begin();
+        pressure.wait(gauge, [] { return true; });
+        then();
+        pressure.end();
+    };
+    std::thread first([&] { wait(queue, [] {}); });
+    std::thread second([&] { wait(order, [&] { pressure.emptied(queue); }); });
+    while (queue.waiting == 0 || order.waiting == 0) std::this_thread::yield();
+    pressure.end();
+    first.join();
+    second.join();
+    EXPECT_EQ(order.bound, 16U);
+    EXPECT_EQ(pressure.growths(), 0U);
 }
 
 /// A box that sends more than fits waits, in the midst of its call.
