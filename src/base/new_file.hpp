@@ -2,8 +2,9 @@
 //
 // It is written under another name in the same folder, and gets its own, in the place of what was there, when
 // it is complete: who reads by that name never finds a part, whatever ends the writer. A writer that is
-// killed leaves the file of the other name. One thread. Every function throws Error kSystem, with the file's
-// name.
+// killed leaves the file of the other name. A new file in the place of an older one has its owner and mode,
+// links lead to the file that is replaced, and what is no file (a device, a pipe) gets the bytes as they
+// come. One thread. Every function throws Error kSystem, with the file's name.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,8 @@ class NewFile {
     void keep();
 
   private:
-    std::string path_, writing_;
+    std::string name_, path_;
+    std::string writing_;  ///< empty: what has the name is no file
     Descriptor file_;
 };
 

@@ -1,14 +1,18 @@
 // NewFile: whole or not at all, whatever others have left behind.
 #include "base/new_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/os.hpp"
 #include "golden.hpp"
+#include "heddle/error.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace heddle::test {
@@ -56,6 +60,59 @@ TEST(NewFileTest, WhatAKilledWriterHasLeftIsInNobodysWay) {
     file.keep();
     EXPECT_EQ(file_text(path), "warp");
     EXPECT_EQ(count_in(folder.path()), kLeft + 1);
+}
+
+TEST(NewFileTest, KeepsTheModeOfTheOlderOne) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/data";
+    std::ofstream(path) << "warp";
+    for (const mode_t mode : {0600U, 0666U, 0640U}) {
+        ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+        NewFile file(path);
+        write(file, "weft");
+        file.keep();
+        struct stat is {};
+        ASSERT_EQ(::stat(path.c_str(), &is), 0);
+        EXPECT_EQ(is.st_mode & 0777U, mode);
+    }
+}
+
+TEST(NewFileTest, LinksStayAndLeadToTheNewOne) {
+    const TemporaryFolder folder;
+    const std::string link = folder.path() + "/link";
+    fs::create_directory(folder.path() + "/far");
+    fs::create_symlink("far/next", link);
+    fs::create_symlink("data", folder.path() + "/far/next");
+    for (const char* text : {"to a file that was not there", "to one that was"}) {
+        NewFile file(link);
+        write(file, text);
+        file.keep();
+        EXPECT_TRUE(fs::is_symlink(link));
+        EXPECT_TRUE(fs::is_symlink(folder.path() + "/far/next"));
+        EXPECT_EQ(file_text(folder.path() + "/far/data"), text);
+        EXPECT_EQ(count_in(folder.path() + "/far"), 2U);
+    }
+    const std::string circle = folder.path() + "/circle";
+    fs::create_symlink("circle", circle);
+    EXPECT_THROW(NewFile{circle}, Error);
+}
+
+TEST(NewFileTest, APipeStaysOneAndGetsTheBytes) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/pipe";
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const Descriptor reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    {
+        NewFile file(path);
+        write(file, "warp");
+        file.keep();
+    }
+    char got[8] = {};
+    EXPECT_EQ(::read(reader.get(), got, sizeof got), 4);
+    EXPECT_STREQ(got, "warp");
+    EXPECT_TRUE(fs::is_fifo(path));
+    EXPECT_EQ(count_in(folder.path()), 1U);
+    EXPECT_THROW(NewFile{folder.path()}, Error);
 }
 
 }  // namespace

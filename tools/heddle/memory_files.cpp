@@ -97,35 +97,23 @@ class Source {
     std::vector<std::byte> taken_in_;
 };
 
-/// Where what was got goes: a file is there whole or not at all; a device or a pipe gets it as it comes.
+/// Where what was got goes.
 class Sink {
   public:
-    explicit Sink(const std::string& path) : name_(path == kStandardStream ? "standard output" : path) {
-        struct stat is {};
-        if (path == kStandardStream) {
-            stream_ = Descriptor(::dup(STDOUT_FILENO));
-        } else if (::stat(path.c_str(), &is) == 0 && !S_ISREG(is.st_mode)) {
-            stream_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-        } else {
-            file_.emplace(path);
-            return;
-        }
-        if (!stream_.valid())
-            throw Error(ErrorCode::kSystem, fmt::format("cannot write {}: {}", name_, std::strerror(errno)));
+    explicit Sink(const std::string& path) {
+        if (path != kStandardStream) file_.emplace(path);
     }
     void write(std::span<const std::byte> bytes) {
         if (file_)
             file_->write(bytes);
         else
-            write_whole(stream_.get(), bytes, name_);
+            write_whole(STDOUT_FILENO, bytes, "standard output");
     }
     void keep() {
         if (file_) file_->keep();
     }
 
   private:
-    std::string name_;
-    Descriptor stream_;
     std::optional<NewFile> file_;
 };
 

@@ -1,6 +1,7 @@
 // What `heddle memory` asks a memory server that runs already.
 #pragma once
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -13,9 +14,11 @@ namespace heddle::tool {
 /// one. Throws ServiceAbsent, Error.
 [[nodiscard]] std::string memory_status_text(const std::string& socket);
 
-/// Throws ServiceAbsent where the server is not there, or goes meanwhile.
+/// Throws ServiceAbsent where the server is not there, or goes meanwhile. A file that may not grow is told as
+/// an error from then on, and ends nothing.
 template <class Questions>
 void ask_memory_server(Questions&& questions) {
+    std::signal(SIGXFSZ, SIG_IGN);
     try {
         questions();
     } catch (const Error& error) {
