@@ -264,6 +264,7 @@ HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_get_exclusive(heddle_memory_
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_put(heddle_memory_client_t* client,
                                                         heddle_memory_local_t source,
                                                         heddle_memory_global_t global);
+/** Where it fails the range is still held. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_put_and_release(heddle_memory_client_t* client,
                                                                     heddle_memory_local_t source,
                                                                     heddle_memory_global_t global);

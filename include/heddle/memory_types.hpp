@@ -125,7 +125,8 @@ struct Put {
     GlobalRange global;
     /// The range is marked with it; without one an earlier mark goes.
     std::optional<Tag> tag = {};
-    /// The source is released with it; where it was all of a mutable one it stays in its cache as a copy.
+    /// The source is released with it, unless it fails; where it was all of a mutable one it stays in its
+    /// cache as a copy. Until it has ended nobody else may use the source.
     bool release = false;
     /// Writes to these bytes, whose ever they are, wait until so many gets with the tag have read each of
     /// them, or retain them; see docs/COHERENCE.md. Needs a tag.

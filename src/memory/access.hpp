@@ -47,8 +47,9 @@ struct AccessState {
     uint32_t retain = 0;
     /// Readers of whose death its writer hears by it.
     uint32_t lost_readers = 0;
-    bool release = false;
     bool whole_entry = false;
+    /// What it releases when it has gone well.
+    std::optional<LocalRange> released = {};
     /// Of a put from a direct range to itself: there is nothing to move.
     bool in_place = false;
     bool last_first = false;  ///< a put from the same allocation to a place above: it may overlap its source

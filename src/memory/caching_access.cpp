@@ -314,6 +314,16 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     if (!stays) unshare(global, actions);
 }
 
+void CachingAgent::end_source(const Access& access, bool released, Actions& actions) {
+    // Its client may have left.
+    if (!access.released || !held_.has(*access.released)) return;
+    HeldRange& held = held_.at(*access.released);
+    held.leaves = false;
+    if (!released) return;
+    const HeldRange last = held;
+    release_held(*access.released, last, actions);
+}
+
 bool CachingAgent::keep_as_copy(Access& access) {
     return access.whole_entry && access.entry->state == CacheEntry::State::kPrivate &&
            access.entry->pins == 1 && !access.pieces.empty();
@@ -321,6 +331,7 @@ bool CachingAgent::keep_as_copy(Access& access) {
 
 void CachingAgent::end_put(Access& access, const std::string& error, Actions& actions) {
     Access& writing = access.under != nullptr ? *access.under : access;
+    end_source(access, error.empty(), actions);
     const bool keeps_copy = error.empty() && keep_as_copy(access);
     if (keeps_copy) {
         cache(access.cache).cache.publish(*access.entry, access.global, CacheEntry::State::kValid);

@@ -323,7 +323,6 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     access.entry = held.entry;
     access.memory = held.base + part.offset;
     access.tag = wanted.tag;
-    access.release = wanted.release;
     access.readers = wanted.readers;
     access.retain = wanted.retain;
     access.waiters.push_back({client, ticket, wanted.global, held.cache});
@@ -340,12 +339,9 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
         access.slices = exclusive->slices;
         held.exclusive = nullptr;
     }
-    if (held.entry != nullptr) {
-        Cache& cache = this->cache(held.cache).cache;
-        cache.pin(*held.entry);
-        if (wanted.release) cache.unpin(*held.entry);
-    }
-    if (wanted.release) held_.remove(wanted.source);
+    if (held.entry != nullptr) this->cache(held.cache).cache.pin(*held.entry);
+    if (wanted.release) access.released = wanted.source;
+    held.leaves = wanted.release;
     access.behind = access.under == nullptr && is_behind_another(access);
     if (access.behind)
         note(access, Note::What::kWaitsForPut, actions);
@@ -412,7 +408,7 @@ void CachingAgent::drop_client(ClientId client, Actions& actions, bool died) {
             give_up_waiting(access, actions);
     }
     for (const LocalRange& local : held_.all_of(client)) {
-        const HeldRange held = held_.find(local, client);
+        const HeldRange held = held_.at(local);
         release_held(local, held, actions);
     }
     if (died) tell_reader_died(client, actions);

@@ -109,7 +109,7 @@ class CachingAgent {
     [[nodiscard]] LocalRange hold_pinned(ClientId client, CacheId id, Pin pin);
     /// Memory of a client, from which it can put.
     [[nodiscard]] LocalRange hold_memory(ClientId client, const std::byte* memory, uint64_t size);
-    /// Where a put of it was not begun; nothing where one has released it.
+    /// Where a put of it has failed.
     void drop_memory(const LocalRange& memory) noexcept;
     /// Whether the client is one of those who are to read what is put there. Throws kUnknown, kOutside.
     void register_reader(ClientId client, const GlobalRange& global, bool reads);
@@ -222,6 +222,8 @@ class CachingAgent {
     void end_copy_within(Access& access, Actions& actions);
     void end_get(Access& access, const std::string& error, Actions& actions);
     void end_put(Access& access, const std::string& error, Actions& actions);
+    /// What a put was to release is held again where it has failed.
+    void end_source(const Access& access, bool released, Actions& actions);
     /// Where all of a private range was put and nobody holds it any more it stays as a copy.
     [[nodiscard]] bool keep_as_copy(Access& access);
     /// Tells the homes that have granted it that it is over, and which bytes were written, if any.

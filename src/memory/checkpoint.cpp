@@ -107,11 +107,11 @@ Restored restore(Client& client, const std::string& path, const RestoreOptions& 
             const MutableLocalRange piece = client.allocate_local(range.size, cache.id());
             try {
                 file.read({piece.pointer(), range.size});
+                client.put_and_release(piece, {made.data.at(data), range});
             } catch (...) {
                 client.release(piece);
                 throw;
             }
-            client.put_and_release(piece, {made.data.at(data), range});
         });
     } catch (...) {
         undo(client, made);

@@ -42,13 +42,11 @@ CacheId wanted_cache(const Operation& operation) {
 
 OperationState::Outcome IpcConnection::outcome_of(const ipc::Reply& reply, const Running& running) {
     const auto* const failure = std::get_if<ipc::Failure>(&reply);
-    const bool was_begun =
-        failure == nullptr || (failure->memory_code && ipc::was_begun(*failure->memory_code));
-    if (running.released && was_begun) {
+    if (running.released && !PinnedCopies::is_pinned(running.released->id)) {
+        if (failure != nullptr) held_.insert(running.released->id);
+    } else if (running.released && failure == nullptr) {
         if (PinnedCopies* const copies = copies_with(*running.released))
             copies->release(running.released->id);
-        else
-            held_.erase(running.released->id);
     }
     if (failure != nullptr) {
         if (failure->memory_code) return MemoryError(*failure->memory_code, failure->text);
@@ -126,6 +124,7 @@ void IpcConnection::begin(const Operation& operation, const std::shared_ptr<Oper
         lent = hold_pinned(put->source);
         of_pinned = *put;
         of_pinned->source.id = lent.id;
+        of_pinned->release = false;
     }
     {
         const Lock lock(mutex_);
@@ -141,7 +140,10 @@ void IpcConnection::begin(const Operation& operation, const std::shared_ptr<Oper
             tells = known ? state->end(OperationResult{}) : state->end(unknown_range(release->local));
         } else {
             Running running{state, {}};
-            if (put != nullptr && put->release) running.released = put->source;
+            if (put != nullptr && put->release) {
+                running.released = put->source;
+                held_.erase(put->source.id);
+            }
             running.writes = put != nullptr || std::holds_alternative<op::GetExclusive>(operation);
             if (running.writes) ++writing_;
             state->ticket = ++last_number_;
@@ -149,7 +151,7 @@ void IpcConnection::begin(const Operation& operation, const std::shared_ptr<Oper
             const Operation asked = of_pinned ? Operation(*of_pinned) : operation;
             send(std::visit([&](const auto& one) { return ipc::packet_of(last_number_, ipc::Request(one)); },
                             asked));
-            // It was held for this put alone; nothing where it was released with it.
+            // It was held for this put alone.
             if (of_pinned) send(ipc::packet_of(0, ipc::Request(op::Release{lent})));
         }
     }

@@ -241,9 +241,7 @@ void IpcSession::begin(uint64_t number, Operation operation) {
             const std::scoped_lock lock(self->mutex_);
             self->sources_.erase(*source);
         }
-        const auto* const error = std::get_if<MemoryError>(&outcome);
-        if (gives_back && (std::holds_alternative<OperationResult>(outcome) ||
-                           (error != nullptr && ipc::was_begun(error->memory_code())))) {
+        if (gives_back && std::holds_alternative<OperationResult>(outcome)) {
             const std::scoped_lock lock(self->mutex_);
             --self->held_;
         }

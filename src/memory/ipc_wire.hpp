@@ -18,13 +18,8 @@
 
 namespace heddle::memory::ipc {
 
-/// An operation that fails with it had been begun: a local range that was to be released with it has been.
-[[nodiscard]] constexpr bool was_begun(MemoryErrorCode code) {
-    return code == MemoryErrorCode::kTransfer || code == MemoryErrorCode::kCancelled;
-}
-
 constexpr uint32_t kMagic = 0x4d444448;  // "HDDM"
-constexpr uint16_t kVersion = 4;
+constexpr uint16_t kVersion = 5;
 constexpr size_t kMaxPacket = 16 * 1024;
 
 /// The first one.

@@ -54,17 +54,31 @@ HeldRange& LocalRanges::find(const LocalRange& local, ClientId client) {
                         "one that an operation returned",
                         local.id));
     HeldRange& held = slots_[slot].held;
-    if (held.cache != local.cache || held.base != local.base)
+    if (held.leaves)
+        throw MemoryError(
+            MemoryErrorCode::kUnknown,
+            fmt::format("local range {:#x} is not held any more, unless the put that is to release it fails",
+                        local.id));
+    if (held.cache != local.cache)
         throw MemoryError(
             MemoryErrorCode::kUnknown,
             fmt::format("local range {:#x} is in cache {}, not in {}: only its range may be changed",
                         local.id, held.cache.value, local.cache.value));
+    if (held.base != local.base)
+        throw MemoryError(MemoryErrorCode::kUnknown,
+                          fmt::format("local range {:#x} begins elsewhere in memory than its base says: only "
+                                      "its range may be changed",
+                                      local.id));
     if (!held.range.contains(local.range))
         throw MemoryError(
             MemoryErrorCode::kOutside,
             fmt::format("{} bytes from {} on are not all in local range {:#x}, which has {} from {} on",
                         local.range.size, local.range.offset, local.id, held.range.size, held.range.offset));
     return held;
+}
+
+HeldRange& LocalRanges::at(const LocalRange& local) noexcept {
+    return slots_[slot_of(local.id)].held;
 }
 
 void LocalRanges::remove(const LocalRange& local) {

@@ -26,15 +26,19 @@ struct HeldRange {
     Access* exclusive = nullptr;
     /// A direct range that was got with this tag: it has been read when it is released, or put.
     std::optional<Tag> reads = {};
+    /// A put that releases it is under way: nobody else may use it before that has ended.
+    bool leaves = false;
 };
 
 class LocalRanges {
   public:
     [[nodiscard]] LocalRange add(const HeldRange& held);
     /// The one that `local` names, all of which is within it. Throws kUnknown where it was released or is
-    /// another client's, kOutside.
+    /// another client's, or leaves, kOutside.
     [[nodiscard]] HeldRange& find(const LocalRange& local, ClientId client);
     [[nodiscard]] bool has(const LocalRange& local) const noexcept;
+    /// One that is there, also where it leaves.
+    [[nodiscard]] HeldRange& at(const LocalRange& local) noexcept;
     void remove(const LocalRange& local);
     /// Those that a client holds.
     [[nodiscard]] std::vector<LocalRange> all_of(ClientId client) const;

@@ -263,12 +263,12 @@ void ServerState::put_memory(ClientId client, std::span<const std::byte> content
     trace_step();
     try {
         (void)node_.start(client, ticket, fill, step.actions());
+        if (trace_) trace_start(client, ticket, fill, false, step.actions());
+        (void)wait_for(ticket, step.lists(), lock);
     } catch (...) {
         node_.caching().drop_memory(source);
         throw;
     }
-    if (trace_) trace_start(client, ticket, fill, false, step.actions());
-    (void)wait_for(ticket, step.lists(), lock);
 }
 
 void ServerState::carry_out_here(Lists& lists, Lock& lock) {

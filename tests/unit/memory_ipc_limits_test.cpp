@@ -280,8 +280,7 @@ TEST(MemoryIpcLeaveTest, AllThatWasSaidIsSent) {
     EXPECT_TRUE(std::holds_alternative<ipc::Goodbye>(heard.back()));
 }
 
-/// A put that was begun has released its range, whatever became of it.
-TEST_F(MemoryIpcLimitsTest, APutThatFailsHasReleasedWhatItWasToRelease) {
+TEST_F(MemoryIpcLimitsTest, APutThatFailsKeepsWhatItWasToRelease) {
     Client client(path_);
     const CacheId cache = client.create_cache(20);
     const GlobalRange some{data_, {0, 4}};
@@ -289,8 +288,11 @@ TEST_F(MemoryIpcLimitsTest, APutThatFailsHasReleasedWhatItWasToRelease) {
     const MutableLocalRange own = client.allocate_local(4, cache);
     OperationFuture waits = client.execute(op::Put{own, some, {}, true});
     (void)client.statistics(cache);  // it is begun
+    EXPECT_THAT([&] { client.release(own); }, ThrowsMessage<MemoryError>(HasSubstr("not held")));
     here_.free(data_);
     EXPECT_THAT([&] { (void)waits.get(); }, ThrowsMessage<MemoryError>(HasSubstr("was freed meanwhile")));
+    EXPECT_EQ(client.statistics(cache).free_bytes, 16U);
+    EXPECT_NO_THROW(client.release(own));
     EXPECT_THAT([&] { client.release(own); }, ThrowsMessage<MemoryError>(HasSubstr("not held")));
     const MutableLocalRange other = client.allocate_local(4, cache);
     EXPECT_THAT([&] { client.put_and_release(other, some); },

@@ -250,11 +250,42 @@ TEST_F(MemoryNodeTest, AFailedTransferIsToldAndLeavesNothing) {
     EXPECT_THAT(error(1, op::GetExclusive{at(0, 8), there_}), HasSubstr("could not be read"));
     const auto local = world_.get<MutableLocalRange>(1, op::Allocate{8, there_});
     EXPECT_THAT(error(1, op::Put{local, at(0, 8), Tag{1}}), HasSubstr("could not be written, or not all"));
+    EXPECT_THAT(error(1, op::Put{local, at(0, 8), {}, true}), HasSubstr("could not be written, or not all"));
     release(1, local);
     world_.fail_transfers = false;
     EXPECT_TRUE(world_.idle());
     EXPECT_EQ(counters(1, there_).free_bytes, 40U);
     EXPECT_EQ(error(0, op::GetExclusive{at(0, 8), here_}), "");
+}
+
+TEST_F(MemoryNodeTest, APutThatFailsKeepsItsSourceForTheNext) {
+    const auto local = world_.get<MutableLocalRange>(1, op::Allocate{8, there_});
+    local.pointer()[0] = std::byte{'k'};
+    world_.fail_transfers = true;
+    const Ticket put = world_.start(1, op::Put{local, at(0, 8), {}, true});
+    EXPECT_THAT(error(1, op::Put{local, at(0, 8)}), HasSubstr("unless the put that is to release it fails"));
+    EXPECT_THAT(error(1, op::Release{local}), HasSubstr("not held"));
+    world_.run();
+    EXPECT_TRUE(std::holds_alternative<MemoryError>(world_.outcome(put)));
+    world_.fail_transfers = false;
+    EXPECT_EQ(error(1, op::Put{local, at(0, 8), {}, true}), "");
+    EXPECT_EQ(first(get(0, at(0, 8), here_)), 'k');
+    EXPECT_EQ(error(1, op::GetConst{at(0, 8), there_}), "");
+    EXPECT_EQ(counters(1, there_).hits, 1U);
+    EXPECT_THAT(error(1, op::Release{local}), HasSubstr("was released"));
+}
+
+TEST_F(MemoryNodeTest, OfAClientThatLeavesNothingStaysWherePutsFail) {
+    const auto local = world_.get<MutableLocalRange>(1, op::Allocate{8, there_});
+    world_.fail_transfers = true;
+    world_.start(1, op::Put{local, at(0, 8), {}, true});
+    while (world_[1].transfers.empty()) world_.step(0);
+    world_.drop_client(1, 1);
+    EXPECT_EQ(world_[1].node.caching().in_use(there_), 1U);
+    world_.run();
+    EXPECT_TRUE(world_.idle());
+    EXPECT_EQ(world_[1].node.caching().held_ranges(), 0U);
+    EXPECT_EQ(counters(1, there_).free_bytes, 40U);
 }
 
 /// Whoever frees what others use has made a mistake, and they are told.
