@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -37,6 +38,20 @@ Descriptor connect_to_packet_socket(const std::string& path) {
     socket = Descriptor();
     errno = why;
     return socket;
+}
+
+bool is_abandoned_socket(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    struct stat there {};
+    if (path.size() >= sizeof address.sun_path || ::lstat(path.c_str(), &there) != 0 ||
+        !S_ISSOCK(there.st_mode))
+        return false;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return socket.valid() &&
+           ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+           errno == ECONNREFUSED;
 }
 
 Descriptor peer_process(int fd) {

@@ -17,6 +17,10 @@ namespace heddle {
 /// Throws kLimit where the path does not fit into an address.
 [[nodiscard]] Descriptor connect_to_packet_socket(const std::string& path);
 
+/// A socket that nobody has open any more, as who was killed leaves it; no other file, and no program's
+/// socket of whatever type.
+[[nodiscard]] bool is_abandoned_socket(const std::string& path);
+
 /// A pidfd of the process that listens or has connected there: where it has forked children that go on after
 /// it, the socket stays open. Not valid where the kernel does not tell.
 [[nodiscard]] Descriptor peer_process(int fd);

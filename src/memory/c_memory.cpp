@@ -20,6 +20,9 @@ heddle_memory_ret_t keep(heddle_memory_ret_t code, const char* message) noexcept
     return code;
 }
 
+/// Far more than ranks can tell each other.
+constexpr int64_t kMostShares = 1 << 20;
+
 /// A distribution of the C interface, as one of the C++ one.
 struct Described {
     std::string name;
@@ -35,6 +38,11 @@ struct Described {
             if (count < 0)
                 refuse("the distribution \"" + name + "\" has failed: it returned a negative number");
             if (static_cast<uint64_t>(count) <= shares.size()) break;
+            if (count > kMostShares)
+                throw Error(ErrorCode::kLimit,
+                            fmt::format("the distribution \"{}\" has {} shares: {} are the most that there "
+                                        "can be",
+                                        name, count, kMostShares));
             shares.resize(static_cast<size_t>(count));
         }
         std::vector<Share> all;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/packet_socket.hpp"
 #include "memory/service_thread.hpp"
 #include "memory/starting_alone.hpp"
 
@@ -42,16 +43,6 @@ constexpr uint64_t pidfd_event(uint64_t peer) {
 
 [[noreturn]] void fail(const std::string& what, int reason) {
     throw Error(ErrorCode::kSystem, fmt::format("{}: {}", what, std::strerror(reason)));
-}
-
-/// Somebody listens there.
-bool is_served(const std::string& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    const Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-           errno == EAGAIN;
 }
 
 }  // namespace
@@ -103,15 +94,16 @@ void IpcService::listen() {
     if (!listening_.valid()) fail("cannot make a socket", errno);
     const StartingAlone alone(path_);
     int result = os_.bind_listen(listening_.get(), path_, kBacklog);
-    struct stat there {};
-    if (result == -EADDRINUSE && ::lstat(path_.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
-        if (is_served(path_))
-            throw Error(ErrorCode::kUnavailable,
-                        fmt::format("another memory server listens at {}: choose another path", path_));
-        // One that was killed left it.
+    if (result == -EADDRINUSE && is_abandoned_socket(path_)) {
         ::unlink(path_.c_str());
         result = os_.bind_listen(listening_.get(), path_, kBacklog);
     }
+    struct stat there {};
+    if (result == -EADDRINUSE && ::lstat(path_.c_str(), &there) == 0 && S_ISSOCK(there.st_mode))
+        throw Error(
+            ErrorCode::kUnavailable,
+            fmt::format("{} is in use by another program, a memory server perhaps: choose another path",
+                        path_));
     if (result < 0) fail(fmt::format("cannot listen at {}", path_), -result);
     if (::lstat(path_.c_str(), &there) == 0) socket_file_ = {there.st_dev, there.st_ino};
 }

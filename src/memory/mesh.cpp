@@ -42,6 +42,9 @@ struct Hello {
 }
 
 std::string path_of(const std::string& folder, Rank rank) {
+    if (folder.empty())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "several ranks find each other in a folder: name one (ServerOptions::folder)");
     return fmt::format("{}/rank-{}", folder, rank);
 }
 
@@ -102,11 +105,7 @@ bool bind_or_replace(int socket, const sockaddr_un& address) {
     };
     if (bound()) return true;
     if (errno != EADDRINUSE) return false;
-    const Descriptor probe = new_socket(SOCK_NONBLOCK);
-    const bool is_dead =
-        ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-        errno == ECONNREFUSED;
-    if (is_dead && ::unlink(address.sun_path) == 0 && bound()) return true;
+    if (is_abandoned_socket(address.sun_path) && ::unlink(address.sun_path) == 0 && bound()) return true;
     errno = EADDRINUSE;
     return false;
 }
@@ -129,8 +128,9 @@ Mesh::Mesh(Rank self, Rank ranks, const std::string& folder, Nanoseconds patienc
     const sockaddr_un address = address_of(path);
     std::optional<StartingAlone> alone(path);
     if (!bind_or_replace(listening.get(), address))
-        fail(fmt::format("cannot have the socket {}{}", path,
-                         errno == EADDRINUSE ? ", which another rank of that number has, or had" : ""));
+        fail(fmt::format(
+            "cannot have the socket {}{}", path,
+            errno == EADDRINUSE ? ", which another rank of that number has, or another program" : ""));
     try {
         if (::listen(listening.get(), static_cast<int>(ranks)) != 0)
             fail(fmt::format("cannot listen on {}", path));

@@ -47,6 +47,7 @@ std::string move_bytes(const Transfer& transfer, const UsedSegments& segments) {
 }
 
 constexpr size_t kMostSpare = 8;
+constexpr Rank kMostRanks = 1 << 16;
 
 }  // namespace
 
@@ -72,6 +73,9 @@ ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport
     if (options.ranks == 0 || options.rank >= options.ranks)
         throw Error(ErrorCode::kInvalidArgument, fmt::format("there is no rank {} of {}: ranks count from 0",
                                                              options.rank, options.ranks));
+    if (options.ranks > kMostRanks)
+        throw Error(ErrorCode::kLimit,
+                    fmt::format("there can be {} ranks, and {} are asked for", kMostRanks, options.ranks));
     trace_ = OperationTrace::open();
     if (trace_) node_.caching().take_notes();
     if (options.rank == 0) sequencer_.emplace(options.ranks);

@@ -159,6 +159,12 @@ static int64_t in_debt(uint64_t size, const uint64_t* free_bytes, uint32_t ranks
     return 1;
 }
 
+static int64_t in_countless(uint64_t size, const uint64_t* free_bytes, uint32_t ranks,
+                            heddle_memory_share_t* shares, size_t room, void* data) {
+    (void)size, (void)free_bytes, (void)ranks, (void)shares, (void)room, (void)data;
+    return INT64_MAX;
+}
+
 static void test_distributions(void) {
     int64_t block = 7;
     heddle_memory_data_t data = 0;
@@ -178,6 +184,10 @@ static void test_distributions(void) {
     EXPECT_SAID("\"blocks\" has failed");
     EXPECT(heddle_memory_allocate(client, 100, segment, "debt", &data) == HEDDLE_MEMORY_INVALID);
     EXPECT_SAID("negative");
+    EXPECT(heddle_memory_register_distribution("dust", in_countless, NULL) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_allocate(client, 100, segment, "dust", &data) == HEDDLE_MEMORY_LIMIT);
+    EXPECT_SAID("\"dust\" has 9223372036854775807 shares");
+    EXPECT(heddle_memory_unregister_distribution("dust") == HEDDLE_MEMORY_SUCCESS);
     EXPECT(heddle_memory_allocate(client, 100, segment, "hilbert", &data) == HEDDLE_MEMORY_INVALID);
     EXPECT(heddle_memory_unregister_distribution("blocks") == HEDDLE_MEMORY_SUCCESS);
     EXPECT(heddle_memory_unregister_distribution("blocks") == HEDDLE_MEMORY_INVALID);

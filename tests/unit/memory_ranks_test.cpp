@@ -268,6 +268,19 @@ TEST(MemoryMeshTest, WhatCannotBeAGroupIsRefused) {
             Server({0, 2, std::string(200, 'x'), 1});
         },
         ThrowsMessage<Error>(HasSubstr("is too long")));
+    EXPECT_THAT([&] { Server({0, 2, "", 1}); }, ThrowsMessage<Error>(HasSubstr("in a folder: name one")));
+    EXPECT_THAT(
+        [&] {
+            Server({0, 4'000'000'000, folder.path(), 1});
+        },
+        ThrowsMessage<Error>(HasSubstr("there can be 65536 ranks")));
+    std::ofstream(folder.path() + "/rank-0") << "precious";
+    EXPECT_THAT(
+        [&] {
+            Server({0, 2, folder.path(), 1});
+        },
+        ThrowsMessage<Error>(HasSubstr("or another program")));
+    EXPECT_TRUE(std::filesystem::remove(folder.path() + "/rank-0")) << "it is not ours";
     std::thread other([&] { EXPECT_THROW(Server({1, 3, folder.path(), 0.5}), Error); });
     EXPECT_THAT(
         [&] {
