@@ -172,7 +172,7 @@ class HEDDLE_API BunchError : public Error {
 class HEDDLE_API IpcServer {
   public:
     /// Listens until it goes, which is before the server does. An empty path: HEDDLE_MEMORY, or else the
-    /// user's usual place. Throws Error: kUnavailable where another server listens there, kSystem,
+    /// user's usual place. Throws Error: kUnavailable where another program listens there, kSystem,
     /// kInvalidArgument where the path is too long.
     explicit IpcServer(Server& server, const std::string& path = {});
     ~IpcServer();
@@ -191,22 +191,22 @@ class HEDDLE_API Client {
     /// In the server's own process.
     explicit Client(Server& server);
     /// In another process than the server, which has an IpcServer at this path; an empty one as there. Direct
-    /// access is a copy in the cache here. When the server goes each call throws kUnavailable. Throws Error:
-    /// kUnavailable, kPermission, kVersionMismatch, kLimit.
+    /// access is a copy in the cache here. When the server goes each call throws kUnavailable. Throws Error: kUnavailable, kPermission, kVersionMismatch, kLimit.
     explicit Client(const std::string& path);
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
     /// Of `size` bytes in all, equally distributed over the ranks. Throws Error: kInvalidArgument for an
-    /// unknown kind or option, kUnavailable for a kind that is not there, kSystem where there is no room.
+    /// unknown kind or option, kUnavailable for a kind that is not there and where a rank is gone, kSystem
+    /// where there is no room.
     [[nodiscard]] SegmentId create_segment(uint64_t size, const SegmentDescription& description = {});
     /// Throws Error kInvalidArgument where there are allocations in it.
     void delete_segment(SegmentId segment);
 
     /// All segments and allocations, whoever made them.
     [[nodiscard]] Inventory inventory() const;
-    /// How much of a segment is free on each rank.
+    /// How much of a segment is free on each rank; nothing on one that is gone.
     [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId segment) const;
 
     /// The bytes are zero, or what an earlier allocation left there. Throws kSegmentFull, also where the

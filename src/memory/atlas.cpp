@@ -64,15 +64,16 @@ uint64_t Atlas::size_of(SegmentId id) const {
     return all;
 }
 
-std::vector<uint64_t> Atlas::free_bytes(SegmentId id) const {
+std::vector<uint64_t> Atlas::free_bytes(SegmentId id, const std::vector<Rank>& gone) const {
     std::vector<uint64_t> free_bytes;
     for (const Space& part : segment(id).parts) free_bytes.push_back(part.free_bytes());
+    for (const Rank rank : gone) free_bytes.at(rank) = 0;
     return free_bytes;
 }
 
 void Atlas::allocate(DataId id, uint64_t size, SegmentId in, const Distribution& distribution,
-                     const std::string& name) {
-    const std::vector<uint64_t> free_bytes = this->free_bytes(in);
+                     const std::string& name, const std::vector<Rank>& gone) {
+    const std::vector<uint64_t> free_bytes = this->free_bytes(in, gone);
     const uint64_t all = std::accumulate(free_bytes.begin(), free_bytes.end(), uint64_t{0});
     if (size > all)
         throw MemoryError(
@@ -86,6 +87,11 @@ void Atlas::allocate(DataId id, uint64_t size, SegmentId in, const Distribution&
     check_shares(shares, size, free_bytes.size(), name);
     std::vector<uint64_t> wanted(free_bytes.size());
     for (const Share& share : shares) wanted[share.rank] += share.size;
+    for (const Rank rank : gone)
+        if (wanted[rank] > 0)
+            throw Error(ErrorCode::kUnavailable,
+                        fmt::format("rank {} is gone, and the distribution \"{}\" places {} bytes there",
+                                    rank, name, wanted[rank]));
     for (Rank rank = 0; rank < wanted.size(); ++rank)
         if (wanted[rank] > free_bytes[rank])
             throw MemoryError(

@@ -31,13 +31,14 @@ class Atlas {
     void remove_segment(SegmentId id);
     [[nodiscard]] bool has_segment(SegmentId id) const { return segments_.contains(id); }
 
-    /// On each rank. Throws kUnknown.
-    [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId id) const;
+    /// On each rank; of those that are gone, none. Throws kUnknown.
+    [[nodiscard]] std::vector<uint64_t> free_bytes(SegmentId id, const std::vector<Rank>& gone = {}) const;
 
-    /// Throws kSegmentFull, and kInvalidArgument where the shares are not the data; there is then nothing of
-    /// it. Size 0 is an allocation, too. `name` of the distribution is for messages.
+    /// Throws kSegmentFull, kUnavailable for a share on a rank that is gone, and kInvalidArgument where the
+    /// shares are not the data; there is then nothing of it. Size 0 is an allocation, too. `name` of the
+    /// distribution is for messages.
     void allocate(DataId id, uint64_t size, SegmentId segment, const Distribution& distribution,
-                  const std::string& name = "unnamed");
+                  const std::string& name = "unnamed", const std::vector<Rank>& gone = {});
     void free(DataId id);
     /// The allocation has at least `count` slots: so many times its room, on the same ranks. Throws
     /// kSegmentFull, and kLimit; nothing has changed then.

@@ -24,6 +24,8 @@ class Segment {
     [[nodiscard]] virtual std::string contact() const = 0;
     /// What contact() said on all ranks. Before the first read or write. Throws Error kSystem.
     virtual void attach(const std::vector<std::string>& contacts) = 0;
+    /// All ranks have attached it: contact() is of no use any more.
+    virtual void seal() {}
     /// From a rank's part. Throws Error kSystem.
     virtual void read(Rank rank, uint64_t offset, std::byte* to, uint64_t size) = 0;
     virtual void write(Rank rank, uint64_t offset, const std::byte* from, uint64_t size) = 0;

@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace heddle::memory {
+namespace {
+
+Ending is_gone(Rank rank) {
+    return {fmt::format("rank {} is gone", rank), static_cast<int>(ErrorCode::kUnavailable), -1, {}};
+}
+
+}  // namespace
 
 Sequencer::Sequencer(Rank ranks) : contacts_(ranks) {
     for (Rank rank = 0; rank < ranks; ++rank) ranks_.insert(rank);
@@ -20,7 +27,10 @@ void Sequencer::begin(Output& output) {
     if (command.kind == Command::Kind::kCreateSegment || command.kind == Command::Kind::kAllocate)
         command.id = ++last_id_;
     failed_ = {};
-    send(output);
+    command.gone = gone_;
+    if (command.kind != Command::Kind::kCreateSegment || gone_.empty()) return send(output);
+    failed_ = is_gone(gone_.front());
+    reply(output);
 }
 
 void Sequencer::send(Output& output) {
@@ -36,10 +46,9 @@ void Sequencer::applied(Rank from, uint64_t number, const Ending& ending, Output
 }
 
 void Sequencer::lost(Rank rank, Output& output) {
-    ranks_.erase(rank);
+    if (ranks_.erase(rank) > 0) gone_.push_back(rank);
     if (awaited_.erase(rank) == 0) return;
-    if (failed_.error.empty())
-        failed_ = {fmt::format("rank {} is gone", rank), static_cast<int>(ErrorCode::kUnavailable), -1, {}};
+    if (failed_.error.empty()) failed_ = is_gone(rank);
     if (awaited_.empty()) all_applied(output);
 }
 
@@ -51,8 +60,7 @@ void Sequencer::undeliverable(uint64_t number, Ending why, Output& output) {
 }
 
 void Sequencer::all_applied(Output& output) {
-    Request& request = queue_.front();
-    Command& command = request.command;
+    Command& command = queue_.front().command;
     using Kind = Command::Kind;
     const bool well = failed_.error.empty();
     if (well && command.kind == Kind::kCreateSegment) {
@@ -60,8 +68,14 @@ void Sequencer::all_applied(Output& output) {
         command.contacts = contacts_;
         return send(output);
     }
+    if (well && command.kind == Kind::kAttachSegment) {
+        command.kind = Kind::kSealSegment;
+        command.contacts.clear();
+        return send(output);
+    }
     // What undoing it ends with does not count: the first error is told.
-    if (!well && (command.kind == Kind::kCreateSegment || command.kind == Kind::kAttachSegment)) {
+    if (!well && (command.kind == Kind::kCreateSegment || command.kind == Kind::kAttachSegment ||
+                  command.kind == Kind::kSealSegment)) {
         command.kind = Kind::kDropSegment;
         return send(output);
     }
@@ -70,7 +84,12 @@ void Sequencer::all_applied(Output& output) {
         command.placement = {};
         return send(output);
     }
-    output.replies.push_back({request.from, request.number, command.id, std::exchange(failed_, {})});
+    reply(output);
+}
+
+void Sequencer::reply(Output& output) {
+    const Request& request = queue_.front();
+    output.replies.push_back({request.from, request.number, request.command.id, std::exchange(failed_, {})});
     queue_.pop_front();
     if (!queue_.empty()) begin(output);
 }

@@ -20,6 +20,7 @@ struct Command {
     enum class Kind : uint8_t {
         kCreateSegment,  ///< each rank makes its part, and says how the others reach it
         kAttachSegment,  ///< each rank gets to know how to reach all parts
+        kSealSegment,    ///< all ranks have reached all parts
         kDropSegment,    ///< also where it is not whole
         kAllocate,
         kFree,
@@ -36,6 +37,8 @@ struct Command {
     uint64_t segment = 0;
     uint64_t size = 0;
     Placement placement = {};
+    /// Ranks on which nothing can lie any more.
+    std::vector<Rank> gone = {};
 };
 
 /// How it ended: an empty text is well.
@@ -66,7 +69,8 @@ class Sequencer {
 
     void request(Rank from, uint64_t request, Command command, Output& output);
     void applied(Rank from, uint64_t number, const Ending& ending, Output& output);
-    /// It answers no more.
+    /// It answers no more: no segment can be made any more, which all ranks would have a part of, and no
+    /// allocation lies on it.
     void lost(Rank rank, Output& output);
     /// The command could not be sent, and no rank has got it.
     void undeliverable(uint64_t number, Ending why, Output& output);
@@ -78,10 +82,13 @@ class Sequencer {
         Command command;
     };
     void begin(Output& output);
+    /// The change that is at work is over.
+    void reply(Output& output);
     void send(Output& output);
     void all_applied(Output& output);
 
     std::set<Rank> ranks_;
+    std::vector<Rank> gone_;
     std::deque<Request> queue_;  // the first one is at work
     std::set<Rank> awaited_;
     std::vector<std::string> contacts_;

@@ -58,7 +58,7 @@ DataId ServerState::allocate(uint64_t size, SegmentId segment, const Placement& 
 
 std::vector<uint64_t> ServerState::free_bytes(SegmentId segment) {
     const Lock lock(mutex_);
-    return node_.atlas().free_bytes(segment);
+    return node_.atlas().free_bytes(segment, {gone_.begin(), gone_.end()});
 }
 
 void ServerState::free(DataId data) {
@@ -317,6 +317,14 @@ std::string ServerState::change_tables(const Command& command) {
             if (std::byte* const part = made->address()) node_.caching().add_part(segment, part);
             return {};
         }
+        case Command::Kind::kSealSegment: {
+            {
+                const Lock lock(mutex_);
+                made = segments_.at(segment);
+            }
+            made->seal();
+            return {};
+        }
         case Command::Kind::kDropSegment: {
             const Lock lock(mutex_);
             const bool whole = node_.atlas().has_segment(segment);
@@ -336,7 +344,7 @@ std::string ServerState::change_tables(const Command& command) {
                     : find_distribution(placement.distribution);
             const Lock lock(mutex_);
             node_.atlas().allocate({command.id}, command.size, {command.segment}, distribution,
-                                   placement.distribution);
+                                   placement.distribution, command.gone);
             distributions_[{command.id}] = placement.by_shares ? "" : placement.distribution;
             return {};
         }

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, rank, size)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Placement, distribution, by_shares, shares)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Command, kind, id, segment_kind, options, part_sizes, contacts, segment,
-                                   size, placement)
+                                   size, placement, gone)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, error, code, memory_code, contact)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeRequest, request, command)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChangeCommand, number, command)

@@ -125,6 +125,21 @@ TEST_F(MemoryServers, ClientsOfAllRanksHaveOneMemory) {
         }
     };
     EXPECT_TRUE(becomes_true(is_gone));
+    // Segments have a part on each rank; allocations go where there is somebody.
+    EXPECT_THAT([&] { (void)clients[2].create_segment(100); },
+                testing::ThrowsMessage<Error>(testing::StrEq("rank 1 is gone")));
+    const uint64_t dead = 1;
+    EXPECT_EQ(clients[2].free_bytes(SegmentId{1}).at(dead), 0U);
+    const DataId next = clients[2].allocate(30, SegmentId{1});
+    put(clients[2], caches[2], {next, {0, 30}}, std::string(30, 'n'));
+    EXPECT_EQ(text_of(clients[0].get_const({next, {0, 30}}, caches[0])), std::string(30, 'n'));
+    EXPECT_THAT(
+        [&] {
+            (void)clients[2].allocate(10, SegmentId{1}, {"by hand", [](uint64_t size, auto) {
+                                                             return std::vector<Share>{{1, size}};
+                                                         }});
+        },
+        testing::ThrowsMessage<Error>(testing::HasSubstr("rank 1 is gone, and the distribution")));
 }
 
 TEST_F(MemoryServers, ACacheThatTheMachineCannotHoldIsRefused) {

@@ -13,6 +13,7 @@
 #include "heddle/task.hpp"
 #include "memory/server_state.hpp"
 #include "support/memory_text.hpp"
+#include "support/open_files.hpp"
 #include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
@@ -341,8 +342,8 @@ TEST_P(MemoryClientTest, SegmentsComeAndGo) {
         EXPECT_THAT([&] { get({data, {9, 1}}); }, ThrowsMessage<MemoryError>(HasSubstr("no allocation")));
     }
     size_t files = 0;
-    for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
-        files += file.is_regular_file() ? 1 : 0;
+    for (const OpenFile& file : open_files_in(folder_.path()))
+        files += std::filesystem::is_regular_file(file.path) ? 1 : 0;
     EXPECT_EQ(files, kind().kind == "file" ? 1U : 0U);
 }
 
@@ -444,8 +445,7 @@ TEST(MemoryServerTest, AFileThatIsCutShortFailsTheGetAndNothingElse) {
     const SegmentId segment = client.create_segment(1 << 20, {"file", {{"path", folder.path()}}});
     const DataId data = client.allocate_filled(bytes_of("kept"), segment);
     const CacheId cache = client.create_cache(1 << 20);
-    const auto path = std::filesystem::directory_iterator(folder.path())->path();
-    std::filesystem::resize_file(path, 0);
+    std::filesystem::resize_file(open_files_in(folder.path()).at(0).path, 0);
     EXPECT_THAT(
         [&] {
             (void)client.get_const({data, {0, 4}}, cache);

@@ -15,6 +15,8 @@
 #include "base/crc32c.hpp"
 #include "heddle/memory.hpp"
 #include "memory/segments/file/part_file.hpp"
+#include "support/on_ranks.hpp"
+#include "support/open_files.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace heddle::test {
@@ -190,6 +192,20 @@ TEST(MemoryFileSegment, NamesThatAreTakenAreNoObstacle) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 18);
 }
 
+/// So that none stays, whoever is killed.
+TEST(MemoryFileSegment, FilesHaveNoNamesOnceAllRanksHaveOpenedThem) {
+    const TemporaryFolder folder;
+    on_ranks(3, [&](Server&, Client& client, Collective& collective) {
+        const SegmentId segment =
+            collective.create_segment(300, {"file", {{"path", folder.path()}, {"checksums", "crc32c"}}});
+        EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+        const DataId data = collective.allocate(300, segment);
+        const CacheId cache = client.create_cache(300);
+        client.release(client.get_const({data, {0, 300}}, cache));
+        collective.barrier();
+    });
+}
+
 TEST(MemoryFileSegment, ChecksumsAreAnOptionOfTheSegment) {
     TemporaryFolder folder;
     Server server;
@@ -205,8 +221,8 @@ TEST(MemoryFileSegment, ChecksumsAreAnOptionOfTheSegment) {
     const DataId data = client.allocate_filled(content, segment);
     const CacheId cache = client.create_cache(100'000);
     client.release(client.get_const({data, {5, 60'000}}, cache));
-    for (const auto& file : std::filesystem::directory_iterator(folder.path()))
-        if (file.path().extension() != ".sums") flip_a_bit(file.path().string(), 70'000);
+    for (const OpenFile& file : open_files_in(folder.path()))
+        if (!file.name.ends_with(".sums")) flip_a_bit(file.path, 70'000);
     EXPECT_THAT(
         [&] {
             (void)client.get_const({data, {0, 100'000}}, cache);
@@ -240,8 +256,8 @@ TEST(MemoryFileSegment, OfAPutInPiecesAllIsWrittenOrNothing) {
         client.put_and_release(own, most);
     };
     put(1);
-    for (const auto& file : std::filesystem::directory_iterator(folder.path()))
-        if (file.path().extension() != ".sums") flip_a_bit(file.path(), 2 * kBlock + kBlock - 1);
+    for (const OpenFile& file : open_files_in(folder.path()))
+        if (!file.name.ends_with(".sums")) flip_a_bit(file.path, 2 * kBlock + kBlock - 1);
     client.delete_cache(cache);
     const CacheId fresh = client.create_cache(8 * kBlock);
     const MutableLocalRange own = client.allocate_local(most.range.size, fresh);

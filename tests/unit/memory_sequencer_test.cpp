@@ -91,5 +91,37 @@ TEST_F(MemorySequencerTest, WhatNoRankGotIsUndoneAndToldAndTheNextBegins) {
     EXPECT_EQ(ending().error, "this one, too");
 }
 
+TEST_F(MemorySequencerTest, ASegmentIsSealedOnceAllHaveAttachedIt) {
+    ask(Kind::kCreateSegment);
+    for (const Kind kind : {Kind::kCreateSegment, Kind::kAttachSegment, Kind::kSealSegment}) {
+        EXPECT_EQ(command().kind, kind);
+        EXPECT_TRUE(output_.replies.empty());
+        all_applied();
+    }
+    EXPECT_EQ(ending().error, "");
+    ask(Kind::kCreateSegment);
+    (void)command();
+    all_applied();
+    (void)command();
+    all_applied();
+    EXPECT_EQ(command().kind, Kind::kSealSegment);
+    sequencer_.lost(1, output_);
+    applied(0);
+    applied(2);
+    EXPECT_EQ(command().kind, Kind::kDropSegment);
+}
+
+TEST_F(MemorySequencerTest, WhereARankIsGoneNoSegmentIsMadeAndNothingIsPlacedOnIt) {
+    sequencer_.lost(1, output_);
+    ask(Kind::kCreateSegment);
+    EXPECT_TRUE(output_.commands.empty());
+    EXPECT_EQ(ending().error, "rank 1 is gone");
+    ask(Kind::kAllocate);
+    EXPECT_EQ(command().gone, std::vector<memory::Rank>{1});
+    applied(0);
+    applied(2);
+    EXPECT_EQ(ending().error, "");
+}
+
 }  // namespace
 }  // namespace heddle::test

@@ -1,5 +1,6 @@
 // Segments in files of a folder that all ranks see, as BeeGFS or NFS mounts one: one file a rank, sparse,
-// which is gone with the segment. Transfers are pread and pwrite by whoever needs them.
+// whose name is gone as soon as all ranks have opened it, and which goes with the last process that has it,
+// whatever that dies of. Transfers are pread and pwrite by whoever needs them.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ class FileSegment final : public Segment {
         for (Rank rank = 0; rank < contacts.size(); ++rank)
             if (rank != self_) parts_[rank] = open(rank, contacts[rank]);
     }
+    void seal() override { parts_[self_]->remove_names(); }
     void read(Rank rank, uint64_t offset, std::byte* to, uint64_t size) override {
         parts_[rank]->read(offset, to, size);
     }

@@ -100,14 +100,14 @@ class PartFile::BlockLock {
 };
 
 PartFile::PartFile(Access access, std::string path, uint64_t size, bool checksums)
-    : path_(std::move(path)), size_(size), owner_(access == Access::kCreate) {
+    : path_(std::move(path)), size_(size), has_names_(access == Access::kCreate) {
     file_ = open_file(access, path_, size);
     if (!checksums) return;
     const uint64_t blocks = size / kBlock + 1;
     try {
         sums_ = open_file(access, path_ + ".sums", blocks * sizeof(uint32_t));
     } catch (...) {
-        if (owner_) ::unlink(path_.c_str());
+        if (has_names_) ::unlink(path_.c_str());
         throw;
     }
     scratch_.resize(kBlock);
@@ -116,7 +116,11 @@ PartFile::PartFile(Access access, std::string path, uint64_t size, bool checksum
 }
 
 PartFile::~PartFile() {
-    if (!owner_) return;
+    remove_names();
+}
+
+void PartFile::remove_names() noexcept {
+    if (!std::exchange(has_names_, false)) return;
     ::unlink(path_.c_str());
     if (sums_.valid()) ::unlink((path_ + ".sums").c_str());
 }

@@ -22,7 +22,7 @@ class PartFile {
 
     /// Throws Error kSystem.
     PartFile(Access access, std::string path, uint64_t size, bool checksums);
-    /// Removes the files that it has created.
+    /// As remove_names().
     ~PartFile();
     PartFile(const PartFile&) = delete;
     PartFile& operator=(const PartFile&) = delete;
@@ -34,12 +34,13 @@ class PartFile {
     /// Throws where a write there would, but for what fails while it writes.
     void prepare_write(uint64_t offset, uint64_t size);
 
+    /// Nobody opens the files that it has created any more, which stay for those who have them open.
+    void remove_names() noexcept;
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   private:
     class BlockLock;
 
-    void open(Access access);
     [[nodiscard]] uint64_t length_of(uint64_t block) const;
     /// A block of zeros, which is what a file has where nobody has written, has the sum 0.
     [[nodiscard]] uint32_t sum_of(uint64_t block, const std::byte* content) const;
@@ -52,7 +53,7 @@ class PartFile {
 
     std::string path_;
     uint64_t size_;
-    bool owner_;
+    bool has_names_;          ///< that it has made
     Descriptor file_, sums_;  // sums_ is none without checksums
     uint32_t sum_of_zeros_ = 0, sum_of_last_zeros_ = 0;
     std::mutex mutex_;
