@@ -191,7 +191,8 @@ class HEDDLE_API Client {
     /// In the server's own process.
     explicit Client(Server& server);
     /// In another process than the server, which has an IpcServer at this path; an empty one as there. Direct
-    /// access is a copy in the cache here. When the server goes each call throws kUnavailable. Throws Error: kUnavailable, kPermission, kVersionMismatch, kLimit.
+    /// access is a copy in the cache here. When the server goes each call throws kUnavailable, and so it does
+    /// in a child that is forked later. Throws Error: kUnavailable, kPermission, kVersionMismatch, kLimit.
     explicit Client(const std::string& path);
     ~Client();
     Client(const Client&) = delete;

@@ -2,7 +2,8 @@
 //
 // Requests go out by the thread that makes them, and never block; one thread of the connection receives the
 // replies and wakes who waits for them. When the server goes, all that is under way fails and all that is
-// asked later, too.
+// asked later, too. In a child that is forked it says that it is not there, and touches nothing of its
+// process's.
 #pragma once
 
 #include <deque>
@@ -14,6 +15,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/forks.hpp"
 #include "base/os.hpp"
 #include "memory/connection.hpp"
 #include "memory/ipc_wire.hpp"
@@ -63,6 +65,11 @@ class IpcConnection final : public Connection, public std::enable_shared_from_th
 
   private:
     using Lock = std::unique_lock<std::mutex>;
+    /// False in a child that was forked later: the thread of the connection is not in it, and whoever had the
+    /// lock may not be, either.
+    [[nodiscard]] bool is_own_process() const noexcept { return forks() == forks_; }
+    /// The lock. Throws kUnavailable in a forked child.
+    [[nodiscard]] Lock locked() const;
     /// A reply, and what came with it.
     struct Answer {
         ipc::Reply content;
@@ -121,6 +128,7 @@ class IpcConnection final : public Connection, public std::enable_shared_from_th
     void map_cache(CacheId cache);
     void map_answer(Answer& answer);
 
+    unsigned forks_ = forks();
     std::string path_;
     Descriptor socket_, wake_;
     Descriptor server_process_;  // a pidfd; none where the kernel tells of no process

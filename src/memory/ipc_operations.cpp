@@ -93,7 +93,7 @@ std::optional<OperationResult> IpcConnection::do_here(const Operation& operation
 LocalRange IpcConnection::hold_pinned(const LocalRange& local) {
     Pin pin = kNoPin;
     {
-        const Lock lock(mutex_);
+        const Lock lock = locked();
         if (const PinnedCopies* const copies = copies_with(local)) pin = copies->pin(local.id);
     }
     if (pin == kNoPin) throw unknown_range(local);
@@ -127,7 +127,7 @@ void IpcConnection::begin(const Operation& operation, const std::shared_ptr<Oper
         of_pinned->release = false;
     }
     {
-        const Lock lock(mutex_);
+        const Lock lock = locked();
         check_there();
         if (auto result = do_here(operation)) {
             tells = state->end(std::move(*result));
@@ -161,7 +161,7 @@ void IpcConnection::begin(const Operation& operation, const std::shared_ptr<Oper
 
 OperationResult IpcConnection::execute_sync(const Operation& operation) {
     {
-        const Lock lock(mutex_);
+        const Lock lock = locked();
         check_there();
         if (auto result = do_here(operation)) return std::move(*result);
     }
@@ -176,7 +176,7 @@ void IpcConnection::execute_here(const Operations& operations, const States& sta
 }
 
 bool IpcConnection::is_done(const OperationState& state) {
-    const Lock lock(mutex_);
+    const Lock lock = locked();
     return state.done();
 }
 
@@ -185,7 +185,7 @@ void IpcConnection::wait(OperationState& state) {
         while (!is_done(state) && take_turn())
             ;
     {
-        const Lock lock(mutex_);
+        const Lock lock = locked();
         if (state.done()) return;
         state.announce_wait();
     }
@@ -193,6 +193,7 @@ void IpcConnection::wait(OperationState& state) {
 }
 
 void IpcConnection::give_up(const States& states) {
+    if (!is_own_process()) return;
     const Lock lock(mutex_);
     for (const auto& state : states)
         if (!state->done() && running_.contains(state->ticket))
@@ -200,6 +201,7 @@ void IpcConnection::give_up(const States& states) {
 }
 
 void IpcConnection::release_soon(const LocalRange& local) noexcept {
+    if (!is_own_process()) return;
     const Lock lock(mutex_);
     if (PinnedCopies* const copies = copies_with(local)) {
         copies->release(local.id);

@@ -22,11 +22,13 @@ constexpr unsigned kMostNodes = 1024;
 constexpr size_t kLeastForHugePages = 2 * VirtualMemory::kHugePage;
 
 [[noreturn]] void fail(uint64_t size, int reason) {
-    throw Error(
-        ErrorCode::kSystem,
-        fmt::format("cannot have {} bytes of memory: {}; ask for less, or raise the limit of address space "
-                    "(ulimit -v)",
-                    size, std::strerror(reason)));
+    // What is shared is a file to the kernel.
+    const char* const limit = reason == EFBIG    ? "the size of files (ulimit -f)"
+                              : reason == EMFILE ? "open files (ulimit -n)"
+                                                 : "address space (ulimit -v)";
+    throw Error(ErrorCode::kSystem,
+                fmt::format("cannot have {} bytes of memory: {}; ask for less, or raise the limit of {}",
+                            size, std::strerror(reason), limit));
 }
 
 /// Whole pages, and one at least; 0 where there are not so many.
