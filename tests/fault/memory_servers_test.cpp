@@ -1,6 +1,7 @@
 // Memory servers as `heddle memory serve` has them: a user who is not theirs, several ranks, and one that
 // dies.
-#include <gtest/gtest.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -8,6 +9,9 @@
 
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "base/packet_socket.hpp"
 #include "heddle/memory.hpp"
@@ -140,6 +144,28 @@ TEST_F(MemoryServers, ClientsOfAllRanksHaveOneMemory) {
                                                          }});
         },
         testing::ThrowsMessage<Error>(testing::HasSubstr("rank 1 is gone, and the distribution")));
+}
+
+TEST_F(MemoryServers, ALauncherThatIsKilledTakesItsRanksWithIt) {
+    const std::string said = folder_.path() + "/said", place = folder_.path() + "/place";
+    std::filesystem::create_directory(place);
+    Child launcher({HEDDLE_BUILD_DIR "/bin/heddle", "memory", "launch", "-n", "2", "--", "/bin/sh", "-c",
+                    "echo $$; exec sleep 1000"},
+                   {"XDG_RUNTIME_DIR=" + place}, -1, said);
+    std::vector<pid_t> ranks;
+    ASSERT_TRUE(becomes_true([&] {
+        std::ifstream lines(said);
+        ranks.assign(std::istream_iterator<pid_t>(lines), {});
+        return ranks.size() == 2;
+    }));
+    EXPECT_FALSE(std::filesystem::is_empty(place));
+    launcher.signal(SIGKILL);
+    (void)launcher.reap();
+    EXPECT_TRUE(becomes_true([&] {
+        return std::filesystem::is_empty(place) && std::ranges::none_of(ranks, [](pid_t rank) {
+                   return std::filesystem::exists(fmt::format("/proc/{}/exe", rank));
+               });
+    }));
 }
 
 TEST_F(MemoryServers, ACacheThatTheMachineCannotHoldIsRefused) {

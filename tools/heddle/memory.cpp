@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "base/standard_streams.hpp"
-#include "base/temporary_folder.hpp"
+#include "bench/host.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 #include "memory/meeting_place.hpp"
@@ -72,8 +73,11 @@ class PassesSignalsOn {
     sigset_t mask_before_{};
 };
 
+/// Its ranks end with it, also where it is killed.
 [[noreturn]] void become(const std::vector<std::string>& program, size_t rank, size_t ranks,
-                         const std::string& folder) {
+                         const std::string& folder, pid_t launcher) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != launcher) ::_exit(128 + SIGTERM);
     ::setenv("HEDDLE_RANK", fmt::format("{}/{}", rank, ranks).c_str(), 1);
     ::setenv("HEDDLE_MESH", folder.c_str(), 1);
     std::vector<char*> arguments;
@@ -91,14 +95,15 @@ int code_of(int status) {
 
 /// The first code that is not 0, if any. When a rank fails, the others are asked to end.
 int launch(const std::vector<std::string>& program, size_t ranks) {
-    const TemporaryFolder place(memory::meeting_place());
+    const bench::ScratchFolder place(memory::meeting_place());
     std::vector<pid_t> pids;
     PassesSignalsOn signals(pids);
+    const pid_t self = ::getpid();
     for (size_t rank = 0; rank < ranks; ++rank) {
         const pid_t pid = ::fork();
         if (pid == 0) {
             signals.restore();
-            become(program, rank, ranks, place.path());
+            become(program, rank, ranks, place.path(), self);
         }
         if (pid < 0) {
             const int reason = errno;

@@ -42,7 +42,7 @@ fs::path find_dlb() {
 
 }  // namespace
 
-ScratchFolder::ScratchFolder() : TemporaryFolder(fs::temp_directory_path() / "heddle-bench-") {
+ScratchFolder::ScratchFolder(const std::string& stem) : TemporaryFolder(stem) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
         throw Error(ErrorCode::kSystem, fmt::format("cannot make a pipe: {}", std::strerror(errno)));

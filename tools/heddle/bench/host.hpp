@@ -16,12 +16,13 @@
 
 namespace heddle::bench {
 
-/// Where the benchmarks write; in the folder for temporary files. It goes even where this process is killed:
-/// a program that sleeps beside it takes it away then.
+/// Where the benchmarks write, in the folder for temporary files; or with a name that begins with `stem`. It
+/// goes even where this process is killed: a program that sleeps beside it takes it away then.
 class ScratchFolder : public TemporaryFolder {
   public:
     /// Throws kSystem.
-    ScratchFolder();
+    explicit ScratchFolder(const std::string& stem = std::filesystem::temp_directory_path() /
+                                                     "heddle-bench-");
     ~ScratchFolder();
 
   private:
