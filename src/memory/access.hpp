@@ -28,6 +28,8 @@ struct AccessState {
     size_t awaited_readers = 0;
     /// A put that waits for an earlier one of this rank, so that puts with readers stay in order.
     bool behind = false;
+    /// Later puts of this rank may be behind it.
+    bool ordered = false;
     /// The tag that is waited for, or the one that is put.
     std::optional<Tag> tag = {};
 
@@ -59,6 +61,8 @@ struct AccessState {
     bool source_is_gone = false;
     /// The exclusive access whose consent it uses, and ends.
     Access* under = nullptr;
+    /// Its place among those that read, from 1 on; 0: it is none of them.
+    size_t reading = 0;
     /// Of kCopyWithin.
     CacheEntry* source = nullptr;
 };
@@ -73,6 +77,8 @@ struct Access : AccessState {
     std::vector<std::shared_ptr<Message>> answers = {};
     /// Where its pieces lie, of those that have more than one slot.
     std::vector<Slice> slices = {};
+    /// Puts that wait for its end, by their numbers: some may have ended before.
+    std::vector<uint64_t> followers = {};
 
     /// As a new one, but for the room that its lists have.
     void renew() {
@@ -82,6 +88,7 @@ struct Access : AccessState {
         waiters.clear();
         answers.clear();
         slices.clear();
+        followers.clear();
     }
 
     /// Of the operation that it was begun for, or of one that has joined it; 0: all have left.

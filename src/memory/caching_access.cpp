@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/icl/interval_set.hpp>
 #include <utility>
 
 #include "memory/access.hpp"
@@ -36,10 +35,21 @@ Access& CachingAgent::new_access(const GlobalRange& global) {
 void CachingAgent::remove_access(uint64_t id) {
     const auto found = accesses_.find(id);
     std::unique_ptr<Access> ended = std::move(found->second);
+    stop_reading(*ended);
     accesses_.erase(found);
     if (spare_accesses_.size() == kMostSpare) return;
     ended->renew();
     spare_accesses_.push_back(std::move(ended));
+}
+
+void CachingAgent::join(Access& access, const Get& waiter) {
+    access.waiters.push_back(waiter);
+    waiting_[{waiter.client, waiter.ticket}] = &access;
+}
+
+void CachingAgent::tell(const Get& waiter, Completion::Outcome outcome, Actions& actions) {
+    waiting_.erase({waiter.client, waiter.ticket});
+    actions.completions.push_back({waiter.ticket, std::move(outcome)});
 }
 
 void CachingAgent::send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const {
@@ -69,9 +79,9 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
                 if (!result && !get_here(wanted, state, result, actions))
                     left.push_back(wanted);
                 else if (result)
-                    actions.completions.push_back({wanted.ticket, *result});
+                    tell(wanted, *result, actions);
             } catch (const MemoryError& error) {
-                actions.completions.push_back({wanted.ticket, error});
+                tell(wanted, error, actions);
             }
         }
         access.waiters = std::move(left);
@@ -87,6 +97,10 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
 void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
     access.entry = &reserve(state, access.cache, access.global.range.size, access.ticket(), actions);
     access.memory = state.payload + access.entry->place.offset;
+    if (access.is_read()) {
+        reading_.push_back(&access);
+        access.reading = reading_.size();
+    }
     // What has no bytes takes no room that anybody could need: it would stay for ever.
     if (access.purpose == Access::Purpose::kCopy && !access.pieces.empty()) {
         state.cache.publish(*access.entry, access.global, CacheEntry::State::kFetching);
@@ -234,6 +248,7 @@ void CachingAgent::refused(Access& access, Actions& actions) {
     if (access.entry->state == CacheEntry::State::kFetching) here.withdraw(*access.entry);
     here.unpin(*access.entry);
     access.entry = nullptr;
+    stop_reading(access);
     access.granted = 0;
     access.slices.clear();
     let_go(access, actions);
@@ -256,7 +271,7 @@ void CachingAgent::transferred(uint64_t id, const std::string& error, Actions& a
 }
 
 void CachingAgent::fail(Access& access, const MemoryError& error, Actions& actions) {
-    for (const Get& waiter : access.waiters) actions.completions.push_back({waiter.ticket, error});
+    for (const Get& waiter : access.waiters) tell(waiter, error, actions);
     end(access.id, actions);
 }
 
@@ -264,8 +279,7 @@ void CachingAgent::end_copy_within(Access& access, Actions& actions) {
     CacheState& state = cache(access.cache);
     state.cache.unpin(*access.source);
     for (const Get& waiter : access.waiters)
-        actions.completions.push_back(
-            {waiter.ticket, hold(waiter, state, *access.entry, access.entry->place, nullptr)});
+        tell(waiter, hold(waiter, state, *access.entry, access.entry->place, nullptr), actions);
     state.cache.unpin(*access.entry);
     remove_access(access.id);
 }
@@ -299,13 +313,13 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     for (const Get& waiter : access.waiters) {
         const uint64_t skip = waiter.global.range.offset - access.global.range.offset;
         const Range range{entry.place.offset + skip, waiter.global.range.size};
-        actions.completions.push_back(
-            {waiter.ticket, hold(waiter, state, entry, range, exclusive ? &access : nullptr)});
+        tell(waiter, hold(waiter, state, entry, range, exclusive ? &access : nullptr), actions);
         if (waiter.tag && access.counted) tell_read(waiter.client, waiter.global, *waiter.tag, actions);
     }
     access.waiters.clear();
     state.cache.unpin(entry);
     access.entry = nullptr;
+    stop_reading(access);
     let_go(access, actions);
     if (access.held) return;  // until it is put or released
     if (exclusive) end_writing(access, {}, false, actions);
@@ -345,15 +359,14 @@ void CachingAgent::end_put(Access& access, const std::string& error, Actions& ac
     end_writing(writing, access.moving ? access.global.range : Range{}, keeps_copy, actions);
     if (access.entry != nullptr) cache(access.cache).cache.unpin(*access.entry);
     if (error.empty()) {
-        for (const Get& waiter : access.waiters)
-            actions.completions.push_back({waiter.ticket, OperationResult{}});
+        for (const Get& waiter : access.waiters) tell(waiter, OperationResult{}, actions);
     } else {
         const MemoryError failed(
             MemoryErrorCode::kTransfer,
             fmt::format("{} bytes from offset {} of allocation {} could not be written, or not all: {}",
                         access.global.range.size, access.global.range.offset, access.global.data.value,
                         error));
-        for (const Get& waiter : access.waiters) actions.completions.push_back({waiter.ticket, failed});
+        for (const Get& waiter : access.waiters) tell(waiter, failed, actions);
     }
     const uint64_t id = access.id;
     if (access.under != nullptr) end(access.under->id, actions);
@@ -377,70 +390,6 @@ void CachingAgent::end_writing(Access& access, const Range& written, bool keeps_
     }
     access.granted = 0;
     access.slices.clear();
-}
-
-void CachingAgent::invalidate(const Message& message, Actions& actions) {
-    const auto answer = std::make_shared<Message>(message);
-    answer->kind = MessageKind::kInvalidated;
-    answer->from = self_;
-    answer->to = message.from;
-    std::vector<GlobalRange> withdrawn;
-    for (auto& one : caches_) {
-        CacheState& state = one.second;
-        state.cache.for_each_overlapping(message.range, [&](CacheEntry& entry) {
-            const bool under_way = entry.state == CacheEntry::State::kFetching;
-            if (under_way && !entry.access->has_read(message.range)) return;
-            ++state.counters.invalidations;
-            if (!under_way && entry.global != message.range) withdrawn.push_back(entry.global);
-            state.cache.withdraw(entry);
-        });
-    }
-    for (const GlobalRange& global : withdrawn) unshare(global, actions);
-    // What is being fetched is shown to those who asked for it: it was there when they asked.
-    for (auto& [id, access] : accesses_)
-        if (access->has_read(message.range)) access->answers.push_back(answer);
-    if (answer.use_count() == 1) actions.messages.push_back(*answer);
-}
-
-void CachingAgent::let_go(Access& access, Actions& actions) const {
-    for (const std::shared_ptr<Message>& answer : access.answers)
-        if (answer.use_count() == 1) actions.messages.push_back(*answer);
-    access.answers.clear();
-}
-
-bool CachingAgent::has_copy_of_any(const GlobalRange& global) const {
-    bool found = false;
-    for (const auto& [id, state] : caches_)
-        state.cache.for_each_overlapping(global, [&](const CacheEntry&) { found = true; });
-    return found || std::ranges::any_of(accesses_, [&](const auto& one) {
-               const Access& access = *one.second;
-               return access.is_read() && access.entry != nullptr && access.global.data == global.data &&
-                      access.global.range.overlaps(global.range);
-           });
-}
-
-void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
-    if (!atlas_.has_data(global.data)) return;
-    const auto tell = [&](const GlobalRange& gone) {
-        atlas_.for_each_piece(gone, 0, [&](const Piece& piece) {
-            actions.messages.push_back(
-                {MessageKind::kUnshare, self_, piece.home, 0, piece.global, {}, false});
-        });
-    };
-    if (!has_copy_of_any(global)) return tell(global);
-    using Interval = boost::icl::right_open_interval<uint64_t>;
-    boost::icl::interval_set<uint64_t, std::less, Interval> gone;
-    gone += Interval(global.range.offset, global.range.end());
-    const auto stays = [&](const GlobalRange& copy) {
-        gone -= Interval(copy.range.offset, copy.range.end());
-    };
-    for (const auto& [id, state] : caches_)
-        state.cache.for_each_overlapping(global, [&](const CacheEntry& entry) { stays(entry.global); });
-    // What has been asked for is as good as there: this message arrives after the request.
-    for (const auto& [id, access] : accesses_)
-        if (access->is_read() && access->entry != nullptr && access->global.data == global.data)
-            stays(access->global);
-    for (const Interval& part : gone) tell({global.data, {part.lower(), part.upper() - part.lower()}});
 }
 
 }  // namespace heddle::memory

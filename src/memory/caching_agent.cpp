@@ -187,7 +187,7 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
                                        : Access::Purpose::kCopy;
     access.cache = wanted.cache;
     access.tag = wanted.tag;
-    access.waiters.push_back(wanted);
+    join(access, wanted);
     if (wanted.tag && !access.pieces.empty()) {
         ask_for_tags(access, actions);
         return {};
@@ -195,6 +195,7 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
     try {
         fetch(access, state, actions);
     } catch (...) {
+        waiting_.erase({wanted.client, wanted.ticket});
         remove_access(access.id);
         throw;
     }
@@ -240,7 +241,7 @@ bool CachingAgent::get_here(const Get& wanted, CacheState& state, Result& result
     if (wanted.writable || copy->access->tag != wanted.tag) return false;
     ++state.counters.hits_pending;
     note(wanted.ticket, Note::What::kWaitsForCopy, actions);
-    copy->access->waiters.push_back(wanted);
+    join(*copy->access, wanted);
     return true;
 }
 
@@ -274,7 +275,7 @@ void CachingAgent::copy_within(const Get& wanted, CacheEntry& from, CacheState& 
     access.cache = wanted.cache;
     access.entry = own;
     access.source = &from;
-    access.waiters.push_back(wanted);
+    join(access, wanted);
     const uint64_t skip = wanted.global.range.offset - from.global.range.offset;
     access.moving = true;
     access.parts.push_back(
@@ -325,7 +326,7 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     access.tag = wanted.tag;
     access.readers = wanted.readers;
     access.retain = wanted.retain;
-    access.waiters.push_back({client, ticket, wanted.global, held.cache});
+    join(access, {client, ticket, wanted.global, held.cache});
     access.whole_entry = wanted.release && held.entry != nullptr && part == held.entry->place;
     if (held.entry == nullptr && held.global) access.direct_source = held.global->data;
     if (access.direct_source == wanted.global.data) {
@@ -342,32 +343,30 @@ CachingAgent::Result CachingAgent::put(ClientId client, Ticket ticket, const op:
     if (held.entry != nullptr) this->cache(held.cache).cache.pin(*held.entry);
     if (wanted.release) access.released = wanted.source;
     held.leaves = wanted.release;
-    access.behind = access.under == nullptr && is_behind_another(access);
-    if (access.behind)
+    if (access.readers > 0) keep_order(access);
+    if (access.under == nullptr && goes_behind_another(access))
         note(access, Note::What::kWaitsForPut, actions);
     else
         go_on(access, actions);
     return {};
 }
 
-void CachingAgent::give_up(Ticket ticket, Actions& actions) {
-    for (auto& [id, access] : accesses_) {
-        const auto waiter = std::ranges::find(access->waiters, ticket, &Get::ticket);
-        if (waiter == access->waiters.end()) continue;
-        waiter->given_up = true;
-        if (access->awaited_tags == 0 && !access->is_held_back()) return;
-        cancel_given_up(*access, actions);
-        if (access->waiters.empty()) give_up_waiting(*access, actions);
-        return;
-    }
+void CachingAgent::give_up(ClientId client, Ticket ticket, Actions& actions) {
+    const auto found = waiting_.find({client, ticket});
+    if (found == waiting_.end()) return;
+    Access& access = *found->second;
+    std::ranges::find(access.waiters, ticket, &Get::ticket)->given_up = true;
+    if (access.awaited_tags == 0 && !access.is_held_back()) return;
+    cancel_given_up(access, actions);
+    if (access.waiters.empty()) give_up_waiting(access, actions);
 }
 
 void CachingAgent::cancel_given_up(Access& access, Actions& actions) {
     std::erase_if(access.waiters, [&](const Get& waiter) {
         if (waiter.given_up)
-            actions.completions.push_back(
-                {waiter.ticket,
-                 MemoryError(MemoryErrorCode::kCancelled, "another operation of its bunch has failed")});
+            tell(waiter,
+                 MemoryError(MemoryErrorCode::kCancelled, "another operation of its bunch has failed"),
+                 actions);
         return waiter.given_up;
     });
 }
@@ -393,26 +392,30 @@ void CachingAgent::drop_memory(const LocalRange& memory) noexcept {
     if (held_.has(memory)) held_.remove(memory);
 }
 
-void CachingAgent::drop_client(ClientId client, Actions& actions, bool died) {
-    for (const uint64_t id : access_ids()) {
-        const auto found = accesses_.find(id);
-        if (found == accesses_.end() || found->second->waiters.empty()) continue;
-        Access& access = *found->second;
+bool CachingAgent::drop_client(ClientId client, bool died, size_t most, Actions& actions) {
+    for (; most > 0; --most) {
+        const auto first = waiting_.lower_bound({client, 0});
+        if (first == waiting_.end() || first->first.first != client) break;
+        Access& access = *first->second;
         std::erase_if(access.waiters, [&](const Get& waiter) {
             if (waiter.client != client) return false;
-            actions.completions.push_back(
-                {waiter.ticket, MemoryError(MemoryErrorCode::kCancelled, "its client has left")});
+            tell(waiter, MemoryError(MemoryErrorCode::kCancelled, "its client has left"), actions);
             return true;
         });
         if (access.waiters.empty() && (access.awaited_tags > 0 || access.is_held_back()))
             give_up_waiting(access, actions);
     }
-    for (const LocalRange& local : held_.all_of(client)) {
-        const HeldRange held = held_.at(local);
-        release_held(local, held, actions);
+    for (; most > 0; --most) {
+        const std::optional<LocalRange> local = held_.any_of(client);
+        if (!local) break;
+        const HeldRange held = held_.at(*local);
+        release_held(*local, held, actions);
     }
+    if (most == 0) return true;
+    held_.forget(client);
     if (died) tell_reader_died(client, actions);
     readers_.erase(client);
+    return false;
 }
 
 }  // namespace heddle::memory

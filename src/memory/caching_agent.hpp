@@ -18,6 +18,7 @@
 #include "memory/cache.hpp"
 #include "memory/local_ranges.hpp"
 #include "memory/message.hpp"
+#include "memory/range_table.hpp"
 #include "memory/recycled.hpp"
 #include "memory/transfer.hpp"
 
@@ -117,10 +118,11 @@ class CachingAgent {
     [[nodiscard]] size_t registrations(ClientId client) const;
     /// An operation that waits for a tag or for readers ends as cancelled, and so does one that would begin
     /// to.
-    void give_up(Ticket ticket, Actions& actions);
+    void give_up(ClientId client, Ticket ticket, Actions& actions);
     /// The client is gone: what it holds is released, what it waits for is given up; its puts go on. `died`:
-    /// it did not leave in order, so that who waits for it to read is told.
-    void drop_client(ClientId client, Actions& actions, bool died = false);
+    /// it did not leave in order, so that who waits for it to read is told. So many steps of it at once, so
+    /// that others have their turn between them; true: there is more to do.
+    [[nodiscard]] bool drop_client(ClientId client, bool died, size_t most, Actions& actions);
 
     /// What waits for that home, or will, fails.
     void lost(Rank rank, Actions& actions);
@@ -194,6 +196,11 @@ class CachingAgent {
     void note(const Access& access, Note::What what, Actions& actions, Rank rank = 0) const;
     Access& new_access(const GlobalRange& global);
     void remove_access(uint64_t id);
+    /// Who waits for the access, and how it is told what came of that.
+    void join(Access& access, const Get& waiter);
+    void tell(const Get& waiter, Completion::Outcome outcome, Actions& actions);
+    /// Of those that have room for a copy and fetch it.
+    void stop_reading(Access& access);
     void ask_for_tags(Access& access, Actions& actions);
     void tag_reached(Access& access, Actions& actions);
     /// Its tag was there, and is gone: what was granted is given back, and it waits again.
@@ -202,7 +209,10 @@ class CachingAgent {
     /// Some are still to read what it would write: what was granted is given back, and it waits.
     void wait_for_readers(Access& access, Actions& actions);
     void readers_gone(Access& access, Actions& actions);
-    [[nodiscard]] bool is_behind_another(const Access& access) const;
+    /// Writes behind it wait for it.
+    void keep_order(Access& access);
+    /// It waits for an earlier write of this rank, if there is one that it has to wait for.
+    [[nodiscard]] bool goes_behind_another(Access& access);
     /// The access is over: what was behind it goes on.
     void end(uint64_t access, Actions& actions);
     void tell_read(ClientId client, const GlobalRange& global, Tag tag, Actions& actions);
@@ -245,7 +255,7 @@ class CachingAgent {
                                        const Range& range, Access* exclusive);
     void give_up_waiting(Access& access, Actions& actions);
     /// Those that are not to wait, of an access that is about to, or does.
-    static void cancel_given_up(Access& access, Actions& actions);
+    void cancel_given_up(Access& access, Actions& actions);
     void release_held(const LocalRange& local, const HeldRange& held, Actions& actions);
     void send(MessageKind kind, const Access& access, const Piece& piece, Actions& actions) const;
 
@@ -258,6 +268,12 @@ class CachingAgent {
              Recycled<std::pair<const uint64_t, std::unique_ptr<Access>>>>
         accesses_;
     std::vector<std::unique_ptr<Access>> spare_accesses_;
+    /// What waits for which access, by its client.
+    using Waiting = std::pair<ClientId, Ticket>;
+    std::map<Waiting, Access*, std::less<>, Recycled<std::pair<const Waiting, Access*>>> waiting_;
+    std::vector<Access*> reading_;
+    RangeTable<Access*>
+        ordered_;  ///< writes that are held back or have readers; their allocation is the kind
     uint64_t last_access_ = 0;
     std::set<Rank> lost_;
     bool notes_ = false;

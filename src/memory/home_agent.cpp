@@ -1,6 +1,8 @@
 #include "memory/home_agent.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 namespace heddle::memory {
 namespace {
@@ -23,6 +25,14 @@ bool same_access(const Message& a, const Message& b) {
     return a.from == b.from && a.access == b.access && a.range == b.range;
 }
 
+constexpr uint64_t kWrites = 0, kReads = 1;
+constexpr Range kAll{0, UINT64_MAX};
+
+/// Of who waits for a tag, or, of kind 0, for readers.
+RangePlace waiting_place(uint64_t kind, const Message& request) {
+    return RangeTable<Message>::place(kind, request.range.range, request.from, request.access);
+}
+
 }  // namespace
 
 void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
@@ -40,34 +50,33 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
     switch (message.kind) {
         case MessageKind::kReadRequest:
             if (data.queue.empty()) return grant_read(data, message, out);
-            [[fallthrough]];
+            return enqueue(data, message, out);
         case MessageKind::kWriteRequest:
-            data.queue.push_back({message});
-            return admit(data, out);
+            return enqueue(data, message, out);
         case MessageKind::kKnownDead:
-            for (Access& access : data.queue)
-                if (access.started && same_access(access.request, message))
-                    access.known_dead.emplace(message.reader_rank, message.reader_client);
+            if (Access* const access = started_at(data, message.range.range))
+                if (same_access(access->request, message))
+                    access->known_dead.emplace(message.reader_rank, message.reader_client);
             return;
         case MessageKind::kWriteDone:
         case MessageKind::kWriteGivenUp:
             return end_write(data, message, out);
         case MessageKind::kTagRequest:
-            data.tag_requests.push_back(message);
-            return answer_tags(data, out);
+            return await_tag(data, message, out);
         case MessageKind::kReadersRequest:
-            data.readers_requests.push_back(message);
-            return answer_readers(data, out);
+            if (!answer_reader(data, message, out))
+                data.readers_requests.add(waiting_place(0, message), message);
+            return;
         case MessageKind::kWaitGivenUp:
-            for (auto* waiting : {&data.tag_requests, &data.readers_requests})
-                waiting->remove_if([&](const Message& one) { return same_access(one, message); });
+            if (message.tag) data.tag_requests.erase(waiting_place(*message.tag, message));
+            data.readers_requests.erase(waiting_place(0, message));
             return;
         case MessageKind::kHasRead:
             if (message.tag) data.versions.has_read(message.range.range, *message.tag, reader_of(message));
-            return answer_readers(data, out);
+            return answer_readers(data, message.range.range, out);
         case MessageKind::kReaderDied:
             data.versions.reader_died(message.range.range, reader_of(message));
-            return answer_readers(data, out);
+            return answer_readers(data, message.range.range, out);
         case MessageKind::kDeathIsTold:
             return data.versions.told_of(message.range.range, {message.reader_rank, message.reader_client});
         case MessageKind::kInvalidated:
@@ -80,32 +89,63 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
     }
 }
 
-bool HomeAgent::may_start(const Data& data, const Access& access) {
-    for (const Access& earlier : data.queue) {
-        if (&earlier == &access) break;
-        if (earlier.request.range.range.overlaps(access.request.range.range) &&
-            (is_write(earlier.request) || is_write(access.request)))
-            return false;
-    }
-    return true;
+void HomeAgent::enqueue(Data& data, const Message& request, std::vector<Message>& out) {
+    const RangePlace place = RangeTable<Access>::place(is_write(request) ? kWrites : kReads,
+                                                       request.range.range, 0, ++last_number_);
+    Access& access = data.queue.add(place, {request})->second;
+    access.place = place;
+    make_ready(access);
+    admit(data, out);
+}
+
+HomeAgent::Access* HomeAgent::earlier(Data& data, const Access& access) {
+    const Range& range = access.request.range.range;
+    auto found = data.queue.find_before(kWrites, range, access.place.number);
+    if (found == data.queue.end() && is_write(access.request))
+        found = data.queue.find_before(kReads, range, access.place.number);
+    return found == data.queue.end() ? nullptr : &found->second;
+}
+
+HomeAgent::Access* HomeAgent::started_at(Data& data, const Range& range) {
+    const auto after = data.started.upper_bound(range.offset);
+    if (after == data.started.begin()) return nullptr;
+    Access* const access = std::prev(after)->second;
+    return access->request.range.range.contains(range) ? access : nullptr;
+}
+
+void HomeAgent::make_ready(Access& access) {
+    ready_.push_back(&access);
+    std::ranges::push_heap(ready_, std::greater(), [](const Access* one) { return one->place.number; });
+}
+
+void HomeAgent::take_out(Data& data, Access& access) {
+    for (Access* const next : access.behind) make_ready(*next);
+    if (access.started) data.started.erase(access.request.range.range.offset);
+    data.queue.erase(access.place);
 }
 
 void HomeAgent::admit(Data& data, std::vector<Message>& out) {
-    for (auto access = data.queue.begin(); access != data.queue.end();) {
-        const auto here = access++;
-        if (here->started || !may_start(data, *here)) continue;
-        const Message& request = here->request;
-        const Range& range = request.range.range;
-        if (is_write(request) && (!data.versions.may_write(range, request.retain, request.tag) ||
-                                  !data.versions.lost_readers(range).empty())) {
-            out.push_back(answer(MessageKind::kWriteRefused, here->request));
-            data.queue.erase(here);
-        } else if (is_write(here->request)) {
-            start_write(data, *here, out);
-        } else {
-            grant_read(data, here->request, out);
-            data.queue.erase(here);
+    // In the order in which they came, so that each looks for another one once for all that ends here.
+    while (!ready_.empty()) {
+        std::ranges::pop_heap(ready_, std::greater(), [](const Access* one) { return one->place.number; });
+        Access& access = *ready_.back();
+        ready_.pop_back();
+        if (Access* const first = earlier(data, access)) {
+            first->behind.push_back(&access);
+            continue;
         }
+        const Message& request = access.request;
+        const Range& range = request.range.range;
+        if (!is_write(request)) {
+            grant_read(data, request, out);
+        } else if (data.versions.may_write(range, request.retain, request.tag) &&
+                   data.versions.lost_readers(range).empty()) {
+            start_write(data, access, out);
+            continue;
+        } else {
+            out.push_back(answer(MessageKind::kWriteRefused, request));
+        }
+        take_out(data, access);
     }
 }
 
@@ -130,6 +170,7 @@ void HomeAgent::tell_slots(const std::vector<Slice>& slots, const Message& reque
 
 void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& out) {
     access.started = true;
+    data.started.emplace(access.request.range.range.offset, &access);
     const Message& request = access.request;
     access.slots = data.versions.slots_to_write(request.range.range);
     tell_slots(access.slots, request, out);
@@ -144,14 +185,12 @@ void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& ou
 }
 
 void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Message>& out) {
-    bool ended = false;
-    data.queue.remove_if([&](Access& access) {
-        if (access.request.access != message.access || access.request.range != message.range) return false;
-        const bool ends = has_let_go(access, message.from, out);
-        ended |= ends;
-        return ends;
-    });
-    if (ended) admit(data, out);
+    Access* const access = started_at(data, message.range.range);
+    if (access == nullptr || access->request.access != message.access ||
+        access->request.range != message.range || !has_let_go(*access, message.from, out))
+        return;
+    take_out(data, *access);
+    admit(data, out);
 }
 
 /// `rank` has no copies for that write any more. True: it was the last one, and the write is nobody's.
@@ -163,70 +202,86 @@ bool HomeAgent::has_let_go(Access& access, Rank rank, std::vector<Message>& out)
 
 void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
     rank_is_gone_ = true;
-    for (auto& one : data_) {
-        Data& data = one.second;  // a lambda below needs it by a name of its own
-        data.sharers -= std::make_pair(Interval(0, UINT64_MAX), RankSet(rank));
+    for (auto& [id, data] : data_) {
+        data.sharers -= std::make_pair(interval(kAll), RankSet(rank));
         for (auto* waiting : {&data.tag_requests, &data.readers_requests})
-            waiting->remove_if([&](const Message& request) { return request.from == rank; });
-        answer_readers(data, out);
-        data.queue.remove_if([&](Access& access) {
-            if (access.request.from != rank) return false;
+            for (auto one = waiting->begin(); one != waiting->end();)
+                one = one->second.from == rank ? waiting->erase(one) : std::next(one);
+        answer_readers(data, kAll, out);
+        for (auto one = data.queue.begin(); one != data.queue.end();) {
+            Access& access = (one++)->second;
+            access.behind.clear();
+            const bool is_of_it = access.request.from == rank;
             // Whoever writes next may not before those who have copies have let go of them.
-            access.is_abandoned = !access.invalidating.empty();
-            if (access.started && !access.is_abandoned)
+            if (is_of_it) access.is_abandoned = !access.invalidating.empty();
+            if (is_of_it && access.started && !access.is_abandoned)
                 data.versions.spoiled(access.request.range.range, access.slots);
-            return !access.is_abandoned;
-        });
-        data.queue.remove_if([&](Access& access) { return has_let_go(access, rank, out); });
+            const bool ends = is_of_it && !access.is_abandoned;
+            if (has_let_go(access, rank, out) || ends) take_out(data, access);
+        }
+        for (auto& [place, access] : data.queue)
+            if (!access.started) make_ready(access);
         admit(data, out);
     }
 }
 
 void HomeAgent::end_write(Data& data, const Message& message, std::vector<Message>& out) {
     // What was got exclusively may have been written in part.
-    const auto written = std::ranges::find_if(data.queue, [&](const Access& access) {
-        return access.started && access.request.from == message.from &&
-               access.request.access == message.access &&
-               access.request.range.range.contains(message.range.range);
-    });
-    if (written == data.queue.end()) return;
-    const Access ended = std::move(*written);
-    data.queue.erase(written);
+    const Range& range = message.range.range;
+    Access* const ended = started_at(data, range);
+    if (ended == nullptr || ended->request.from != message.from || ended->request.access != message.access)
+        return;
     if (message.kind == MessageKind::kWriteDone) {
-        data.versions.written(message.range.range, ended.slots, message.tag, message.readers,
-                              ended.known_dead);
-        if (message.keeps_copy)
-            data.sharers += std::make_pair(interval(message.range.range), RankSet(message.from));
+        data.versions.written(range, ended->slots, message.tag, message.readers, ended->known_dead);
+        if (message.keeps_copy) data.sharers += std::make_pair(interval(range), RankSet(message.from));
+        if (message.tag) answer_tags(data, *message.tag, range, out);
     }
-    answer_tags(data, out);
+    take_out(data, *ended);
     admit(data, out);
 }
 
-void HomeAgent::answer_tags(Data& data, std::vector<Message>& out) const {
-    data.tag_requests.remove_if([&](const Message& request) {
-        const auto found = data.versions.find(request.range.range, request.tag);
-        if (!found) return false;
-        out.push_back(answer(MessageKind::kTagReached, request));
-        out.back().readers = found->counted ? 1 : 0;
-        return true;
+void HomeAgent::await_tag(Data& data, const Message& request, std::vector<Message>& out) {
+    if (!request.tag) return;
+    const auto found = data.versions.find(request.range.range, request.tag);
+    if (!found) return void(data.tag_requests.add(waiting_place(*request.tag, request), request));
+    out.push_back(answer(MessageKind::kTagReached, request));
+    out.back().readers = found->counted ? 1 : 0;
+}
+
+void HomeAgent::answer_tags(Data& data, Tag tag, const Range& written, std::vector<Message>& out) const {
+    data.tag_requests.for_each_group(tag, written, [&](auto begin, auto end) {
+        const auto found = data.versions.find(begin->second.range.range, tag);
+        while (found && begin != end) {
+            out.push_back(answer(MessageKind::kTagReached, begin->second));
+            out.back().readers = found->counted ? 1 : 0;
+            begin = data.tag_requests.erase(begin);
+        }
+        return false;
     });
 }
 
-void HomeAgent::answer_readers(Data& data, std::vector<Message>& out) const {
-    data.readers_requests.remove_if([&](const Message& request) {
-        const Range& range = request.range.range;
-        const bool left = !data.versions.may_write(range, request.retain, request.tag);
-        const std::set<Versions::Reader> died = data.versions.lost_readers(range);
-        if (left && died.empty() && !rank_is_gone_) return false;
-        for (const auto& [rank, client] : died) {
-            out.push_back(answer(MessageKind::kDeadReaderIs, request));
-            out.back().reader_rank = rank;
-            out.back().reader_client = client;
-        }
-        const bool lost = left || !died.empty();
-        out.push_back(answer(lost ? MessageKind::kReadersLost : MessageKind::kReadersGone, request));
-        out.back().readers = static_cast<uint32_t>(died.size());
-        return true;
+bool HomeAgent::answer_reader(const Data& data, const Message& request, std::vector<Message>& out) const {
+    const Range& range = request.range.range;
+    const bool left = !data.versions.may_write(range, request.retain, request.tag);
+    const std::set<Versions::Reader> died = data.versions.lost_readers(range);
+    if (left && died.empty() && !rank_is_gone_) return false;
+    for (const auto& [rank, client] : died) {
+        out.push_back(answer(MessageKind::kDeadReaderIs, request));
+        out.back().reader_rank = rank;
+        out.back().reader_client = client;
+    }
+    const bool lost = left || !died.empty();
+    out.push_back(answer(lost ? MessageKind::kReadersLost : MessageKind::kReadersGone, request));
+    out.back().readers = static_cast<uint32_t>(died.size());
+    return true;
+}
+
+void HomeAgent::answer_readers(Data& data, const Range& range, std::vector<Message>& out) const {
+    data.readers_requests.for_each_group(0, range, [&](auto begin, auto end) {
+        while (begin != end)
+            begin = answer_reader(data, begin->second, out) ? data.readers_requests.erase(begin)
+                                                            : std::next(begin);
+        return false;
     });
 }
 

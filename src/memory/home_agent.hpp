@@ -1,16 +1,18 @@
 // HomeAgent: the directory of what lies on one rank: who has copies, who writes, which tags are on it.
 //
 // A pure state machine: messages in, messages out. One thread at a time. It waits for nobody's user code: an
-// invalidation is answered by a caching agent at once, or when a transfer under way has ended.
+// invalidation is answered by a caching agent at once, or when a transfer under way has ended. What waits is
+// found by its range and its tag, so that parking, answering and giving up one takes no longer the more
+// others wait.
 #pragma once
 
 #include <boost/icl/interval_map.hpp>
-#include <list>
 #include <map>
 #include <set>
 #include <vector>
 
 #include "memory/message.hpp"
+#include "memory/range_table.hpp"
 #include "memory/rank_set.hpp"
 #include "memory/recycled.hpp"
 #include "memory/versions.hpp"
@@ -47,29 +49,49 @@ class HomeAgent {
         bool is_abandoned = false;      ///< by a rank that has gone, while others let go of their copies
         std::vector<Slice> slots = {};  ///< of a write: where it goes
         std::set<Versions::Reader> known_dead = {};
+        RangePlace place = {};
+        /// Who waits for this one's end to look again, later ones all. Each waits for one at a time.
+        std::vector<Access*> behind = {};
     };
+    using Started = std::map<uint64_t, Access*, std::less<>, Recycled<std::pair<const uint64_t, Access*>>>;
     struct Data {
         IntervalMap<RankSet, boost::icl::inplace_plus> sharers;
         Versions versions;
-        std::list<Access, Recycled<Access>> queue;
-        std::list<Message> tag_requests;
-        std::list<Message> readers_requests;
+        RangeTable<Access> queue;          ///< of two kinds: writes and reads
+        Started started;                   ///< writes, by where they begin: none overlaps another
+        RangeTable<Message> tag_requests;  ///< their tag is the kind
+        RangeTable<Message> readers_requests;
     };
 
+    void enqueue(Data& data, const Message& request, std::vector<Message>& out);
+    /// Starts those of ready_ that may, and who waits for nothing else then.
     void admit(Data& data, std::vector<Message>& out);
-    [[nodiscard]] static bool may_start(const Data& data, const Access& access);
+    void make_ready(Access& access);
+    /// It is over: who was behind it is ready.
+    void take_out(Data& data, Access& access);
+    /// One that came before and is not over, of whom one at least writes; null: it may start.
+    [[nodiscard]] static Access* earlier(Data& data, const Access& access);
+    /// The write that was begun there; null: there is none.
+    [[nodiscard]] static Access* started_at(Data& data, const Range& range);
     void grant_read(Data& data, const Message& request, std::vector<Message>& out) const;
     void start_write(Data& data, Access& access, std::vector<Message>& out);
     void tell_slots(const std::vector<Slice>& slots, const Message& request, std::vector<Message>& out) const;
     void end_write(Data& data, const Message& message, std::vector<Message>& out);
     void invalidated(Data& data, const Message& message, std::vector<Message>& out);
     [[nodiscard]] bool has_let_go(Access& access, Rank rank, std::vector<Message>& out) const;
-    void answer_tags(Data& data, std::vector<Message>& out) const;
-    void answer_readers(Data& data, std::vector<Message>& out) const;
+    void await_tag(Data& data, const Message& request, std::vector<Message>& out);
+    void answer_tags(Data& data, Tag tag, const Range& written, std::vector<Message>& out) const;
+    /// False: some are still to read there.
+    [[nodiscard]] bool answer_reader(const Data& data, const Message& request,
+                                     std::vector<Message>& out) const;
+    /// Of the range that something has changed for.
+    void answer_readers(Data& data, const Range& range, std::vector<Message>& out) const;
     [[nodiscard]] Message answer(MessageKind kind, const Message& request) const;
 
     Rank self_;
     std::map<DataId, Data> data_;
+    uint64_t last_number_ = 0;
+    std::vector<Access*> ready_;  // a heap of admit(), empty outside of it
     bool rank_is_gone_ = false;
 };
 

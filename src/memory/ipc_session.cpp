@@ -188,9 +188,9 @@ void IpcSession::fetch_written(Attached& cache, const LocalRange& source) {
         const std::scoped_lock lock(mutex_);
         for (auto other = sources_.lower_bound({cache.id, held.range.offset, 0}); other != sources_.end();
              ++other) {
-            const auto& [where, offset, number] = other->first;
+            const auto& [where, offset, end] = other->first;
             if (where != cache.id || offset >= source.range.end()) break;
-            read.push_back({offset, other->second - offset});
+            read.push_back({offset, end - offset});
         }
     }
     read.push_back({source.range.end(), 0});
@@ -208,6 +208,11 @@ void IpcSession::fetch_written(Attached& cache, const LocalRange& source) {
             fetch(from, to - from);
         at = std::max(at, other.end());
     }
+}
+
+void IpcSession::forget_source(const Source& source) {
+    const auto found = sources_.find(source);
+    if (--found->second == 0) sources_.erase(found);
 }
 
 void IpcSession::begin(uint64_t number, Operation operation) {
@@ -234,12 +239,12 @@ void IpcSession::begin(uint64_t number, Operation operation) {
     const bool gives_back =
         std::holds_alternative<op::Release>(operation) || (put != nullptr && put->release);
     std::optional<Source> source;
-    if (put != nullptr) source = {cache.id, put->source.range.offset, number};
+    if (put != nullptr) source = {cache.id, put->source.range.offset, put->source.range.end()};
     state->when_done = [self = shared_from_this(), number, staging, payload, gives_back,
                         source](OperationState::Outcome outcome) {
         if (source) {
             const std::scoped_lock lock(self->mutex_);
-            self->sources_.erase(*source);
+            self->forget_source(*source);
         }
         if (gives_back && std::holds_alternative<OperationResult>(outcome)) {
             const std::scoped_lock lock(self->mutex_);
@@ -253,7 +258,7 @@ void IpcSession::begin(uint64_t number, Operation operation) {
         if (held_ >= kMostHeld && !gives_back) limit("local ranges", kMostHeld);
         if (number != 0 && !running_.emplace(number, state).second)
             throw Error(ErrorCode::kInvalidArgument, fmt::format("request {} is there twice", number));
-        if (source) sources_.emplace(*source, put->source.range.end());
+        if (source) ++sources_[*source];
     }
     try {
         server_.execute(client_, operation, state);
@@ -261,7 +266,7 @@ void IpcSession::begin(uint64_t number, Operation operation) {
         state->when_done = nullptr;
         const std::scoped_lock lock(mutex_);
         running_.erase(number);
-        if (source) sources_.erase(*source);
+        if (source) forget_source(*source);
         throw;
     }
 }
@@ -302,7 +307,7 @@ void IpcSession::give_up(uint64_t number) {
         if (found == running_.end()) return;
         state = found->second;
     }
-    server_.give_up({state});
+    server_.give_up(client_, {state});
 }
 
 void IpcSession::change(uint64_t number, ipc::Request request) {

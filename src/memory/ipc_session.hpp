@@ -65,6 +65,8 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     /// What it wrote is where the server puts it from. What an earlier put is still being read from stays:
     /// the client was not to write there.
     void fetch_written(Attached& cache, const LocalRange& source);
+    using Source = std::tuple<CacheId, uint64_t, uint64_t>;
+    void forget_source(const Source& source);
     /// False: the client is gone.
     bool reply(uint64_t number, const ipc::Reply& reply, Regions regions = {},
                std::function<void()> untold = {});
@@ -80,9 +82,8 @@ class IpcSession : public std::enable_shared_from_this<IpcSession> {
     std::map<CacheId, Attached> caches_;
 
     std::mutex mutex_;
-    /// Where puts under way read: to where by cache, offset and request.
-    using Source = std::tuple<CacheId, uint64_t, uint64_t>;
-    std::map<Source, uint64_t> sources_;
+    /// Where puts under way read, by cache, offset and end: how many do.
+    std::map<Source, size_t> sources_;
     std::unordered_map<uint64_t, std::shared_ptr<OperationState>> running_;
     size_t held_ = 0;
     size_t changes_ = 0;

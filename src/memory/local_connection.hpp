@@ -52,7 +52,7 @@ class LocalConnection final : public Connection {
     }
     bool is_done(const OperationState& state) override { return server_.is_done(state); }
     void wait(OperationState& state) override { server_.wait(state); }
-    void give_up(const States& states) override { server_.give_up(states); }
+    void give_up(const States& states) override { server_.give_up(id_, states); }
     void release_soon(const LocalRange& local) noexcept override {
         try {
             (void)server_.execute_sync(id_, op::Release{local});

@@ -3,6 +3,8 @@
 // A number is never used again, so a range that was released is told from all others. One thread at a time.
 #pragma once
 
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "memory/cache.hpp"
@@ -40,20 +42,25 @@ class LocalRanges {
     /// One that is there, also where it leaves.
     [[nodiscard]] HeldRange& at(const LocalRange& local) noexcept;
     void remove(const LocalRange& local);
-    /// Those that a client holds.
-    [[nodiscard]] std::vector<LocalRange> all_of(ClientId client) const;
+    /// One of those that a client holds.
+    [[nodiscard]] std::optional<LocalRange> any_of(ClientId client) const;
+    /// The client, which holds none, is gone.
+    void forget(ClientId client) { first_.erase(client); }
     [[nodiscard]] size_t count() const noexcept { return count_; }
 
   private:
+    static constexpr uint32_t kNone = UINT32_MAX;
     struct Slot {
         HeldRange held;
         uint32_t generation = 1;
         bool used = false;
+        uint32_t next = kNone, previous = kNone;  ///< of its client
     };
     [[nodiscard]] static LocalRange named(uint32_t slot, uint32_t generation, const HeldRange& held);
 
     std::vector<Slot> slots_;
     std::vector<uint32_t> free_;
+    std::unordered_map<ClientId, uint32_t> first_;  ///< of each client that has had one
     size_t count_ = 0;
 };
 

@@ -51,14 +51,15 @@ void Node::transferred(uint64_t access, const std::string& error, Actions& actio
     settle(actions);
 }
 
-void Node::give_up(Ticket ticket, Actions& actions) {
-    caching_.give_up(ticket, actions);
+void Node::give_up(ClientId client, Ticket ticket, Actions& actions) {
+    caching_.give_up(client, ticket, actions);
     settle(actions);
 }
 
-void Node::drop_client(ClientId client, Actions& actions, bool died) {
-    caching_.drop_client(client, actions, died);
+bool Node::drop_client(ClientId client, bool died, size_t most, Actions& actions) {
+    const bool is_more = caching_.drop_client(client, died, most, actions);
     settle(actions);
+    return is_more;
 }
 
 void Node::lost(Rank rank, Actions& actions) {

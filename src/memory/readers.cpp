@@ -17,6 +17,10 @@ boost::icl::right_open_interval<uint64_t> bytes_of(const GlobalRange& global) {
     return {global.range.offset, global.range.end()};
 }
 
+RangePlace order_of(const Access& access) {
+    return RangeTable<Access*>::place(access.global.data.value, access.global.range, 0, access.id);
+}
+
 }  // namespace
 
 void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
@@ -30,6 +34,7 @@ void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
     // Its client has left, or its bunch has failed: nothing has been written.
     if (access.waiters.empty()) return give_up_waiting(access, actions);
     access.awaited_readers = access.pieces.size();
+    keep_order(access);
     note(access, Note::What::kWaitsForReaders, actions);
     if (!lost_.empty() && is_stuck(access))
         return fail_waiting(access, "a rank on which a part of it lies is gone", actions);
@@ -46,28 +51,30 @@ void CachingAgent::readers_gone(Access& access, Actions& actions) {
     }
 }
 
-bool CachingAgent::is_behind_another(const Access& access) const {
-    return std::ranges::any_of(accesses_, [&](const auto& one) {
-        const Access& earlier = *one.second;
-        return earlier.id < access.id && earlier.is_write() &&
-               (earlier.is_held_back() || earlier.readers > 0) && earlier.global.data == access.global.data &&
-               earlier.global.range.overlaps(access.global.range);
-    });
+void CachingAgent::keep_order(Access& access) {
+    if (access.ordered) return;
+    access.ordered = true;
+    ordered_.add(order_of(access), &access);
+}
+
+bool CachingAgent::goes_behind_another(Access& access) {
+    const auto earlier = ordered_.find_before(access.global.data.value, access.global.range, access.id);
+    access.behind = earlier != ordered_.end();
+    if (!access.behind) return false;
+    earlier->second->followers.push_back(access.id);
+    keep_order(access);
+    return true;
 }
 
 void CachingAgent::end(uint64_t ended, Actions& actions) {
-    const bool was_write = accesses_.at(ended)->is_write();
+    Access& access = *accesses_.at(ended);
+    if (access.ordered) ordered_.erase(order_of(access));
+    std::vector<uint64_t> followers = std::move(access.followers);
     remove_access(ended);
-    const auto held_back = [](const auto& one) { return one.second->is_held_back(); };
-    if (!was_write || std::ranges::none_of(accesses_, held_back)) return;
-    for (const uint64_t id : access_ids()) {
+    std::ranges::sort(followers);
+    for (const uint64_t id : followers) {
         const auto found = accesses_.find(id);
-        if (found == accesses_.end()) continue;
-        Access& access = *found->second;
-        if (access.behind && !is_behind_another(access)) {
-            access.behind = false;
-            go_on(access, actions);
-        }
+        if (found != accesses_.end() && !goes_behind_another(*found->second)) go_on(*found->second, actions);
     }
 }
 

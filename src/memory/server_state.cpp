@@ -48,6 +48,10 @@ std::string move_bytes(const Transfer& transfer, const UsedSegments& segments) {
 
 constexpr size_t kMostSpare = 8;
 constexpr Rank kMostRanks = 1 << 16;
+/// Of what a client that goes has, before others have their turn, and for how long: a lock that is given away
+/// and taken again at once is nobody else's.
+constexpr size_t kDroppedAtOnce = 1024;
+constexpr std::chrono::microseconds kOthersTurn(50);
 
 }  // namespace
 
@@ -111,10 +115,16 @@ ClientId ServerState::add_client(const std::string& name) {
 
 void ServerState::drop_client(ClientId client, bool died, Functions called) {
     Lock lock(mutex_);
-    Actions actions;
     trace_step();
-    node_.drop_client(client, actions, died);
-    hand_over(actions, lock, called);
+    for (bool is_more = true; is_more;) {
+        Actions actions;
+        is_more = node_.drop_client(client, died, kDroppedAtOnce, actions);
+        hand_over(actions, lock, called);
+        if (!is_more) break;
+        lock.unlock();
+        std::this_thread::sleep_for(kOthersTurn);
+        lock.lock();
+    }
     if (trace_) trace_->left(client);
 }
 
@@ -250,11 +260,11 @@ void ServerState::wait(OperationState& state) {
     state.block();
 }
 
-void ServerState::give_up(const std::vector<std::shared_ptr<OperationState>>& states) {
+void ServerState::give_up(ClientId client, const std::vector<std::shared_ptr<OperationState>>& states) {
     Lock lock(mutex_);
     Actions actions;
     for (const auto& state : states)
-        if (!state->done()) node_.give_up(state->ticket, actions);
+        if (!state->done()) node_.give_up(client, state->ticket, actions);
     hand_over(actions, lock);
 }
 

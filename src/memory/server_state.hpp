@@ -111,7 +111,7 @@ class ServerState : private Transport::Listener {
     [[nodiscard]] bool is_done(const OperationState& state);
     void wait(OperationState& state);
     /// Ends those that wait for a tag.
-    void give_up(const std::vector<std::shared_ptr<OperationState>>& states);
+    void give_up(ClientId client, const std::vector<std::shared_ptr<OperationState>>& states);
     void put_memory(ClientId client, std::span<const std::byte> content, DataId data);
 
     /// Returns when all ranks have called it as often as this one: what the one rank that gave something

@@ -91,14 +91,15 @@ class MemoryWorld {
         take(rank, actions);
         return ticket;
     }
-    void give_up(memory::Rank rank, memory::Ticket ticket) {
+    void give_up(memory::Rank rank, memory::Ticket ticket, memory::ClientId client = 1) {
         memory::Actions actions;
-        ranks_[rank]->node.give_up(ticket, actions);
+        ranks_[rank]->node.give_up(client, ticket, actions);
         take(rank, actions);
     }
     void drop_client(memory::Rank rank, memory::ClientId client, bool died = false) {
         memory::Actions actions;
-        ranks_[rank]->node.drop_client(client, actions, died);
+        while (ranks_[rank]->node.drop_client(client, died, 1, actions))
+            ;
         take(rank, actions);
     }
     /// All others hear that the rank is gone.

@@ -1,8 +1,10 @@
-// The directory of one rank, message by message: what becomes of a write whose rank goes.
+// The directory of one rank, message by message: what becomes of a write whose rank goes, and of crowds.
 #include "memory/home_agent.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 namespace heddle::memory {
 namespace {
@@ -73,6 +75,72 @@ TEST_F(MemoryHomeAgentTest, ATagGoesWithAWriterThatWasGranted) {
     EXPECT_THAT(says(MessageKind::kInvalidated, 2), ElementsAre(std::pair(MessageKind::kWriteGrant, 4)));
     EXPECT_THAT(loses(4), IsEmpty());
     EXPECT_THAT(says(MessageKind::kReadRequest, 2, 5), ElementsAre(std::pair(MessageKind::kReadRefused, 2)));
+}
+
+/// As many wait as a client may have under way. Where each looked at all others it would take minutes.
+class MemoryHomeCrowdTest : public testing::Test {
+  protected:
+    static constexpr uint64_t kCrowd = 50'000;
+    static constexpr std::chrono::seconds kLongest{30};
+
+    std::vector<Message> says(MessageKind kind, const Range& range, uint64_t access,
+                              std::optional<Tag> tag = {}) {
+        Message message;
+        message.kind = kind;
+        message.from = 1;
+        message.access = access;
+        message.range = {{1}, range};
+        message.tag = tag;
+        std::vector<Message> out;
+        home_.handle(message, out);
+        return out;
+    }
+    void TearDown() override {
+        EXPECT_TRUE(home_.idle());
+        EXPECT_LT(std::chrono::steady_clock::now() - begin_, kLongest);
+    }
+
+    HomeAgent home_{0};
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(MemoryHomeCrowdTest, WaitsForATagAreGivenUp) {
+    for (const bool apart : {false, true}) {
+        const auto range = [&](uint64_t i) { return Range{apart ? i : 0, 10}; };
+        for (uint64_t i = 0; i < kCrowd; ++i)
+            ASSERT_THAT(says(MessageKind::kTagRequest, range(i), i, 5), IsEmpty());
+        for (uint64_t i = 0; i < kCrowd; ++i) says(MessageKind::kWaitGivenUp, range(i), i, 5);
+        EXPECT_TRUE(home_.idle());
+    }
+}
+
+TEST_F(MemoryHomeCrowdTest, WaitsForATagAreAnswered) {
+    constexpr uint64_t kRanges = 100, kWriter = kCrowd;
+    const auto range = [&](uint64_t i) { return Range{i % kRanges * 10, 10}; };
+    for (uint64_t i = 0; i < kCrowd; ++i) says(MessageKind::kTagRequest, range(i), i, 5 + i % 2);
+    for (uint64_t i = 0; i < 2 * kRanges; ++i) {
+        const Tag tag = 5 + i / kRanges;
+        says(MessageKind::kWriteRequest, range(i), kWriter, tag);
+        const auto told = says(MessageKind::kWriteDone, range(i), kWriter, tag);
+        // Of each range those with even numbers wait for one tag, or those with odd ones.
+        EXPECT_EQ(told.size(), i % 2 == i / kRanges ? kCrowd / kRanges : 0) << i;
+    }
+}
+
+TEST_F(MemoryHomeCrowdTest, WritesBehindOneGoOnWhenItHasEnded) {
+    for (const bool apart : {false, true}) {
+        const auto range = [&](uint64_t i) { return Range{apart ? i * 10 : 0, 10}; };
+        const Range all{0, 10 * kCrowd};
+        says(MessageKind::kWriteRequest, all, kCrowd);
+        for (uint64_t i = 0; i < kCrowd; ++i)
+            ASSERT_THAT(says(MessageKind::kWriteRequest, range(i), i), IsEmpty());
+        EXPECT_EQ(says(MessageKind::kWriteGivenUp, all, kCrowd).size(), apart ? kCrowd : 1U);
+        for (uint64_t i = 0; i < kCrowd; ++i) {
+            const auto next = says(MessageKind::kWriteDone, range(i), i);
+            ASSERT_EQ(next.size(), apart || i + 1 == kCrowd ? 0U : 1U);
+            for (const Message& one : next) ASSERT_EQ(one.access, i + 1);
+        }
+    }
 }
 
 }  // namespace

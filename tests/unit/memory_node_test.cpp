@@ -1,6 +1,8 @@
 // The protocol case by case; tests/model/coherence_test.cpp has it at random.
 #include <gmock/gmock.h>
 
+#include <chrono>
+
 #include "support/memory_world.hpp"
 
 namespace heddle::test {
@@ -286,6 +288,31 @@ TEST_F(MemoryNodeTest, OfAClientThatLeavesNothingStaysWherePutsFail) {
     EXPECT_TRUE(world_.idle());
     EXPECT_EQ(world_[1].node.caching().held_ranges(), 0U);
     EXPECT_EQ(counters(1, there_).free_bytes, 40U);
+}
+
+/// Whatever it waits for, and however much of it there is.
+TEST_F(MemoryNodeTest, OfAClientThatDiesACrowdGoesAtOnce) {
+    constexpr int kCrowd = 20'000;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto mine = world_.get<MutableLocalRange>(0, op::GetExclusive{at(40, 20), here_});
+    const auto own = world_.get<MutableLocalRange>(0, op::Allocate{2, here_}, 7);
+    std::vector<Ticket> waits;
+    for (int i = 0; i < kCrowd; ++i) {
+        waits.push_back(world_.start(0, op::GetConst{at(0, 5), here_, Tag{5}}, 7));
+        waits.push_back(world_.start(0, op::Put{own, at(40, 2), Tag{1}, false, 1}, 7));
+        (void)world_.get<MutableLocalRange>(0, op::GetMutable{at(0, 5), here_, {}, true}, 7);
+    }
+    const Ticket others = world_.start(0, op::GetConst{at(0, 5), here_, Tag{5}}, 8);
+    EXPECT_EQ(world_[0].node.caching().held_ranges(), kCrowd + 2U);
+    world_.drop_client(0, 7, true);
+    EXPECT_EQ(world_[0].node.caching().held_ranges(), 1U);
+    for (const Ticket ticket : waits) EXPECT_TRUE(world_.ended(ticket));
+    EXPECT_FALSE(world_.ended(others));
+    world_.give_up(0, others, 8);
+    EXPECT_TRUE(world_.ended(others));
+    release(0, mine);
+    EXPECT_TRUE(world_.idle());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 /// Whoever frees what others use has made a mistake, and they are told.
