@@ -1,8 +1,11 @@
-// What a client's process is: a child that was forked, another user's.
-#include <gtest/gtest.h>
+// Whose a process is: a child that was forked, another user's, another program.
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 
@@ -58,6 +61,21 @@ TEST_F(MemoryIpcProcessTest, InAForkedChildAClientIsNotThere) {
     client.release(client.get_const(all, cache));
     client.delete_cache(cache);
     (void)client.create_cache(10);
+}
+
+TEST_F(MemoryIpcProcessTest, TheSocketOfAnotherProgramIsLeftToIt) {
+    const std::string other = folder_.path() + "/other";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, other.c_str(), other.size() + 1);
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+        const Descriptor used(::socket(AF_UNIX, type, 0));
+        ASSERT_EQ(::bind(used.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        ASSERT_EQ(type == SOCK_STREAM ? ::listen(used.get(), 1) : 0, 0);
+        EXPECT_THAT([&] { IpcServer(server_, other); },
+                    testing::ThrowsMessage<Error>(testing::HasSubstr("in use by another program")));
+        EXPECT_TRUE(std::filesystem::remove(other)) << "it is not ours";
+    }
 }
 
 TEST_F(MemoryIpcProcessTest, ASocketThatOneMayNotUseIsNamedSo) {
