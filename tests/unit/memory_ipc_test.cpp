@@ -180,7 +180,7 @@ TEST_F(MemoryIpcTest, NothingStaysOfAClient) {
         OperationFuture waits =
             client.execute(op::Put{client.allocate_local(3, own), {data, {4, 3}}, {}, true});
         const Json there = status();
-        EXPECT_EQ(there["local_ranges"], 3);
+        EXPECT_EQ(there["local_ranges"], 4) << "with what the put is to release";
         EXPECT_EQ(there["caches"].size(), 2U);
         EXPECT_EQ(there["operations"], 3);
     }

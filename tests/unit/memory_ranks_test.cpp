@@ -5,6 +5,7 @@
 #include <barrier>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 

@@ -36,6 +36,7 @@ void serve(const ServeOptions& options) {
     const sigset_t ends = ending_signals();
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
+    std::signal(SIGXFSZ, SIG_IGN);  // a client, or a cache, is refused then
     raise_descriptor_limit(kMostDescriptors);
     memory::Server server;
     memory::Client own(server);
