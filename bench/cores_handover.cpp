@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "arbiter/server.hpp"
-#include "bench/host.hpp"
+#include "base/scratch_folder.hpp"
 #include "cores/arbiter_client.hpp"
 #include "cores/futex.hpp"
 #include "figures.hpp"
@@ -217,7 +217,7 @@ std::vector<double> measure_bare_futex(int cpu, int samples) {
 
 void run(bool quick) {
     const int samples = quick ? 200 : 2000;
-    const bench::ScratchFolder folder;
+    const ScratchFolder folder;
     cpu_set_t allowed;
     ::sched_getaffinity(0, sizeof allowed, &allowed);
     std::vector<int> cpus;

@@ -41,17 +41,13 @@ void Server::look_at_limits() {
     for (const ClientId client : std::exchange(newcomers_, {}))
         if (const Connection* const connection = connection_of(client)) look_at_limits_of(*connection);
     const Nanoseconds rest = arbiter_.sampling() ? kLookWhileTheyCompete : kLookElse;
-    if (sockets_by_client_.empty() || clock_.now() - looked_at_limits_ < rest) return;
+    if (clock_.now() - looked_at_limits_ < rest) return;
     looked_at_limits_ = clock_.now();
-    auto place = sockets_by_client_.upper_bound(looked_at_limits_of_);
-    if (place == sockets_by_client_.end()) place = sockets_by_client_.begin();
-    looked_at_limits_of_ = place->first;
-    look_at_limits_of(*connections_.at(place->second));
+    if (const Connection* const connection = next_in_turn(looked_at_limits_of_); connection != nullptr)
+        look_at_limits_of(*connection);
 }
 
-/// One that is fenced is in a group of ours.
 void Server::look_at_limits_of(const Connection& connection) {
-    if (fence_.holds(connection.peer.pid)) return;
     const CgroupLimits limits = read_cgroup_limits(os_, std::to_string(connection.peer.pid));
     if (!limits.is_whole) return;
     arbiter_.limit(connection.client, limits.cpuset.value_or(CpuSet{}),

@@ -177,6 +177,8 @@ class Server {
         return config_.reserve != nullptr && config_.reserve->spent();
     }
     [[nodiscard]] Connection* connection_of(ClientId client) const;
+    /// Of the client behind `last`, which it is from now on. Null: there is none.
+    [[nodiscard]] Connection* next_in_turn(ClientId& last) const;
     [[nodiscard]] std::optional<Nanoseconds> time_to_wait() const;
     void end_silent_handshakes();
 

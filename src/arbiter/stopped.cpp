@@ -15,11 +15,16 @@ void Server::look_for_those_that_are_stopped() {
                 look_whether_stopped(*connection);
         return;
     }
-    if (sockets_by_client_.empty()) return;
-    auto place = sockets_by_client_.upper_bound(looked_whether_stopped_);
+    if (Connection* const connection = next_in_turn(looked_whether_stopped_); connection != nullptr)
+        look_whether_stopped(*connection);
+}
+
+Server::Connection* Server::next_in_turn(ClientId& last) const {
+    if (sockets_by_client_.empty()) return nullptr;
+    auto place = sockets_by_client_.upper_bound(last);
     if (place == sockets_by_client_.end()) place = sockets_by_client_.begin();
-    looked_whether_stopped_ = place->first;
-    look_whether_stopped(*connections_.at(place->second));
+    last = place->first;
+    return connections_.at(place->second).get();
 }
 
 void Server::look_whether_stopped(Connection& connection) {

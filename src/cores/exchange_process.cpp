@@ -1,6 +1,4 @@
 // The Exchange of this process, and whether it is joined to the arbiter.
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/forks.hpp"
 #include "base/settings.hpp"
 #include "cores/client_settings.hpp"
 #include "cores/exchange.hpp"
@@ -39,14 +38,31 @@ struct Client {
     const CpuSet affinity = outer_affinity();
     Outside outside;
 };
-std::atomic<const Client*> client_of_process{nullptr};
+
+/// A forked child has CPUs of its own, or none: the parent's ledger and its locks are as they were then.
+struct OfProcess {
+    const unsigned made_after = forks();
+    std::mutex making;
+    std::atomic<Exchange*> exchange{nullptr};
+    std::atomic<const Client*> client{nullptr};
+};
+
+OfProcess& of_process() {
+    static std::atomic<OfProcess*> last{nullptr};  // never destroyed: others may use it as the process ends
+    OfProcess* own = last.load(std::memory_order_acquire);
+    while (own == nullptr || own->made_after != forks()) {
+        auto made = std::make_unique<OfProcess>();
+        if (last.compare_exchange_strong(own, made.get(), std::memory_order_acq_rel)) return *made.release();
+    }
+    return *own;
+}
 
 const CpuSet* affinity_as_registered() noexcept {
-    const Client* const client = client_of_process.load(std::memory_order_acquire);
+    const Client* const client = of_process().client.load(std::memory_order_acquire);
     return client != nullptr && client->outside.fenced() ? &client->affinity : nullptr;
 }
 
-Exchange& make() {
+Exchange& make(OfProcess& own) {
     check_client_settings();  // also where nobody reads them: a user who set one wants to know
     const Machine machine = Machine::detect();
     auto* exchange = new Exchange(machine);
@@ -54,7 +70,7 @@ Exchange& make() {
     try {
         auto client = std::make_unique<Client>(*exchange);
         if (!client->outside.joined()) return *exchange;
-        client_of_process.store(client.release(), std::memory_order_release);
+        own.client.store(client.release(), std::memory_order_release);
         tell_affinity_before_fence(affinity_as_registered);
     } catch (const Error&) {
         // The system says no: the process keeps to itself.
@@ -62,30 +78,13 @@ Exchange& make() {
     return *exchange;
 }
 
-struct OfProcess {
-    std::mutex making;
-    std::atomic<Exchange*> exchange{nullptr};
-};
-std::atomic<OfProcess*> of_process{nullptr};  // never destroyed: others may use it as the process ends
-
-/// A forked child has CPUs of its own, or none: the parent's ledger and its locks are as they were then.
-void begin_in_child() {
-    client_of_process = nullptr;
-    of_process = new OfProcess;
-}
-
 }  // namespace
 
 Exchange& Exchange::process() {
-    static const int installed = [] {
-        of_process = new OfProcess;
-        return ::pthread_atfork(nullptr, nullptr, begin_in_child);
-    }();
-    (void)installed;
-    OfProcess& own = *of_process.load(std::memory_order_acquire);
+    OfProcess& own = of_process();
     if (Exchange* const made = own.exchange.load(std::memory_order_acquire)) return *made;
     const std::lock_guard guard(own.making);
-    if (own.exchange == nullptr) own.exchange = &make();
+    if (own.exchange == nullptr) own.exchange = &make(own);
     return *own.exchange;
 }
 

@@ -54,15 +54,8 @@ HEDDLE_EXPORT int fcntl(int descriptor, int command, ...) {
     return real(descriptor, command, argument);
 }
 
-HEDDLE_EXPORT int fcntl64(int descriptor, int command, ...) {
-    REAL(fcntl64)
-    if (is_ours(descriptor)) return not_open();
-    va_list rest;
-    va_start(rest, command);
-    void* const argument = va_arg(rest, void*);
-    va_end(rest);
-    return real(descriptor, command, argument);
-}
+/* The same where an off_t has 64 bits anyway. */
+HEDDLE_EXPORT int fcntl64(int descriptor, int command, ...) __attribute__((alias("fcntl")));
 
 HEDDLE_EXPORT int close_range(unsigned first, unsigned last, int flags) {
     REAL(close_range)

@@ -1,5 +1,7 @@
 // The C interface (heddle/memory.h): errors, servers, clients, segments, allocations, caches, and what all
 // ranks do together.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>

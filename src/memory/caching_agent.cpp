@@ -392,7 +392,8 @@ void CachingAgent::drop_memory(const LocalRange& memory) noexcept {
     if (held_.has(memory)) held_.remove(memory);
 }
 
-bool CachingAgent::drop_client(ClientId client, bool died, size_t most, Actions& actions) {
+bool CachingAgent::drop_client(LeavingClient& leaving, size_t most, Actions& actions) {
+    const ClientId client = leaving.client;
     for (; most > 0; --most) {
         const auto first = waiting_.lower_bound({client, 0});
         if (first == waiting_.end() || first->first.first != client) break;
@@ -405,15 +406,13 @@ bool CachingAgent::drop_client(ClientId client, bool died, size_t most, Actions&
         if (access.waiters.empty() && (access.awaited_tags > 0 || access.is_held_back()))
             give_up_waiting(access, actions);
     }
-    for (; most > 0; --most) {
-        const std::optional<LocalRange> local = held_.any_of(client);
-        if (!local) break;
-        const HeldRange held = held_.at(*local);
-        release_held(*local, held, actions);
-    }
+    for (; most > 0 && leaving.place < held_.places(); --most, ++leaving.place)
+        if (const std::optional<LocalRange> local = held_.held_at(leaving.place, client)) {
+            const HeldRange held = held_.at(*local);
+            release_held(*local, held, actions);
+        }
     if (most == 0) return true;
-    held_.forget(client);
-    if (died) tell_reader_died(client, actions);
+    if (leaving.died) tell_reader_died(client, actions);
     readers_.erase(client);
     return false;
 }

@@ -82,6 +82,13 @@ struct Actions {
     }
 };
 
+/// A client that is gone, and how much of it.
+struct LeavingClient {
+    ClientId client;
+    bool died = false;  ///< it did not leave in order, so that who waits for it to read is told
+    size_t place = 0;   ///< of local ranges, below which it holds none
+};
+
 class CachingAgent {
   public:
     CachingAgent(Rank self, const Atlas& atlas);
@@ -119,10 +126,9 @@ class CachingAgent {
     /// An operation that waits for a tag or for readers ends as cancelled, and so does one that would begin
     /// to.
     void give_up(ClientId client, Ticket ticket, Actions& actions);
-    /// The client is gone: what it holds is released, what it waits for is given up; its puts go on. `died`:
-    /// it did not leave in order, so that who waits for it to read is told. So many steps of it at once, so
-    /// that others have their turn between them; true: there is more to do.
-    [[nodiscard]] bool drop_client(ClientId client, bool died, size_t most, Actions& actions);
+    /// What the client holds is released, what it waits for is given up; its puts go on. So many steps of it
+    /// at once, so that others have their turn between them; true: there is more to do.
+    [[nodiscard]] bool drop_client(LeavingClient& leaving, size_t most, Actions& actions);
 
     /// What waits for that home, or will, fails.
     void lost(Rank rank, Actions& actions);

@@ -34,13 +34,8 @@ LocalRange LocalRanges::add(const HeldRange& held) {
         slot = free_.back();
         free_.pop_back();
     }
-    uint32_t& first = first_.try_emplace(held.client, kNone).first->second;
     slots_[slot].held = held;
     slots_[slot].used = true;
-    slots_[slot].next = first;
-    slots_[slot].previous = kNone;
-    if (first != kNone) slots_[first].previous = slot;
-    first = slot;
     ++count_;
     return named(slot, slots_[slot].generation, held);
 }
@@ -88,23 +83,16 @@ HeldRange& LocalRanges::at(const LocalRange& local) noexcept {
 
 void LocalRanges::remove(const LocalRange& local) {
     const uint32_t slot = slot_of(local.id);
-    const Slot& gone = slots_[slot];
-    if (gone.next != kNone) slots_[gone.next].previous = gone.previous;
-    if (gone.previous != kNone)
-        slots_[gone.previous].next = gone.next;
-    else
-        first_.find(gone.held.client)->second = gone.next;
     slots_[slot].used = false;
     --count_;
     // A slot whose numbers are used up rests for ever.
     if (++slots_[slot].generation != 0) free_.push_back(slot);
 }
 
-std::optional<LocalRange> LocalRanges::any_of(ClientId client) const {
-    const auto found = first_.find(client);
-    if (found == first_.end() || found->second == kNone) return {};
-    const Slot& slot = slots_[found->second];
-    return named(found->second, slot.generation, slot.held);
+std::optional<LocalRange> LocalRanges::held_at(size_t place, ClientId client) const {
+    const Slot& slot = slots_[place];
+    if (!slot.used || slot.held.client != client) return {};
+    return named(static_cast<uint32_t>(place), slot.generation, slot.held);
 }
 
 }  // namespace heddle::memory

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "memory/cache.hpp"
@@ -42,25 +41,22 @@ class LocalRanges {
     /// One that is there, also where it leaves.
     [[nodiscard]] HeldRange& at(const LocalRange& local) noexcept;
     void remove(const LocalRange& local);
-    /// One of those that a client holds.
-    [[nodiscard]] std::optional<LocalRange> any_of(ClientId client) const;
-    /// The client, which holds none, is gone.
-    void forget(ClientId client) { first_.erase(client); }
+    /// Ranges have places from 0 on, below this; where one was another one is later.
+    [[nodiscard]] size_t places() const noexcept { return slots_.size(); }
+    /// The range at that place, where the client holds it.
+    [[nodiscard]] std::optional<LocalRange> held_at(size_t place, ClientId client) const;
     [[nodiscard]] size_t count() const noexcept { return count_; }
 
   private:
-    static constexpr uint32_t kNone = UINT32_MAX;
     struct Slot {
         HeldRange held;
         uint32_t generation = 1;
         bool used = false;
-        uint32_t next = kNone, previous = kNone;  ///< of its client
     };
     [[nodiscard]] static LocalRange named(uint32_t slot, uint32_t generation, const HeldRange& held);
 
     std::vector<Slot> slots_;
     std::vector<uint32_t> free_;
-    std::unordered_map<ClientId, uint32_t> first_;  ///< of each client that has had one
     size_t count_ = 0;
 };
 

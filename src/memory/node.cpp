@@ -56,8 +56,8 @@ void Node::give_up(ClientId client, Ticket ticket, Actions& actions) {
     settle(actions);
 }
 
-bool Node::drop_client(ClientId client, bool died, size_t most, Actions& actions) {
-    const bool is_more = caching_.drop_client(client, died, most, actions);
+bool Node::drop_client(LeavingClient& leaving, size_t most, Actions& actions) {
+    const bool is_more = caching_.drop_client(leaving, most, actions);
     settle(actions);
     return is_more;
 }

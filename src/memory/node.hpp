@@ -27,7 +27,7 @@ class Node {
     void handle(const Message& message, Actions& actions);
     void transferred(uint64_t access, const std::string& error, Actions& actions);
     void give_up(ClientId client, Ticket ticket, Actions& actions);
-    [[nodiscard]] bool drop_client(ClientId client, bool died, size_t most, Actions& actions);
+    [[nodiscard]] bool drop_client(LeavingClient& leaving, size_t most, Actions& actions);
     /// Another rank is gone: what needs it fails, what it had is given back.
     void lost(Rank rank, Actions& actions);
     void remove_cache(CacheId id, Actions& actions);

@@ -116,9 +116,10 @@ ClientId ServerState::add_client(const std::string& name) {
 void ServerState::drop_client(ClientId client, bool died, Functions called) {
     Lock lock(mutex_);
     trace_step();
+    LeavingClient leaving{client, died};
     for (bool is_more = true; is_more;) {
         Actions actions;
-        is_more = node_.drop_client(client, died, kDroppedAtOnce, actions);
+        is_more = node_.drop_client(leaving, kDroppedAtOnce, actions);
         hand_over(actions, lock, called);
         if (!is_more) break;
         lock.unlock();

@@ -164,7 +164,8 @@ ExpressionParser::Pointer ExpressionParser::operand() {
 int ExpressionParser::number(const Token& token, bool negative) const {
     // As in C: 0x10 is sixteen and 010 is eight.
     const int base = token.text.starts_with("0x") ? 16 : token.text.starts_with("0") ? 8 : 10;
-    const std::string digits = (negative ? "-" : "") + std::string(token.text.substr(base == 16 ? 2 : 0));
+    std::string digits(negative ? "-" : "");
+    digits += token.text.substr(base == 16 ? 2 : 0);
     int value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     if (error == std::errc() && end != digits.data() + digits.size())

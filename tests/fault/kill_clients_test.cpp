@@ -72,6 +72,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
     std::vector<long> resident;
     GrantHistory history(daemon_.path());
     const int descriptors = daemon_.process().descriptors();
+    const std::string files = daemon_.process().open_files();
     {
         std::vector<Child> clients;
         for (int i = 0; i < campaign.clients; ++i) clients.push_back(spawn());
@@ -114,7 +115,7 @@ TEST_P(KillClients, LeaveNothingBehind) {
     RecordProperty("p99_waited_us", static_cast<int>(p99_ms(waited) * 1000));
 
     EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
-        << daemon_.process().descriptors() << " descriptors, and there were " << descriptors;
+        << daemon_.process().open_files() << "\nThere were" << files;
     const long early = *std::ranges::max_element(resident.begin(), resident.begin() + resident.size() / 4);
     if (!kSanitized) {
         EXPECT_LT(daemon_.process().resident_bytes() - early, 1 << 20);

@@ -13,8 +13,8 @@
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
+using heddle::ScratchFolder;
 using heddle::bench::OneAtATime;
-using heddle::bench::ScratchFolder;
 
 namespace {
 

@@ -88,7 +88,7 @@ TEST(BenchProcess, BindsToTheCpusGiven) {
 }
 
 TEST(BenchProcess, TheyRunAtTheSameTime) {
-    const heddle::bench::ScratchFolder folder;
+    const heddle::ScratchFolder folder;
     const std::string fifo = folder.path() + "/fifo";
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     // Each end of a fifo opens only once somebody opens the other.

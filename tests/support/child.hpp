@@ -106,6 +106,15 @@ class Child {
         const std::filesystem::path folder = "/proc/" + std::to_string(pid_) + "/fd";
         return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder), {}));
     }
+    /// What they are, for messages.
+    [[nodiscard]] std::string open_files() const {
+        std::string names;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) {
+            std::error_code gone;
+            names += " " + std::filesystem::read_symlink(entry, gone).string();
+        }
+        return names;
+    }
     [[nodiscard]] long resident_bytes() const {
         std::ifstream file("/proc/" + std::to_string(pid_) + "/statm");
         long total = 0, resident = 0;

@@ -98,7 +98,8 @@ class MemoryWorld {
     }
     void drop_client(memory::Rank rank, memory::ClientId client, bool died = false) {
         memory::Actions actions;
-        while (ranks_[rank]->node.drop_client(client, died, 1, actions))
+        memory::LeavingClient leaving{client, died};
+        while (ranks_[rank]->node.drop_client(leaving, 1, actions))
             ;
         take(rank, actions);
     }

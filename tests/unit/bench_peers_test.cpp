@@ -6,10 +6,10 @@
 #include <fstream>
 
 using heddle::CpuSet;
+using heddle::ScratchFolder;
 using heddle::bench::Command;
 using heddle::bench::dress;
 using heddle::bench::Host;
-using heddle::bench::ScratchFolder;
 using heddle::bench::why_not;
 using testing::Contains;
 using testing::ElementsAre;

@@ -43,7 +43,7 @@ void check_graph_file(const std::string& path) {
 
 void write_graph_file(const std::string& path, const std::string& dot) {
     if (path.ends_with(".dot")) return write_text(path, dot);
-    const bench::ScratchFolder scratch;
+    const ScratchFolder scratch;
     const std::string source = scratch.path() + "/graph.dot";
     write_text(source, dot);
     const bench::Command command{{"dot", "-Tsvg", "-o", path, source}, {}, {}};

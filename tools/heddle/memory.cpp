@@ -17,8 +17,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/scratch_folder.hpp"
 #include "base/standard_streams.hpp"
-#include "bench/host.hpp"
 #include "command.hpp"
 #include "heddle/error.hpp"
 #include "memory/meeting_place.hpp"
@@ -95,7 +95,7 @@ int code_of(int status) {
 
 /// The first code that is not 0, if any. When a rank fails, the others are asked to end.
 int launch(const std::vector<std::string>& program, size_t ranks) {
-    const bench::ScratchFolder place(memory::meeting_place());
+    const ScratchFolder place(memory::meeting_place());
     std::vector<pid_t> pids;
     PassesSignalsOn signals(pids);
     const pid_t self = ::getpid();

@@ -12,11 +12,11 @@
 #include <system_error>
 #include <thread>
 
-#include "base/fork_watch.hpp"
 #include "base/full_fence.hpp"
 #include "base/signals_blocked.hpp"
 #include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
+#include "engines/forked.hpp"
 #include "engines/starpu/starpu_engine.hpp"
 #include "engines/starpu/starpu_folder.hpp"
 #include "engines/starpu/starpu_opencl.hpp"
@@ -72,7 +72,7 @@ StarPu::Worker*& StarPu::here() noexcept {
 }
 
 std::string StarPu::problem() {
-    if (std::string reason = ForkWatch::problem("StarPU"); !reason.empty()) return reason;
+    if (std::string reason = LibraryThreads::problem("StarPU"); !reason.empty()) return reason;
     const std::lock_guard guard(start_mutex);
     if (given_up) return "there was no thread to run its tasks when it was started: start this program anew";
     if (started == nullptr && starpu_is_initialized() != 0)
@@ -102,7 +102,7 @@ StarPu& StarPu::running() noexcept {
 }
 
 void StarPu::start(bool with_devices) {
-    ForkWatch::begin();
+    LibraryThreads::begin();
     // What it says of itself, its first calibration included, is nothing for the user's terminal.
     setenv("STARPU_SILENT", "1", 0);
     std::vector<starpu_driver> drivers;

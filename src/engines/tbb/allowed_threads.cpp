@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "base/fork_watch.hpp"
+#include "engines/forked.hpp"
 
 namespace heddle {
 namespace {
@@ -53,7 +53,7 @@ Limit& limit() {
 }  // namespace
 
 AllowedThreads::AllowedThreads(size_t needed) : needed_(needed) {
-    ForkWatch::begin();  // whoever uses oneTBB passes here
+    LibraryThreads::begin();  // whoever uses oneTBB passes here
     Limit& all = limit();
     const std::lock_guard guard(all.mutex);
     const auto mine = all.needed.insert(needed);

@@ -12,11 +12,11 @@
 #include <string>
 #include <utility>
 
-#include "base/fork_watch.hpp"
 #include "base/full_fence.hpp"
 #include "base/spin_pause.hpp"
 #include "base/thread_probe.hpp"
 #include "cores/futex.hpp"
+#include "engines/forked.hpp"
 #include "engines/native/lane_counts.hpp"
 #include "engines/tbb/tbb_kernels.hpp"
 #include "heddle/error.hpp"
@@ -421,7 +421,7 @@ namespace {
 
 const EngineFactory kFactory = engine_factory<TbbEngine>(
     "tbb", [] { return std::string(TBB_runtime_version()); }, &kTbbKernels,
-    [] { return ForkWatch::problem("oneTBB"); });
+    [] { return LibraryThreads::problem("oneTBB"); });
 
 }  // namespace
 }  // namespace heddle

@@ -3,32 +3,15 @@
 // Made once by `heddle bench` and read-only after that.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 
-#include "base/descriptor.hpp"
-#include "base/temporary_folder.hpp"
+#include "base/scratch_folder.hpp"
 #include "heddle/cpu_set.hpp"
 
 namespace heddle::bench {
-
-/// Where the benchmarks write, in the folder for temporary files; or with a name that begins with `stem`. It
-/// goes even where this process is killed: a program that sleeps beside it takes it away then.
-class ScratchFolder : public TemporaryFolder {
-  public:
-    /// Throws kSystem.
-    explicit ScratchFolder(const std::string& stem = std::filesystem::temp_directory_path() /
-                                                     "heddle-bench-");
-    ~ScratchFolder();
-
-  private:
-    Descriptor alive_;  // closed when this process ends, however it does
-    pid_t remover_ = -1;
-};
 
 /// Held while benchmarks run: two drivers at once would measure each other. Goes with the process.
 class OneAtATime {

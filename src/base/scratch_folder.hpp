@@ -1,0 +1,29 @@
+// ScratchFolder: a TemporaryFolder that goes even where its process is killed: a program that sleeps beside
+// it takes it away then.
+//
+// For one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/descriptor.hpp"
+#include "base/temporary_folder.hpp"
+
+namespace heddle {
+
+class ScratchFolder : public TemporaryFolder {
+  public:
+    /// In the folder for temporary files, where no other stem is given. Throws kSystem.
+    explicit ScratchFolder(const std::string& stem = std::filesystem::temp_directory_path() /
+                                                     "heddle-scratch-");
+    ~ScratchFolder();
+
+  private:
+    Descriptor alive_;  // closed when this process ends, however it does
+    pid_t remover_ = -1;
+};
+
+}  // namespace heddle
