@@ -135,6 +135,12 @@ bool Server::turn() {
     look_at_fenced();
     if (arbiter_.lacking()) take_lent(false);
     if (accept_again_at_ && clock_.now() >= *accept_again_at_) resume_accepting();
+    if (look_at_unread_at_ && clock_.now() >= *look_at_unread_at_) {
+        forget_what_was_read();
+        look_at_unread_at_.reset();
+        unread_rest_ *= 2;
+        if (!unread_.empty()) look_at_unread_at_ = clock_.now() + unread_rest_;
+    }
     if (read_again_at_ && clock_.now() >= *read_again_at_) {
         read_again_at_.reset();
         read_pages();
@@ -164,6 +170,7 @@ std::optional<Nanoseconds> Server::time_to_wait() const {
     if (!away_.empty()) at(started_ + config_.away_at_most);
     for (const auto& [client, fenced] : fenced_) at(fenced.look_at);
     if (accept_again_at_) at(*accept_again_at_);
+    if (look_at_unread_at_) at(*look_at_unread_at_);
     if (read_again_at_) at(*read_again_at_);
     if (retry_writable_) at(clock_.now() + kPause);
     if (config_.idle_exit && connections_.empty() && away_.empty()) at(idle_since_ + *config_.idle_exit);
@@ -220,7 +227,7 @@ void Server::refuse_unwanted(Connection& connection) {
     const uid_t user = connection.peer.uid;
     const bool stranger = user != ::getuid() && user != 0;
     // Connections that were closed count as long as there is something to read in them.
-    std::erase_if(unread_, [this](const Unread& one) { return os_.unread_bytes(one.socket.get()) == 0; });
+    forget_what_was_read();
     const size_t all = connections_.size() + unread_.size();
     const auto has =
         std::ranges::count_if(connections_, [&](const auto& c) { return c.second->peer.uid == user; }) +
@@ -236,6 +243,10 @@ void Server::refuse_unwanted(Connection& connection) {
         refuse(connection, HEDDLE_REFUSED_FULL,
                fmt::format("user {} has {} connections already", user, config_.connections_per_user));
     }
+}
+
+void Server::forget_what_was_read() {
+    std::erase_if(unread_, [this](const Unread& one) { return os_.unread_bytes(one.socket.get()) == 0; });
 }
 
 /// One message a turn: it may have something decided, and others are heard before the next.
@@ -350,6 +361,8 @@ void Server::close(Connection& connection, bool died) {
         (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
         os_.hang_up(fd);
         unread_.push_back({std::move(connection.socket), connection.peer.uid});
+        unread_rest_ = kPause;
+        look_at_unread_at_ = clock_.now() + unread_rest_;
     }
     connections_.erase(fd);  // closing a descriptor takes it out of the epoll
     HEDDLE_FAILPOINT(server_closed);

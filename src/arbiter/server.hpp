@@ -181,6 +181,7 @@ class Server {
     [[nodiscard]] Connection* next_in_turn(ClientId& last) const;
     [[nodiscard]] std::optional<Nanoseconds> time_to_wait() const;
     void end_silent_handshakes();
+    void forget_what_was_read();
 
     ServerConfig config_;
     Arbiter arbiter_;
@@ -195,6 +196,9 @@ class Server {
     std::map<int, std::unique_ptr<Connection>> connections_;  // by socket
     std::deque<int> asking_;                                  // sockets, in the order of their answers
     std::vector<Unread> unread_;
+    // A peer that dies hangs up before its queue is empty. At those that keep it, ever more seldom.
+    std::optional<Time> look_at_unread_at_;
+    Nanoseconds unread_rest_{0};
     std::map<int, int> sockets_by_pidfd_;
     std::map<ClientId, int> sockets_by_client_;
     SavedClients saved_;

@@ -208,6 +208,17 @@ void never_reads_its_welcome(const Attacker& a) {
     }
     EXPECT_FALSE(WireClient(a.path()).join(hello_of("late", 1)));
 }
+/// Nobody comes after it, at whose sight the arbiter would look at what it keeps.
+void closes_what_it_never_read(const Attacker& a) {
+    WireClient client = a.connect();
+    ASSERT_TRUE(client.send(hello_of("unread", 4)));
+    ASSERT_TRUE(client.send(message_of<heddle_welcome>(HEDDLE_WELCOME)));
+    pollfd hung_up{client.descriptor(), 0, 0};
+    ASSERT_EQ(::poll(&hung_up, 1, kSoonMs), 1);
+    client.close();
+    EXPECT_TRUE(becomes_true([&] { return a.descriptors() == a.descriptors_at_first(); }, 2s))
+        << a.descriptors() << ", and there were " << a.descriptors_at_first();
+}
 void never_reads_the_status(const Attacker& a) {
     WireClient client = a.observe();
     flood(client, message_of<heddle_header>(HEDDLE_STATUS), 20'000);
@@ -472,13 +483,14 @@ INSTANTIATE_TEST_SUITE_P(
                     ATTACK(claims_to_hold_everything), ATTACK(a_name_that_never_ends), ATTACK(early_close),
                     ATTACK(half_closed), ATTACK(a_silent_handshake), ATTACK(thousands_of_connections),
                     ATTACK(as_many_clients_as_it_takes), ATTACK(hello_twice), ATTACK(an_observer_with_demand),
-                    ATTACK(never_reads_its_welcome), ATTACK(never_reads_the_status),
-                    ATTACK(never_reads_events), ATTACK(watches_again_and_again), ATTACK(a_flood_of_left),
-                    ATTACK(a_flood_of_demand), ATTACK(epochs_that_lie), ATTACK(nonsense_limits),
-                    ATTACK(limits_back_and_forth), ATTACK(a_list_of_descriptors), ATTACK(random_messages),
-                    ATTACK(random_words_in_its_page), ATTACK(answers_each_grant_with_another_need),
-                    ATTACK(components_that_lie), ATTACK(demand_from_the_future), ATTACK(resizes_the_pages),
-                    ATTACK(seals_the_pages), ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
+                    ATTACK(never_reads_its_welcome), ATTACK(closes_what_it_never_read),
+                    ATTACK(never_reads_the_status), ATTACK(never_reads_events),
+                    ATTACK(watches_again_and_again), ATTACK(a_flood_of_left), ATTACK(a_flood_of_demand),
+                    ATTACK(epochs_that_lie), ATTACK(nonsense_limits), ATTACK(limits_back_and_forth),
+                    ATTACK(a_list_of_descriptors), ATTACK(random_messages), ATTACK(random_words_in_its_page),
+                    ATTACK(answers_each_grant_with_another_need), ATTACK(components_that_lie),
+                    ATTACK(demand_from_the_future), ATTACK(resizes_the_pages), ATTACK(seals_the_pages),
+                    ATTACK(punches_holes), ATTACK(maps_its_grant_writable)),
     [](const auto& attack) { return attack.param.name; });
 
 }  // namespace

@@ -18,7 +18,8 @@ inline constexpr int kSoonMs = 3000;
 
 class Attacker {
   public:
-    explicit Attacker(Daemon& daemon) : path_(daemon.path()), daemon_(daemon) {}
+    explicit Attacker(Daemon& daemon)
+        : path_(daemon.path()), daemon_(daemon), descriptors_at_first_(descriptors()) {}
 
     [[nodiscard]] WireClient connect() const { return WireClient(path_); }
     [[nodiscard]] WireClient join(uint32_t demand = 4) const {
@@ -53,11 +54,13 @@ class Attacker {
 
     /// Of the arbiter.
     [[nodiscard]] int descriptors() const { return daemon_.process().descriptors(); }
+    [[nodiscard]] int descriptors_at_first() const { return descriptors_at_first_; }
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
     std::string path_;
     Daemon& daemon_;
+    int descriptors_at_first_;
 };
 
 /// Says the same thing until the arbiter has had enough, or `times`. Of what the socket refuses nothing

@@ -109,7 +109,8 @@ class Child {
     /// What they are, for messages.
     [[nodiscard]] std::string open_files() const {
         std::string names;
-        for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) {
+        for (const auto& entry :
+             std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) {
             std::error_code gone;
             names += " " + std::filesystem::read_symlink(entry, gone).string();
         }
