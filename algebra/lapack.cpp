@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <climits>
 #include <cstdlib>
 #include <string_view>
 
@@ -92,6 +93,14 @@ Lapack load() {
 const Lapack& lapack() {
     static const Lapack table = load();
     return table;
+}
+
+int lapack_size(size_t value) {
+    if (value > INT_MAX)
+        throw Error(ErrorCode::kLimit, fmt::format("a tile has {} rows or columns: LAPACK counts to {}; "
+                                                   "take smaller matrices, or tiles of memory of their own",
+                                                   value, INT_MAX));
+    return static_cast<int>(value);
 }
 
 }  // namespace heddle::algebra

@@ -65,4 +65,7 @@ struct Lapack {
 /// one.
 [[nodiscard]] const Lapack& lapack();
 
+/// Rows, columns or a leading dimension as LAPACK takes them. Throws kLimit for more than an int holds.
+[[nodiscard]] int lapack_size(size_t value);
+
 }  // namespace heddle::algebra

@@ -33,7 +33,7 @@ HdrPicture read_exr(const std::string& path) {
     }
 }
 
-const bool known = add_reader(".exr", read_exr);
+const bool exr_is_known = add_reader(".exr", read_exr);
 
 }  // namespace
 }  // namespace tonemap

@@ -102,7 +102,8 @@ class RadianceFile {
     size_t at_ = 0;
 };
 
-const bool known = add_reader(".hdr", [](const std::string& path) { return RadianceFile(path).read(); });
+const bool radiance_is_known =
+    add_reader(".hdr", [](const std::string& path) { return RadianceFile(path).read(); });
 
 }  // namespace
 }  // namespace tonemap

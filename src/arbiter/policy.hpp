@@ -14,7 +14,8 @@
 
 namespace heddle {
 
-using ClientId = Id<struct ClientTag>;
+struct ClientTag;
+using ClientId = Id<ClientTag>;
 
 /// What one client asks for. All counts are CPUs; demand is already within [min, max] and the client's
 /// affinity.

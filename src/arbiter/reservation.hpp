@@ -7,7 +7,8 @@
 namespace heddle {
 
 /// Clients that share a reservation. Who reserves nothing has a job of its own.
-using JobId = Id<struct JobTag>;
+struct JobTag;
+using JobId = Id<JobTag>;
 
 struct Reservation {
     int min = 0;        ///< CPUs that it has whatever others want

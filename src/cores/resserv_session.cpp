@@ -16,10 +16,6 @@ constexpr std::string_view kHelp =
     "{ accept int intlist }\n{ return int intlist }\n{ quit }\n{ help }\n{ state }\n"
     "Where 'intlist' is a space separated list of positive integers.\n\n";
 
-[[noreturn]] void refuse(std::string_view why) {
-    throw Error(ErrorCode::kBadInput, std::string(why));
-}
-
 int one(const std::vector<int>& numbers) {
     if (numbers.size() != 1) refuse("one number is wanted");
     return numbers[0];

@@ -23,11 +23,11 @@ bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '-';
 }
 
-[[noreturn]] void refuse(std::string_view why) {
+}  // namespace
+
+void refuse(std::string_view why) {
     throw Error(ErrorCode::kBadInput, std::string(why));
 }
-
-}  // namespace
 
 std::optional<std::string> Messages::next() {
     const auto first = std::find_if_not(buffer_.begin(), buffer_.end(), is_blank);

@@ -22,6 +22,9 @@ inline constexpr int kMostProcs = 64;
 /// No message is longer, in bytes: its parser takes no more.
 inline constexpr size_t kLongest = 10 * 1024;
 
+/// Throws kBadInput.
+[[noreturn]] void refuse(std::string_view why);
+
 /// Takes bytes as they come, and gives whole messages.
 class Messages {
   public:

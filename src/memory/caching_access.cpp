@@ -13,9 +13,9 @@ namespace {
 constexpr const char* kRankIsGone = "a rank on which a part of it lies is gone";
 constexpr const char* kSourceIsGone = "the allocation that it was to read was freed meanwhile";
 #if defined(HEDDLE_ADDRESS_SANITIZER)
-constexpr size_t kMostSpare = 0;  // it is to see who uses an access that has ended
+constexpr size_t kMostSpareAccesses = 0;  // it is to see who uses an access that has ended
 #else
-constexpr size_t kMostSpare = 512;
+constexpr size_t kMostSpareAccesses = 512;
 #endif
 
 }  // namespace
@@ -37,7 +37,7 @@ void CachingAgent::remove_access(uint64_t id) {
     std::unique_ptr<Access> ended = std::move(found->second);
     stop_reading(*ended);
     accesses_.erase(found);
-    if (spare_accesses_.size() == kMostSpare) return;
+    if (spare_accesses_.size() == kMostSpareAccesses) return;
     ended->renew();
     spare_accesses_.push_back(std::move(ended));
 }

@@ -23,11 +23,6 @@ std::string describe(const std::vector<std::pair<size_t, std::exception_ptr>>& e
     return all;
 }
 
-const LocalRange* local_of(const OperationResult& result) {
-    if (const auto* local = std::get_if<ConstLocalRange>(&result)) return local;
-    return std::get_if<MutableLocalRange>(&result);
-}
-
 /// Operations that end together.
 class Bunch : public std::enable_shared_from_this<Bunch> {
   public:

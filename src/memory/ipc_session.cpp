@@ -16,11 +16,6 @@ constexpr size_t kMostCaches = 128;
 constexpr size_t kMostRegistrations = 65'536;
 constexpr size_t kLongestName = 64;
 
-const LocalRange* local_of(const OperationResult& result) {
-    if (const auto* local = std::get_if<ConstLocalRange>(&result)) return local;
-    return std::get_if<MutableLocalRange>(&result);
-}
-
 /// Of those that mean one; nothing: it is a request of another kind.
 std::optional<Operation> operation_in(ipc::Request& request) {
     return std::visit(

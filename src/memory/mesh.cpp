@@ -24,7 +24,7 @@ namespace heddle::memory {
 namespace {
 
 constexpr uint32_t kVersion = 3;
-constexpr auto kRetry = std::chrono::milliseconds(2);
+constexpr auto kRetryPause = std::chrono::milliseconds(2);
 /// After a packet the next one is looked for no longer than that.
 constexpr auto kOwnVigil = std::chrono::microseconds(40);
 constexpr auto kOthersVigil = std::chrono::microseconds(40);
@@ -182,7 +182,7 @@ void Mesh::connect_to(Rank rank, const std::string& folder, Time deadline) {
         if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
             fail(fmt::format("cannot connect to {}", address.sun_path));
         if (SteadyClock().now() > deadline) nobody_came(fmt::format("rank {}", rank), folder);
-        std::this_thread::sleep_for(kRetry);
+        std::this_thread::sleep_for(kRetryPause);
     }
     Hello hello;
     hello.rank = self_;

@@ -20,6 +20,12 @@ namespace heddle::memory {
 
 class Connection;
 
+/// What a get has given; nullptr: it was not a get.
+[[nodiscard]] inline const LocalRange* local_of(const OperationResult& result) {
+    if (const auto* local = std::get_if<ConstLocalRange>(&result)) return local;
+    return std::get_if<MutableLocalRange>(&result);
+}
+
 class OperationState {
   public:
     using Outcome = Completion::Outcome;

@@ -14,14 +14,14 @@ namespace heddle::opencl {
 namespace {
 
 /// By the events that stand for them. Never destroyed: commands may end while the process does.
-struct Registry {
+struct HeldRegistry {
     std::mutex mutex;
     std::unordered_map<cl_event, std::shared_ptr<HeldCommand>> commands;
     std::atomic<size_t> count{0};
 };
 
-Registry& registry() {
-    static auto* const all = new Registry;
+HeldRegistry& held_registry() {
+    static auto* const all = new HeldRegistry;
     return *all;
 }
 
@@ -47,7 +47,7 @@ HeldCommand::~HeldCommand() {
 }
 
 std::shared_ptr<HeldCommand> HeldCommand::of(cl_event event) {
-    Registry& all = registry();
+    HeldRegistry& all = held_registry();
     if (all.count == 0) return nullptr;
     const std::lock_guard guard(all.mutex);
     const auto found = all.commands.find(event);
@@ -77,7 +77,7 @@ cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span
     }
     command->references_ = event == nullptr ? 0 : 1;
     {
-        Registry& all = registry();
+        HeldRegistry& all = held_registry();
         const std::lock_guard guard(all.mutex);
         all.commands.emplace(command->event_, command);
         ++all.count;
@@ -216,7 +216,7 @@ void HeldCommand::forget_if_over() {
         const std::lock_guard guard(mutex_);
         if (!over_ || references_ > 0) return;
     }
-    Registry& all = registry();
+    HeldRegistry& all = held_registry();
     const std::lock_guard guard(all.mutex);
     if (all.commands.erase(event_) > 0) --all.count;
 }

@@ -19,7 +19,7 @@ using Arguments = std::map<cl_uint, void*>;
 
 /// Never destroyed: other threads may use kernels while the process ends. What is left of a kernel goes when
 /// another one has its handle.
-struct Registry {
+struct KernelRegistry {
     mutable std::mutex mutex;
     std::unordered_set<void*> living;             // of cl_mem
     std::unordered_map<void*, cl_uint> samplers;  // with the program's references: no driver tells their end
@@ -37,25 +37,25 @@ struct Registry {
         return {sampler, [](cl_sampler one) { next().clReleaseSampler(one); }};
     }
 };
-Registry& registry() {
-    static auto* const all = new Registry;
+KernelRegistry& kernel_registry() {
+    static auto* const all = new KernelRegistry;
     return *all;
 }
 
 void gone(cl_mem object, void*) {
-    const std::lock_guard guard(registry().mutex);
-    registry().living.erase(object);
+    const std::lock_guard guard(kernel_registry().mutex);
+    kernel_registry().living.erase(object);
 }
 
 void enter(cl_mem object) {
     if (next().clSetMemObjectDestructorCallback(object, gone, nullptr) != CL_SUCCESS) return;
-    const std::lock_guard guard(registry().mutex);
-    registry().living.insert(object);
+    const std::lock_guard guard(kernel_registry().mutex);
+    kernel_registry().living.insert(object);
 }
 
 void enter(cl_sampler sampler) {
-    const std::lock_guard guard(registry().mutex);
-    registry().samplers[sampler] = 1;
+    const std::lock_guard guard(kernel_registry().mutex);
+    kernel_registry().samplers[sampler] = 1;
 }
 
 /// A function of the table that makes a buffer, an image, a pipe or a sampler.
@@ -81,12 +81,12 @@ void note_what_it_makes(cl_icd_dispatch& table) {
 }
 
 void created(std::span<const cl_kernel> made) {
-    const std::lock_guard guard(registry().mutex);
-    for (cl_kernel kernel : made) registry().arguments.erase(kernel);
+    const std::lock_guard guard(kernel_registry().mutex);
+    for (cl_kernel kernel : made) kernel_registry().arguments.erase(kernel);
 }
 
 void inherit(cl_kernel clone, cl_kernel from) {
-    Registry& all = registry();
+    KernelRegistry& all = kernel_registry();
     const std::lock_guard guard(all.mutex);
     const auto found = all.arguments.find(from);
     if (found == all.arguments.end()) return;
@@ -95,7 +95,7 @@ void inherit(cl_kernel clone, cl_kernel from) {
 }
 
 void note(cl_kernel kernel, cl_uint index, void* value) {
-    Registry& all = registry();
+    KernelRegistry& all = kernel_registry();
     const std::lock_guard guard(all.mutex);
     all.arguments[kernel][index] = all.knows(value) ? value : nullptr;
 }
@@ -122,17 +122,19 @@ cl_int set_shared_argument(cl_kernel kernel, cl_uint index, const void* value) {
 cl_int retain_sampler(cl_sampler sampler) {
     const cl_int code = next().clRetainSampler(sampler);
     if (code != CL_SUCCESS) return code;
-    const std::lock_guard guard(registry().mutex);
-    if (const auto found = registry().samplers.find(sampler); found != registry().samplers.end())
+    const std::lock_guard guard(kernel_registry().mutex);
+    if (const auto found = kernel_registry().samplers.find(sampler);
+        found != kernel_registry().samplers.end())
         ++found->second;
     return code;
 }
 
 cl_int release_sampler(cl_sampler sampler) {
     {
-        const std::lock_guard guard(registry().mutex);
-        const auto found = registry().samplers.find(sampler);
-        if (found != registry().samplers.end() && --found->second == 0) registry().samplers.erase(found);
+        const std::lock_guard guard(kernel_registry().mutex);
+        const auto found = kernel_registry().samplers.find(sampler);
+        if (found != kernel_registry().samplers.end() && --found->second == 0)
+            kernel_registry().samplers.erase(found);
     }
     return next().clReleaseSampler(sampler);
 }
@@ -184,7 +186,7 @@ void intercept_kernels(cl_icd_dispatch& table) {
 }
 
 size_t count_of_set_arguments(cl_kernel kernel) {
-    const Registry& known = registry();
+    const KernelRegistry& known = kernel_registry();
     const std::lock_guard guard(known.mutex);
     const auto found = known.arguments.find(kernel);
     return found == known.arguments.end() ? 0 : found->second.size();
@@ -192,7 +194,7 @@ size_t count_of_set_arguments(cl_kernel kernel) {
 
 std::vector<std::shared_ptr<void>> kept_arguments(cl_kernel kernel) {
     std::vector<std::shared_ptr<void>> all;
-    const Registry& known = registry();
+    const KernelRegistry& known = kernel_registry();
     const std::lock_guard guard(known.mutex);
     if (const auto found = known.arguments.find(kernel); found != known.arguments.end())
         for (const auto& [index, object] : found->second)

@@ -15,12 +15,12 @@ namespace heddle::opencl {
 namespace {
 
 /// By the driver's devices. Never destroyed: queues may be used while the process ends.
-struct Registry {
+struct DeviceRegistry {
     std::mutex mutex;
     std::map<cl_device_id, std::shared_ptr<SubDevice>> devices;
 };
-Registry& registry() {
-    static auto* const all = new Registry;
+DeviceRegistry& device_registry() {
+    static auto* const all = new DeviceRegistry;
     return *all;
 }
 
@@ -31,7 +31,7 @@ SubDevice::SubDevice(cl_device_id driver, std::shared_ptr<ThreadPool> pool, cons
     : id_(driver), pool_(std::move(pool)), cpus_(cpus), range_(range) {}
 
 std::shared_ptr<SubDevice> SubDevice::of(cl_device_id device) {
-    Registry& all = registry();
+    DeviceRegistry& all = device_registry();
     const std::lock_guard guard(all.mutex);
     const auto found = all.devices.find(device);
     return found == all.devices.end() ? nullptr : found->second;
@@ -232,7 +232,7 @@ bool partitions(cl_device_id device) {
 static std::shared_ptr<SubDevice> retained(const std::shared_ptr<ThreadPool>& pool, const CpuSet& cpus,
                                            cl_device_id parent,
                                            const std::vector<cl_device_partition_property>& how) {
-    Registry& all = registry();
+    DeviceRegistry& all = device_registry();
     const std::lock_guard guard(all.mutex);
     for (const auto& [id, device] : all.devices)
         if (device->pool() == pool && device->cpus() == cpus && device->retain_again(parent, how))
@@ -246,7 +246,7 @@ static std::optional<ThreadRange> claim(const std::shared_ptr<ThreadPool>& pool,
     constexpr auto kToldWithin = std::chrono::seconds(1);
     const auto latest = std::chrono::steady_clock::now() + kToldWithin;
     const auto some_is_going = [&] {
-        Registry& all = registry();
+        DeviceRegistry& all = device_registry();
         const std::lock_guard guard(all.mutex);
         return std::ranges::any_of(all.devices, [&](const auto& one) {
             return one.second->pool() == pool && one.second->is_going();
@@ -275,7 +275,7 @@ static std::shared_ptr<SubDevice> sub_device(const std::shared_ptr<ThreadPool>& 
         pool->release(*range, cpus);
         return nullptr;
     }
-    Registry& all = registry();
+    DeviceRegistry& all = device_registry();
     const std::lock_guard guard(all.mutex);
     auto& place = all.devices[id];
     if (place == nullptr || place->cpus() != cpus)

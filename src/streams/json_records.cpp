@@ -118,8 +118,8 @@ class LineParser {
 
     void escape(std::string& to) {
         const char c = at_ < text_.size() ? text_[at_++] : ' ';
-        constexpr std::string_view kNames = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
-        if (const size_t known = kNames.find(c); known != std::string_view::npos) {
+        constexpr std::string_view kLetters = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
+        if (const size_t known = kLetters.find(c); known != std::string_view::npos) {
             to += kMeant[known];
             return;
         }

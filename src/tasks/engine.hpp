@@ -136,7 +136,7 @@ class Engine {
                "vm.overcommit_memory).";
     }
     /// In a task: pauses it as wait_for_wake() says.
-    virtual void suspend(Publish) {}
+    virtual void suspend(Announcement) {}
     /// In a task of an engine that cannot: calls `sleep`, which sleeps, and lends the thread's CPU meanwhile.
     /// Throws kLimit where no thread would be left to run others, and has not called it then.
     virtual void sleep_in_task(const std::function<void()>& sleep) { sleep(); }

@@ -28,7 +28,7 @@ class SleepingThread final : public Waiter {
 
 }  // namespace
 
-void wait_for_wake(Publish publish, Wakes by) {
+void wait_for_wake(Announcement publish, Wakes by) {
     const auto sleep = [&] {
         SleepingThread thread;
         if (publish.call(publish.argument, thread)) thread.sleep();

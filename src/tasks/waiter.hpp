@@ -20,7 +20,7 @@ class Waiter {
 
 /// Tells others of the waiter. False: there is nothing to wait for after all, and nobody was told. May run on
 /// another stack than the waiter's; nothing of the waiter's may be touched after others were told.
-struct Publish {
+struct Announcement {
     bool (*call)(void* argument, Waiter& waiter) noexcept;
     void* argument;
     bool must = false;  ///< who waits has no other way: what is kept for such is for it
@@ -34,17 +34,17 @@ enum class Wakes : bool {
 
 /// Returns when the waiter was woken, or `publish` has returned false. Throws kLimit where there is no memory
 /// for another stack, or no thread would be left; nothing was told then. A task may go on in another thread.
-void wait_for_wake(Publish publish, Wakes by = Wakes::kAnybody);
+void wait_for_wake(Announcement publish, Wakes by = Wakes::kAnybody);
 
 /// The same for a function object `bool(Waiter&) noexcept`.
 template <class Function>
-requires(!std::is_same_v<Function, Publish>) void wait_for_wake(const Function& publish,
-                                                                Wakes by = Wakes::kAnybody,
-                                                                bool must = false) {
-    wait_for_wake(Publish{[](void* function, Waiter& waiter) noexcept {
-                              return (*static_cast<const Function*>(function))(waiter);
-                          },
-                          const_cast<Function*>(&publish), must},
+requires(!std::is_same_v<Function, Announcement>) void wait_for_wake(const Function& publish,
+                                                                     Wakes by = Wakes::kAnybody,
+                                                                     bool must = false) {
+    wait_for_wake(Announcement{[](void* function, Waiter& waiter) noexcept {
+                                   return (*static_cast<const Function*>(function))(waiter);
+                               },
+                               const_cast<Function*>(&publish), must},
                   by);
 }
 

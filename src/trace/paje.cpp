@@ -49,7 +49,7 @@ const Definition kDefinitions[] = {
     {kNewEvent, "PajeNewEvent", {"Time date", "Type string", "Container string", "Value string"}},
 };
 
-std::string seconds(int64_t ns) {
+std::string as_seconds(int64_t ns) {
     return fmt::format("{}.{:09}", ns / 1'000'000'000, ns % 1'000'000'000);
 }
 
@@ -111,7 +111,7 @@ class PajeWriter {
     }
 
     void create() {
-        const std::string zero = seconds(0);
+        const std::string zero = as_seconds(0);
         line(kCreateContainer, zero, "m", "MACHINE", "0", "\"machine\"");
         for (size_t row = 0; row < timeline_.cpus.size(); ++row) {
             line(kCreateContainer, zero, cpu(row), "CPU", "m",
@@ -173,7 +173,7 @@ class PajeWriter {
     }
 
     void write(const Change& change) {
-        const std::string at = seconds(change.at_ns);
+        const std::string at = as_seconds(change.at_ns);
         const auto set = [&](const char* variable) {
             line(kSetVariable, at, variable, container(change.of), change.value);
         };
@@ -210,7 +210,7 @@ class PajeWriter {
     }
 
     void destroy() {
-        const std::string end = seconds(timeline_.end_ns);
+        const std::string end = as_seconds(timeline_.end_ns);
         for (size_t i = 0; i < timeline_.lanes.size(); ++i) line(kDestroyContainer, end, "WORKER", lane(i));
         for (size_t i = 0; i < timeline_.clients.size(); ++i)
             line(kDestroyContainer, end, "CLIENT", container(i));

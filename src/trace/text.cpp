@@ -14,13 +14,13 @@
 namespace heddle::trace {
 namespace {
 
-constexpr size_t kMaxNamed = 26;
+constexpr size_t kLetters = 26;
 
 class TextDrawing {
   public:
     TextDrawing(const Timeline& timeline, std::ostream& out, const TextOptions& options)
         : timeline_(timeline), out_(out), options_(options), sum_(summary(timeline)) {
-        named_ = clients_to_name(timeline, kMaxNamed);
+        named_ = clients_to_name(timeline, kLetters);
         groups_ = rows_of(timeline, static_cast<size_t>(std::max(options.max_rows, 1)));
         for (const RowGroup& group : groups_)
             for (const Row& row : group.rows)

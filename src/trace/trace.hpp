@@ -18,7 +18,8 @@
 namespace heddle::trace {
 
 /// A program under management, numbered by whoever records; a number is used once in a trace.
-using Client = Id<struct ClientTag>;
+struct ClientTag;
+using Client = Id<ClientTag>;
 
 /// No time of a trace is above this one (31 years); it keeps sums of times inside 64 bits.
 inline constexpr int64_t kMaxTime_ns = 1'000'000'000'000'000'000;

@@ -204,7 +204,7 @@ TEST_P(LaunchFailpoint, LeavesNothingBehind) {
         Daemon daemon({});
         const std::string file = daemon.folder() + "/progress";
         Progress* progress = map_progress(file.c_str());
-        Child victim({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
+        Child victim({kHeddle, "run", "--require", "--", program, file},
                      {"HEDDLE_ARBITER=" + daemon.path(), variable(GetParam(), passage)});
         EXPECT_TRUE(becomes_true([&] { return progress->rounds > 0 || !victim.running(); }, 5s));
         const auto end = std::chrono::steady_clock::now() + 10s;
@@ -243,8 +243,7 @@ TEST(ArbiterKilledHalfWay, ATornGrantHoldsUpNoProgram) {
     Daemon daemon({"", {}, {variable("publish_is_half_done", 2)}});
     const std::string file = daemon.folder() + "/progress";
     Progress* progress = map_progress(file.c_str());
-    Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
-               {"HEDDLE_ARBITER=" + daemon.path()});
+    Child runs({kHeddle, "run", "--require", "--", program, file}, {"HEDDLE_ARBITER=" + daemon.path()});
     ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
     WireClient other(daemon.path());
     (void)other.join(hello_of("other", 2), 200);

@@ -12,10 +12,11 @@
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
-namespace heddle::test {
+namespace heddle::memory {
 namespace {
 
-using namespace memory;  // NOLINT: each name here is of it
+using namespace test;
+using test::TemporaryFolder;
 
 class Counts final : public Transport::Listener {
   public:
@@ -88,4 +89,4 @@ TEST_F(ForkedChildren, OfAServerDoNotHideItsDeath) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::memory

@@ -40,10 +40,10 @@ class KillArbiter : public testing::Test {
     }
     void start_openmp() {
         const std::string file = progress_file(programs_.size());
-        programs_.push_back({Child({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--",
-                                    HEDDLE_BUILD_DIR "/bin/openmp_program", file},
-                                   {"HEDDLE_ARBITER=" + daemon_->path()}),
-                             map_progress(file.c_str())});
+        programs_.push_back(
+            {Child({kHeddle, "run", "--require", "--", HEDDLE_BUILD_DIR "/bin/openmp_program", file},
+                   {"HEDDLE_ARBITER=" + daemon_->path()}),
+             map_progress(file.c_str())});
     }
 
     void kill_and_restart() {

@@ -43,8 +43,8 @@ class KillClients : public testing::TestWithParam<Campaign> {
   protected:
     Child spawn() {
         if (GetParam().openmp)
-            return Child({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--",
-                          HEDDLE_BUILD_DIR "/bin/openmp_program", daemon_.folder() + "/progress"},
+            return Child({kHeddle, "run", "--require", "--", HEDDLE_BUILD_DIR "/bin/openmp_program",
+                          daemon_.folder() + "/progress"},
                          {"HEDDLE_ARBITER=" + daemon_.path()});
         return Child({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_.path(), std::to_string(random_()),
                       daemon_.folder() + "/progress"});

@@ -18,10 +18,11 @@
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
-namespace heddle::test {
+namespace heddle::memory {
 namespace {
 
-using namespace memory;  // NOLINT: each name here is of it
+using namespace test;
+using test::TemporaryFolder;
 using Json = nlohmann::json;
 
 class KillMemoryClients : public testing::Test {
@@ -149,4 +150,4 @@ INSTANTIATE_TEST_SUITE_P(Points, MemoryFailpoint, testing::ValuesIn(kPoints),
                          [](const auto& point) { return std::string(point.param); });
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::memory

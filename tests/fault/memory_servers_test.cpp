@@ -21,10 +21,12 @@
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
-namespace heddle::test {
+namespace heddle::memory {
 namespace {
 
-using namespace memory;  // NOLINT: each name here is of it
+using namespace test;
+using test::TemporaryFolder;
+using test::text_of;
 
 /// What a server says to hello.
 std::optional<ipc::Reply> answer_at(const std::string& path) {
@@ -183,4 +185,4 @@ TEST_F(MemoryServers, ACacheThatTheMachineCannotHoldIsRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::memory

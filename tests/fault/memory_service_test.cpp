@@ -9,10 +9,11 @@
 #include "support/temporary_folder.hpp"
 #include "support/wait_until.hpp"
 
-namespace heddle::test {
+namespace heddle::memory {
 namespace {
 
-using namespace memory;  // NOLINT: each name here is of it
+using namespace test;
+using test::TemporaryFolder;
 using namespace std::chrono_literals;
 
 /// accept() fails while there is an error.
@@ -51,4 +52,4 @@ TEST(MemoryServiceTest, WhereNobodyCanBeAcceptedItSleepsAndServesThoseItHas) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::memory

@@ -97,8 +97,7 @@ TEST(StoppedProgram, LeavesTheCpusItLost) {
     Daemon daemon({});
     const std::string file = daemon.folder() + "/progress";
     Progress* progress = map_progress(file.c_str());
-    Child stopped({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
-                  {"HEDDLE_ARBITER=" + daemon.path()});
+    Child stopped({kHeddle, "run", "--require", "--", program, file}, {"HEDDLE_ARBITER=" + daemon.path()});
     ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
     const auto all = Observer(daemon.path()).status().cpus.size();
     if (all < 2) GTEST_SKIP() << "one CPU cannot be divided";
@@ -129,8 +128,7 @@ TEST(StoppedProgram, GivesItsShareToOthersUntilItGoesOn) {
     ASSERT_TRUE(other.join(hello_of("other", all)));
     const std::string file = daemon.folder() + "/progress";
     Progress* progress = map_progress(file.c_str());
-    Child stopped({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", program, file},
-                  {"HEDDLE_ARBITER=" + daemon.path()});
+    Child stopped({kHeddle, "run", "--require", "--", program, file}, {"HEDDLE_ARBITER=" + daemon.path()});
     ASSERT_TRUE(becomes_true([&] { return progress->rounds > 0; }, 5s));
     ASSERT_TRUE(
         becomes_true([&] { return other.send_left(other.grant().epoch) && other.grant().count < all; }, 5s));

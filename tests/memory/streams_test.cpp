@@ -13,10 +13,10 @@
 #include "heddle/streams.hpp"
 #include "support/scarce_memory.hpp"
 
-namespace heddle::test {
+namespace heddle::snet {
 namespace {
 
-using namespace snet;  // NOLINT: each name here is of it
+using namespace test;
 using Number = Tag<"number">;
 using Name = Field<"name", std::string>;
 
@@ -107,4 +107,4 @@ TEST_P(StreamsWithoutMemory, ANetworkComesToItsEnd) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::snet

@@ -13,12 +13,12 @@ namespace heddle::test {
 namespace {
 
 /// Everything that may be inserted, one by one, without memory from some allocation on.
-class Scene {
+class InsertionScene {
   public:
     static constexpr int kSteps = 40;
 
     /// The one worker is held, so that what is counted is insertion alone; this thread's queue has room.
-    Scene() {
+    InsertionScene() {
         held_up_.insert([this] {
             held_ = true;
             held_.notify_one();
@@ -27,7 +27,7 @@ class Scene {
         held_.wait(false);
         held_up_.insert([] {});
     }
-    ~Scene() { go_on(); }
+    ~InsertionScene() { go_on(); }
     void go_on() {
         go_on_ = true;
         go_on_.notify_one();
@@ -120,12 +120,12 @@ TEST(TasksWithoutMemory, EachInsertionIsWholeOrWasNone) {
     bool enough = false;
     for (long nth = 0; !enough; ++nth) {
         SCOPED_TRACE("after allocation " + std::to_string(nth));
-        Scene scene;
+        InsertionScene scene;
         Sequence sequence(scene.runtime_);
         memory = {};
         memory.exhausted_after = nth;
         int inserted = 0;
-        for (int step = 0; step < Scene::kSteps; ++step)
+        for (int step = 0; step < InsertionScene::kSteps; ++step)
             if (scene.scarce([&] { scene.insert(sequence, step); })) ++inserted;
         enough = !memory.exhausted;
         memory = {};
@@ -138,13 +138,13 @@ TEST(TasksWithoutMemory, ARecordingToo) {
     bool enough = false;
     for (long nth = 0; !enough; ++nth) {
         SCOPED_TRACE("after allocation " + std::to_string(nth));
-        Scene scene;
+        InsertionScene scene;
         Sequence sequence(scene.runtime_);
         Recording recording(scene.runtime_);
         memory = {};
         memory.exhausted_after = nth;
         int recorded = 0, replayed = 0;
-        for (int step = 0; step < Scene::kSteps; ++step)
+        for (int step = 0; step < InsertionScene::kSteps; ++step)
             if (scene.scarce([&] { scene.record(recording, step); })) ++recorded;
         for (int i = 0; i < 3; ++i)
             if (scene.scarce([&] { recording.replay(sequence); })) ++replayed;

@@ -17,9 +17,9 @@
 namespace heddle::test {
 namespace {
 
-class Scene {
+class WaitingScene {
   public:
-    explicit Scene(int workers) : runtime_({.engine = "native", .cpus = {}, .workers = workers}) {
+    explicit WaitingScene(int workers) : runtime_({.engine = "native", .cpus = {}, .workers = workers}) {
         recording_.insert([this](long& v) { ++v, ++ran_; }, inout(y_));
         recording_.insert([this](const long&) { ++ran_; }, in(y_));
     }
@@ -130,7 +130,7 @@ TEST_P(WaitsWithoutMemory, EndOrAreRefusedAndNothingIsLost) {
     bool enough = false;
     for (long nth = 0; !enough; ++nth) {
         SCOPED_TRACE("after allocation " + std::to_string(nth));
-        Scene scene(GetParam());
+        WaitingScene scene(GetParam());
         memory_of_all.limit(nth);
         scene.play();
         enough = memory_of_all.lift();

@@ -10,10 +10,10 @@
 #include "support/memory_world.hpp"
 #include "support/seeds.hpp"
 
-namespace heddle::test {
+namespace heddle::memory {
 namespace {
 
-using namespace memory;  // NOLINT: each name here is of it
+using namespace test;
 
 constexpr uint64_t kCells = 24;
 constexpr uint64_t kCell = sizeof(uint32_t);
@@ -311,4 +311,4 @@ TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::memory

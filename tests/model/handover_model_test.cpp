@@ -26,10 +26,10 @@ enum class Mutant {
 };
 
 constexpr int kClients = 3;
-constexpr uint8_t kNobody = 0, kLent = 4, kTakenBack = 5;  // clients are 1..3
+constexpr uint8_t kNoClient = 0, kLent = 4, kTakenBack = 5;  // clients are 1..3
 
 struct Word {
-    uint8_t generation = 0, who = kNobody;
+    uint8_t generation = 0, who = kNoClient;
     friend bool operator==(const Word&, const Word&) = default;
 };
 
@@ -53,10 +53,10 @@ struct Client {
 struct State {
     std::array<Client, kClients> clients;
     // The arbiter's ledger.
-    uint8_t holder = kNobody;
+    uint8_t holder = kNoClient;
     uint8_t generation = 0;
     uint8_t honoured = 0;  // a bit a client
-    uint8_t named = kNobody;
+    uint8_t named = kNoClient;
     bool leaving = false;
     // The arbiter's step under way.
     ArbiterStep step = kThinking;
@@ -180,7 +180,7 @@ class Explorer {
                     visit(next);
                 }
                 next = s;
-                if (now.belief == kAbsent && now.lender.who != kNobody &&
+                if (now.belief == kAbsent && now.lender.who != kNoClient &&
                     (now.lender.generation > now.successor.generation || mutant_ == Mutant::kNoReplayCheck)) {
                     c.read = c.lender;
                     c.step = kTaking;
@@ -196,15 +196,15 @@ class Explorer {
                 visit(next);
                 break;
             case kReleasing:
-                c.release = {c.read.generation, c.read.who != kNobody ? c.read.who : kLent};
-                c.belief = c.read.who != kNobody || c.belief == kLeaving ? kAbsent : kLending;
+                c.release = {c.read.generation, c.read.who != kNoClient ? c.read.who : kLent};
+                c.belief = c.read.who != kNoClient || c.belief == kLeaving ? kAbsent : kLending;
                 c.step = kIdle;
                 c.read = {};
                 visit(next);
                 break;
             case kReclaiming:
                 if (mutant_ == Mutant::kPlainReclaim || now.release.who == kLent) {
-                    c.release.who = kNobody;
+                    c.release.who = kNoClient;
                     c.belief = kHeld;
                     c.on = !c.fenced;
                 } else {
@@ -240,7 +240,7 @@ class Explorer {
     }
 
     static void obey(Client& c) {
-        const bool released = c.release.who != kNobody && c.release.generation == c.successor.generation;
+        const bool released = c.release.who != kNoClient && c.release.generation == c.successor.generation;
         if (c.mask) {
             if (!released) {
                 c.belief = kHeld;
@@ -258,12 +258,12 @@ class Explorer {
     /// What the arbiter makes of the release word of its holder: whose the CPU is then. The holder itself
     /// where nothing was released.
     uint8_t heir(const State& s, const Word& release) const {
-        if (release.generation != s.generation || release.who == kNobody || release.who > kClients)
+        if (release.generation != s.generation || release.who == kNoClient || release.who > kClients)
             return s.holder;
         const bool honoured =
             mutant_ == Mutant::kLastNamedOnly ? s.named == release.who : (s.honoured >> release.who & 1) != 0;
         if (!honoured) return s.holder;
-        return s.clients[release.who - 1].belief == kDead ? kNobody : release.who;
+        return s.clients[release.who - 1].belief == kDead ? kNoClient : release.who;
     }
 
     static void move_to(State& s, uint8_t to) {
@@ -272,11 +272,11 @@ class Explorer {
         s.holder = to;
         s.leaving = false;
         s.honoured = 0;
-        s.named = kNobody;
+        s.named = kNoClient;
         s.step = kShowing;
-        if (to == kNobody) return;
+        if (to == kNoClient) return;
         ++s.generation;
-        s.clients[to - 1].successor = {s.generation, kNobody};
+        s.clients[to - 1].successor = {s.generation, kNoClient};
     }
 
     void arbiter_steps(const State& s) {
@@ -307,11 +307,11 @@ class Explorer {
                 break;
             case kStoring:  // of kPlainTake
                 next.clients[s.holder - 1].release.who = kTakenBack;
-                move_to(next, kNobody);
+                move_to(next, kNoClient);
                 break;
             case kShowing:
-                if (s.arg != kNobody) next.clients[s.arg - 1].mask = false;
-                if (s.holder != kNobody) next.clients[s.holder - 1].mask = true;
+                if (s.arg != kNoClient) next.clients[s.arg - 1].mask = false;
+                if (s.holder != kNoClient) next.clients[s.holder - 1].mask = true;
                 next.arg = 0;
                 next.step = kThinking;
                 break;
@@ -321,7 +321,7 @@ class Explorer {
 
     static void close(State& s) {
         for (uint8_t id = 1; id <= kClients; ++id)
-            if ((s.honoured >> id & 1) != 0) s.clients[id - 1].lender = {s.generation, kNobody};
+            if ((s.honoured >> id & 1) != 0) s.clients[id - 1].lender = {s.generation, kNoClient};
     }
 
     void decide(State& s) const {
@@ -329,7 +329,7 @@ class Explorer {
         s.read = {};
         s.step = kThinking;
         s.grants_on = false;
-        move_to(s, to == s.holder ? kNobody : to);
+        move_to(s, to == s.holder ? kNoClient : to);
     }
 
     /// Shows those who were named for a grant that has ended that it has. It may come late.
@@ -346,7 +346,7 @@ class Explorer {
             visit(next);
             next = s;
         }
-        if (s.holder == kNobody) {
+        if (s.holder == kNoClient) {
             if (s.generation >= most_generations_) return;
             // The first grant is the first client's: the others are the same with other names.
             const uint8_t last = s.generation == 0 ? 1 : kClients;
@@ -372,10 +372,10 @@ class Explorer {
                 visit(next);
             }
         }
-        if (s.named != kNobody) {  // nobody wants it any more
+        if (s.named != kNoClient) {  // nobody wants it any more
             next = s;
-            next.named = kNobody;
-            next.arg = kNobody;
+            next.named = kNoClient;
+            next.arg = kNoClient;
             next.step = kNaming;
             visit(next);
         }
@@ -396,7 +396,7 @@ class Explorer {
                 next.step = kStoring;
             } else {
                 next.clients[s.holder - 1].release.who = kTakenBack;
-                move_to(next, kNobody);
+                move_to(next, kNoClient);
             }
             visit(next);
         }
@@ -428,14 +428,14 @@ class Explorer {
             for (int i = 0; i < 4 && s.step != kThinking; ++i) finish_arbiter(s);
             clear_ended(s);
             for (uint8_t id = 1; id <= kClients; ++id) finish_client(s, id);
-            if (s.holder == kNobody) continue;
+            if (s.holder == kNoClient) continue;
             const Client& holder = s.clients[s.holder - 1];
             if (const uint8_t to = heir(s, holder.release); to != s.holder)
                 move_to(s, to);
             else if (holder.belief == kDead || (s.leaving && !holder.on))
-                move_to(s, kNobody);
+                move_to(s, kNoClient);
         }
-        if (s.holder == kNobody) return "";
+        if (s.holder == kNoClient) return "";
         const Client& holder = s.clients[s.holder - 1];
         if (holder.on || holder.release == Word{s.generation, kLent} || holder.step != kIdle) return "";
         return "the CPU is lost: its holder is not on it and has not released it";
@@ -452,8 +452,8 @@ class Explorer {
                 decide(s);
                 break;
             case kShowing:
-                if (s.arg != kNobody) s.clients[s.arg - 1].mask = false;
-                if (s.holder != kNobody) s.clients[s.holder - 1].mask = true;
+                if (s.arg != kNoClient) s.clients[s.arg - 1].mask = false;
+                if (s.holder != kNoClient) s.clients[s.holder - 1].mask = true;
                 s.step = kThinking;
                 break;
             case kStoring:
@@ -466,15 +466,15 @@ class Explorer {
         Client& c = s.clients[id - 1];
         if (c.belief == kDead) return;
         if (c.step == kReleasing) {
-            c.release = {c.read.generation, c.read.who != kNobody ? c.read.who : kLent};
-            c.belief = c.read.who != kNobody || c.belief == kLeaving ? kAbsent : kLending;
+            c.release = {c.read.generation, c.read.who != kNoClient ? c.read.who : kLent};
+            c.belief = c.read.who != kNoClient || c.belief == kLeaving ? kAbsent : kLending;
         }
         c.step = kIdle;
         c.denied = c.belief == kTaken && c.lender.generation != c.taken;
         obey(c);
         if (c.belief == kLeaving) {
             c.on = false;
-            c.release = {c.successor.generation, c.successor.who != kNobody ? c.successor.who : kLent};
+            c.release = {c.successor.generation, c.successor.who != kNoClient ? c.successor.who : kLent};
             c.belief = kAbsent;
         }
     }

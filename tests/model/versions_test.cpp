@@ -9,10 +9,10 @@
 #include "support/memory_world.hpp"
 #include "support/seeds.hpp"
 
-namespace heddle::test {
+namespace heddle::memory {
 namespace {
 
-using namespace memory;  // NOLINT: each name here is of it
+using namespace test;
 
 constexpr uint64_t kBytes = 60;
 constexpr uint32_t kVersions = 12, kMostRetained = 3;
@@ -183,4 +183,4 @@ TEST(VersionsTest, EachReaderGetsEachVersionAndTheDeadHoldNobody) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::memory

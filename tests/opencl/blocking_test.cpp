@@ -18,6 +18,7 @@ namespace heddle {
 namespace {
 
 using test::ClSession;
+using test::count_one;
 using test::cpu_device;
 using test::info_of;
 using test::status_of;
@@ -46,9 +47,6 @@ class BlockingCalls : public ::testing::Test {
     Runtime runtime{one_worker()};
 };
 
-void count_one(void* args) {
-    ++**static_cast<std::atomic<int>**>(args);
-}
 void fails(void* args) {
     clSetNativeKernelStatusHEDDLE(args, -77);
 }

@@ -1,6 +1,5 @@
 // User events that a program ends with an error, and barriers: what waits for them directly and through
 // commands of the driver, which tells nobody (opencl/event_ends.hpp).
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,14 +17,11 @@ namespace heddle {
 namespace {
 
 using test::ClSession;
+using test::count_one;
 using test::cpu_device;
 using test::status_of;
 
 constexpr cl_int kError = -5;
-
-void count_one(void* args) {
-    ++**static_cast<std::atomic<int>**>(args);
-}
 
 /// In queues of both kinds.
 class FailedEvents : public ::testing::TestWithParam<cl_command_queue_properties> {

@@ -17,6 +17,7 @@ namespace heddle {
 namespace {
 
 using test::ClSession;
+using test::count_one;
 using test::cpu_device;
 using test::info_of;
 using test::status_of;
@@ -35,10 +36,6 @@ cl_int enqueue(ClSession& session, void (*function)(void*), Args& args, cl_nativ
     return clEnqueueNativeKernelWithType(session.queue, function, &args, sizeof args, 0, nullptr, nullptr,
                                          type, static_cast<cl_uint>(after.size()),
                                          after.empty() ? nullptr : after.data(), event);
-}
-
-void count_one(void* args) {
-    ++**static_cast<std::atomic<int>**>(args);
 }
 
 TEST_F(NativeKernels, EachTypeThatTheDeviceNamesRuns) {
@@ -285,8 +282,8 @@ TEST_F(NativeKernels, ATaskThatWaitsForAnEventLeavesItsWorker) {
     Sequence sequence(runtime);
     cl_event gate = clCreateUserEvent(session.context, nullptr);
     std::atomic<int> ran{0}, failed{0};
-    constexpr int kTasks = 50;
-    for (int i = 0; i < kTasks; ++i)
+    constexpr int kChildren = 50;
+    for (int i = 0; i < kChildren; ++i)
         sequence.insert([&] {
             std::atomic<int>* place = &ran;
             cl_event event = nullptr;
@@ -300,7 +297,7 @@ TEST_F(NativeKernels, ATaskThatWaitsForAnEventLeavesItsWorker) {
     sequence.insert([&] { clSetUserEventStatus(gate, CL_COMPLETE); });
     sequence.wait();
     EXPECT_EQ(failed, 0);
-    EXPECT_EQ(ran, kTasks);
+    EXPECT_EQ(ran, kChildren);
     clReleaseEvent(gate);
 }
 

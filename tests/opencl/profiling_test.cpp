@@ -24,7 +24,7 @@ constexpr auto kSleep = std::chrono::milliseconds(20);
 void sleeps(void*) {
     std::this_thread::sleep_for(kSleep);
 }
-void throws(void*) {
+void throws_a_number(void*) {
     throw 1;
 }
 
@@ -129,7 +129,7 @@ TEST_F(Profiling, ThereIsNoneWithoutAProfilingQueueOrBeforeTheEnd) {
     ClSession session(cpu_device(), CL_QUEUE_PROFILING_ENABLE);
     cl_event gate = clCreateUserEvent(session.context, nullptr), event = nullptr, failed = nullptr;
     ASSERT_EQ(enqueue(session, sleeps, {gate}, &event), CL_SUCCESS);
-    ASSERT_EQ(enqueue(session, throws, {}, &failed), CL_SUCCESS);
+    ASSERT_EQ(enqueue(session, throws_a_number, {}, &failed), CL_SUCCESS);
     EXPECT_EQ(ask(event), CL_PROFILING_INFO_NOT_AVAILABLE);
     clSetUserEventStatus(gate, CL_COMPLETE);
     ASSERT_EQ(clWaitForEvents(1, &event), CL_SUCCESS);

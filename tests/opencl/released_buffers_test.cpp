@@ -17,7 +17,7 @@ using test::ClSession;
 using test::cpu_device;
 
 constexpr size_t kCount = 64;
-constexpr size_t kBytes = kCount * sizeof(int);
+constexpr size_t kValuesBytes = kCount * sizeof(int);
 using Values = std::array<int, kCount>;
 
 Values all(int value) {
@@ -34,7 +34,8 @@ class ReleasedBuffers : public ::testing::Test {
         session.emplace(cpu_device(), CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
         for (cl_mem& buffer : buffers) {
             Values sevens = all(7);
-            buffer = clCreateBuffer(session->context, CL_MEM_COPY_HOST_PTR, kBytes, sevens.data(), nullptr);
+            buffer =
+                clCreateBuffer(session->context, CL_MEM_COPY_HOST_PTR, kValuesBytes, sevens.data(), nullptr);
             clSetMemObjectDestructorCallback(
                 buffer, [](cl_mem, void* count) { ++*static_cast<std::atomic<int>*>(count); }, &gone);
         }
@@ -93,8 +94,8 @@ TEST_F(ReleasedBuffers, StayForReads) {
     unused = 1;
     Values values{};
     cl_event read = nullptr;
-    ASSERT_EQ(clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &native,
-                                  &read),
+    ASSERT_EQ(clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kValuesBytes, values.data(), 1,
+                                  &native, &read),
               CL_SUCCESS);
     expect_kept_until_the_end_of(read);
     EXPECT_EQ(values, all(7));
@@ -104,25 +105,26 @@ TEST_F(ReleasedBuffers, StayForWrites) {
     unused = 1;
     const Values values = all(8);
     cl_event written = nullptr;
-    ASSERT_EQ(clEnqueueWriteBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &native,
-                                   &written),
+    ASSERT_EQ(clEnqueueWriteBuffer(session->queue, buffers[0], CL_FALSE, 0, kValuesBytes, values.data(), 1,
+                                   &native, &written),
               CL_SUCCESS);
     expect_kept_until_the_end_of(written);
 }
 
 TEST_F(ReleasedBuffers, StayForCopies) {
     cl_event copied = nullptr;
-    ASSERT_EQ(clEnqueueCopyBuffer(session->queue, buffers[0], buffers[1], 0, 0, kBytes, 1, &native, &copied),
-              CL_SUCCESS);
+    ASSERT_EQ(
+        clEnqueueCopyBuffer(session->queue, buffers[0], buffers[1], 0, 0, kValuesBytes, 1, &native, &copied),
+        CL_SUCCESS);
     expect_kept_until_the_end_of(copied);
 }
 
 TEST_F(ReleasedBuffers, StayForKernels) {
     Values values{};
     cl_event added = enqueued(kernel_that_adds_to(buffers[0])), read = nullptr;
-    ASSERT_EQ(
-        clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kBytes, values.data(), 1, &added, &read),
-        CL_SUCCESS);
+    ASSERT_EQ(clEnqueueReadBuffer(session->queue, buffers[0], CL_FALSE, 0, kValuesBytes, values.data(), 1,
+                                  &added, &read),
+              CL_SUCCESS);
     clReleaseEvent(added);
     expect_kept_until_the_end_of(read);
     EXPECT_EQ(values, all(8));
@@ -182,7 +184,7 @@ TEST_F(ReleasedBuffers, AsDoSamplers) {
 
 TEST_F(ReleasedBuffers, ThatAKernelHadBeforeGo) {
     cl_kernel add = kernel_that_adds_to(buffers[0]);
-    cl_mem last = session->buffer(kBytes);
+    cl_mem last = session->buffer(kValuesBytes);
     clSetKernelArg(add, 0, sizeof last, &last);
     unused = 1;
     expect_kept_until_the_end_of(enqueued(add));

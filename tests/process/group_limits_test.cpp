@@ -51,8 +51,7 @@ class GroupLimits : public testing::Test {
             GTEST_SKIP() << "needs two real CPUs";
     }
     void start() {
-        program_ = Child({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--",
-                          HEDDLE_BUILD_DIR "/tests/programs/plain", "spin", "60"},
+        program_ = Child({kHeddle, "run", "--", HEDDLE_BUILD_DIR "/tests/programs/plain", "spin", "60"},
                          {"HEDDLE_ARBITER=" + daemon_.path()});
         ASSERT_TRUE(becomes_true([&] { return held().count() == 2; }));
     }

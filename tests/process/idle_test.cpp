@@ -94,7 +94,7 @@ TEST(Idle, TheDaemonDoesNotWakeForIdleClients) {
 
 TEST(Idle, AProgramUnderHeddleDoesNotWake) {
     Daemon daemon({.topology = "", .arguments = {}, .variables = {}});
-    Child program({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--", "/bin/sleep", "60"},
+    Child program({kHeddle, "run", "--require", "--", "/bin/sleep", "60"},
                   {"HEDDLE_ARBITER=" + daemon.path()});
     ASSERT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 5s));
     expect_idle(program.pid());

@@ -10,7 +10,7 @@
 #include "trace/reader.hpp"
 #include "trace/timeline.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
@@ -63,4 +63,4 @@ TEST(MemoryTrace, OfEachRankIsReadByPajengAndOthers) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

@@ -154,7 +154,7 @@ std::string output_of(const Daemon& daemon, std::vector<std::string> words) {
 
 TEST(Owners, AProgramSaysByAnOptionWhatItOwns) {
     Daemon daemon({"", {"--policy", "owned"}, {}});
-    Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--own", "0", "--", "/bin/sleep", "100"},
+    Child runs({kHeddle, "run", "--require", "--own", "0", "--", "/bin/sleep", "100"},
                {"HEDDLE_ARBITER=" + daemon.path()});
     EXPECT_TRUE(becomes_true([&] { return Observer(daemon.path()).status().clients.size() == 1; }, 5s));
     const auto status = nlohmann::json::parse(output_of(daemon, {"heddle", "status", "--json"}));
@@ -170,8 +170,7 @@ TEST(Owners, AProgramSaysByAnOptionWhatItOwns) {
 TEST(Owners, TheCommandOfAShellHasWhatTheShellOwns) {
     Daemon daemon({"", {"--policy", "owned"}, {}});
     const std::string script = "/bin/sleep 100; true";  // a shell that has more to do does not become it
-    Child runs({HEDDLE_BUILD_DIR "/bin/heddle", "run", "--require", "--own", "0", "--min", "1", "--",
-                "/bin/sh", "-c", script},
+    Child runs({kHeddle, "run", "--require", "--own", "0", "--min", "1", "--", "/bin/sh", "-c", script},
                {"HEDDLE_ARBITER=" + daemon.path()});
     const auto clients = [&] { return Observer(daemon.path()).status().clients; };
     ASSERT_TRUE(becomes_true([&] { return clients().size() == 2; }, 5s));

@@ -8,12 +8,10 @@
 #include "support/on_cpus.hpp"
 #include "topology/thread_affinity.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
-using test::kPrograms;
-using test::Managed;
 
 const std::string kEdges = kPrograms + "edges";
 
@@ -234,4 +232,4 @@ TEST(RunEdges, AProgramHasItsFileByTheNumberThatItWants) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

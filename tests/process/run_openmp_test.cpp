@@ -16,12 +16,10 @@
 #include "support/managed.hpp"
 #include "support/wait_until.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
-using test::kPrograms;
-using test::Managed;
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
@@ -206,4 +204,4 @@ TEST_F(RunOpenMp, WhatItBindsItselfDoesNotKeepItFromOtherCpus) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

@@ -22,12 +22,10 @@
 #include "support/wire_client.hpp"
 #include "topology/thread_affinity.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
-using test::kPrograms;
-using test::Managed;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -573,4 +571,4 @@ TEST(RunProcess, RunsUnderMpirun) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

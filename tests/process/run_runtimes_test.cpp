@@ -10,12 +10,10 @@
 #include "support/on_cpus.hpp"
 #include "topology/thread_affinity.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
-using test::kPrograms;
-using test::Managed;
 using testing::HasSubstr;
 
 bool there(const std::string& program) {
@@ -214,4 +212,4 @@ TEST(OpenMpThreads, NoneIsMadeForAProgramThatUsesOne) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

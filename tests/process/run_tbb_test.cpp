@@ -7,12 +7,10 @@
 #include "support/managed.hpp"
 #include "support/on_cpus.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
-using test::kPrograms;
-using test::Managed;
 
 class RunTbb : public testing::Test {
   protected:
@@ -58,4 +56,4 @@ TEST_F(RunTbb, ThreadsThatItMakesAsItGrowsAreAsTheOthers) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

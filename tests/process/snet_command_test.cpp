@@ -33,8 +33,7 @@ std::vector<std::string> networks() {
 /// What `heddle status --json` says, without blanks.
 std::string output_of_status(const std::string& arbiter, const std::string& file) {
     fs::remove(file);
-    Child status({HEDDLE_BUILD_DIR "/bin/heddle", "status", "--json"}, {"HEDDLE_ARBITER=" + arbiter}, -1,
-                 file);
+    Child status({kHeddle, "status", "--json"}, {"HEDDLE_ARBITER=" + arbiter}, -1, file);
     if (!status.ends_within(60s) || status.reap() != 0) return "";
     std::string text = file_text(file);
     std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
@@ -52,20 +51,13 @@ TEST_P(SnetGoldenTest, GivesTheRecordsOfItsFile) {
         const std::string calls = std::string(workers) + "D";
         const TemporaryFolder work;
         const std::string out = work.path() + "/out.xml";
-        std::vector<std::string> command{HEDDLE_BUILD_DIR "/bin/heddle",
-                                         "snet",
-                                         "run",
-                                         folder + "/net.snet",
-                                         "-i",
-                                         folder + "/in.xml",
-                                         "-o",
-                                         out,
-                                         "-w",
-                                         workers,
-                                         "--calls",
-                                         calls,
-                                         "--bound",
-                                         "2"};
+        std::vector<std::string> command{kHeddle,   "snet",
+                                         "run",     folder + "/net.snet",
+                                         "-i",      folder + "/in.xml",
+                                         "-o",      out,
+                                         "-w",      workers,
+                                         "--calls", calls,
+                                         "--bound", "2"};
         if (fs::exists(folder + "/boxes.c")) command.insert(command.end(), {"--boxes", folder + "/boxes.c"});
         Child child(command, {}, -1, work.path() + "/said");
         ASSERT_TRUE(child.ends_within(60s));
@@ -87,8 +79,7 @@ TEST(SnetCommandTest, CallsOfBoxesThatAreNoneAreTold) {
          {std::tuple("0", "no number of calls", 2), std::tuple("4X", "no number of calls", 2),
           std::tuple("2:nobody", "the box \"nobody\", which the program does not have", 1)}) {
         const TemporaryFolder work;
-        Child child({HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", net, "--calls", calls}, {}, -1,
-                    work.path() + "/said");
+        Child child({kHeddle, "snet", "run", net, "--calls", calls}, {}, -1, work.path() + "/said");
         ASSERT_TRUE(child.ends_within(60s));
         EXPECT_EQ(WEXITSTATUS(child.reap()), code);
         EXPECT_NE(file_text(work.path() + "/said").find(said), std::string::npos)
@@ -106,9 +97,8 @@ TEST(SnetCommandTest, CallsMayNameABoxOfANetOfANetOfAnotherFile) {
           "connect once;");
     write("middle.snet", "net middle ({<a>} -> {<a>}) connect inner;");
     write("outer.snet", "net outer ({<a>} -> {<a>}) connect middle;");
-    Child child(
-        {HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", work.path() + "/outer.snet", "--calls", "2:once"}, {},
-        -1, work.path() + "/said");
+    Child child({kHeddle, "snet", "run", work.path() + "/outer.snet", "--calls", "2:once"}, {}, -1,
+                work.path() + "/said");
     ASSERT_TRUE(child.ends_within(60s));
     EXPECT_EQ(WEXITSTATUS(child.reap()), 0) << file_text(work.path() + "/said");
 }
@@ -135,8 +125,8 @@ TEST(SnetCommandTest, TwoProgramsShareTheMachineThroughTheArbiter) {
         ASSERT_EQ(::mkfifo((base + ".in").c_str(), 0600), 0);
         const int input = ::open((base + ".in").c_str(), O_RDWR | O_CLOEXEC);
         programs.push_back({name, base, input,
-                            Child({HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", base + ".snet", "-i",
-                                   base + ".in", "-o", base + ".out", "--min", "1", "--max", max},
+                            Child({kHeddle, "snet", "run", base + ".snet", "-i", base + ".in", "-o",
+                                   base + ".out", "--min", "1", "--max", max},
                                   variables, -1, base + ".said")});
         std::string text;
         for (int i = 0; i < kRecords; ++i)
@@ -167,7 +157,6 @@ TEST(SnetCommandTest, TwoProgramsShareTheMachineThroughTheArbiter) {
     }
 }
 
-const std::string kHeddle = HEDDLE_BUILD_DIR "/bin/heddle";
 const std::string kCollatz = HEDDLE_TEST_DATA "/golden/streams/collatz";
 
 /// Once the file has the text; what follows it on its line. Empty: it does not come.

@@ -21,7 +21,6 @@
 namespace heddle::test {
 namespace {
 
-const std::string kHeddle = HEDDLE_BUILD_DIR "/bin/heddle";
 const std::string kTopology = "HEDDLE_TOPOLOGY=numa:1 core:4 pu:1";
 
 /// A program of FRONT's: src/resource/resserver.c of the public run-time system is the order of its messages.

@@ -124,14 +124,14 @@ TEST_F(StatusTool, TheComponentOfEachCpuFollowsWhatTheyLendToEachOther) {
     Component warp(program.exchange(), "warp", {0, 1, 2});
     Component weft(program.exchange(), "weft\x1b[2J", {});
     EXPECT_EQ(components(), json({"warp", "warp", "warp", nullptr}));
-    ASSERT_EQ(weft.acquire_cpus(3), Outcome::kNoted);
-    ASSERT_EQ(warp.lend_cpu(2), Outcome::kSuccess);
+    ASSERT_EQ(weft.acquire_cpus(3), heddle::Outcome::kNoted);
+    ASSERT_EQ(warp.lend_cpu(2), heddle::Outcome::kSuccess);
     EXPECT_EQ(components(), json({"warp", "warp", "weft?[2J", "weft?[2J"}));
     EXPECT_THAT(output_of(tool("status")),
                 testing::AllOf(testing::ContainsRegex("\n +warp +2 +0-1\n"),
                                testing::ContainsRegex("\n +weft\\?\\[2J +2 +2-3\n")));
-    ASSERT_EQ(warp.reclaim_cpu(2), Outcome::kNoted);
-    ASSERT_EQ(warp.lend_cpu(0), Outcome::kSuccess);
+    ASSERT_EQ(warp.reclaim_cpu(2), heddle::Outcome::kNoted);
+    ASSERT_EQ(warp.lend_cpu(0), heddle::Outcome::kSuccess);
     EXPECT_EQ(components(), json({"weft?[2J", "warp", "warp", "weft?[2J"}));
     daemon_.process().end();
     ASSERT_TRUE(daemon_.start());
@@ -141,7 +141,7 @@ TEST_F(StatusTool, TheComponentOfEachCpuFollowsWhatTheyLendToEachOther) {
         },
         10s))
         << "the next arbiter is shown the same: " << components();
-    ASSERT_EQ(weft.detach(), Outcome::kSuccess);
+    ASSERT_EQ(weft.detach(), heddle::Outcome::kSuccess);
     EXPECT_EQ(components(), json({nullptr, "warp", "warp", nullptr}));
 }
 
@@ -150,7 +150,7 @@ TEST_F(StatusTool, WhatComponentsHaveDoneIsAskedWhenSomebodyLooks) {
     ASSERT_TRUE(program.joined());
     Component warp(program.exchange(), "warp", {0, 1}), weft(program.exchange(), "weft", {});
     std::atomic<uint64_t> asked = 0;
-    ASSERT_EQ(warp.on_count([&] { return WorkCounts{1000 + ++asked, 1000}; }), Outcome::kSuccess);
+    ASSERT_EQ(warp.on_count([&] { return WorkCounts{1000 + ++asked, 1000}; }), heddle::Outcome::kSuccess);
     std::this_thread::sleep_for(50ms);
     EXPECT_EQ(asked, 0U) << "nobody looked";
     const auto warp_of = [](const std::string& text) {

@@ -16,7 +16,7 @@
 #include "trace/summary.hpp"
 #include "trace/timeline.hpp"
 
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 using bench::Outcome;
@@ -100,4 +100,4 @@ TEST_P(TaskTraceTest, AFileThatCannotBeWrittenEndsTheProgramWithWords) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::test

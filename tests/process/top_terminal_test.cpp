@@ -29,7 +29,7 @@ class Terminal {
             ::setenv("HEDDLE_ARBITER", daemon.path().c_str(), 1);
             words.insert(words.begin(), "heddle");
             words.push_back(nullptr);
-            ::execv(HEDDLE_BUILD_DIR "/bin/heddle", const_cast<char**>(words.data()));
+            ::execv(kHeddle.c_str(), const_cast<char**>(words.data()));
             ::_exit(127);
         }
     }

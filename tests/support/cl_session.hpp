@@ -6,6 +6,7 @@
 #include <CL/cl.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ inline cl_int status_of(cl_event event) {
     cl_int status = 1;
     clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
     return status;
+}
+
+/// A native kernel; its argument is an std::atomic<int>*.
+inline void count_one(void* args) {
+    ++**static_cast<std::atomic<int>**>(args);
 }
 
 /// A device with a context and a queue.

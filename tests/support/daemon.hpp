@@ -8,6 +8,8 @@
 
 namespace heddle::test {
 
+inline const std::string kHeddle = HEDDLE_BUILD_DIR "/bin/heddle";
+
 class Daemon {
   public:
     struct Options {

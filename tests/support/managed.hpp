@@ -23,7 +23,6 @@ namespace heddle::test {
 
 using namespace std::chrono_literals;
 
-inline const std::string kHeddle = HEDDLE_BUILD_DIR "/bin/heddle";
 inline const std::string kPrograms = HEDDLE_BUILD_DIR "/tests/programs/";
 
 class Managed {

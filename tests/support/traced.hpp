@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "base/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "trace/reader.hpp"
 #include "trace/timeline.hpp"
 
@@ -19,7 +19,7 @@ namespace heddle::test {
     // The other process comes here, too, and finds the variable: the folder is this one's.
     std::optional<TemporaryFolder> folder;
     if (std::getenv("HEDDLE_TRACE") == nullptr) {
-        folder.emplace("/tmp/heddle-trace-");
+        folder.emplace();
         ::setenv("HEDDLE_TRACE", (folder->path() + "/trace.jsonl").c_str(), 1);
     }
     const std::string path = std::getenv("HEDDLE_TRACE");

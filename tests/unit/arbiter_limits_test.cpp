@@ -4,9 +4,9 @@
 namespace heddle {
 namespace {
 
-class ArbiterLimits : public test::ArbiterTest {};
+class ArbiterLimitsTest : public test::ArbiterTest {};
 
-TEST_F(ArbiterLimits, AClientStaysWithinWhatItsGroupsAllow) {
+TEST_F(ArbiterLimitsTest, AClientStaysWithinWhatItsGroupsAllow) {
     start("core:8 pu:1");
     const ClientId a = join(8, CpuSet::parse("0-5"));
     const ClientId b = join(8);

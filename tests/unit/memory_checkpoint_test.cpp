@@ -8,11 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "golden.hpp"
 #include "heddle/memory_checkpoint.hpp"
 #include "memory/checkpoint_file.hpp"
+#include "support/noise.hpp"
 #include "support/on_ranks.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -23,14 +23,7 @@ using namespace memory;  // NOLINT: each name here is of it
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr uint64_t kBlock = CheckpointFile::kBlock;
-
-std::vector<std::byte> noise(uint64_t size, uint32_t seed) {
-    std::mt19937 random(seed);
-    std::vector<std::byte> bytes(size);
-    for (std::byte& one : bytes) one = static_cast<std::byte>(random());
-    return bytes;
-}
+constexpr uint64_t kFileBlock = CheckpointFile::kBlock;
 
 std::vector<std::byte> content_of(Client& client, DataId data, uint64_t size) {
     const CacheId cache = client.create_cache(size);
@@ -50,7 +43,8 @@ void on_rank_0_of(memory::Rank ranks, const Function& function) {
 }
 
 /// Around the borders of blocks and of the pieces that are moved at once.
-const std::vector<uint64_t> kSizes{0, 1, 999, kBlock - 1, kBlock, kBlock + 1, 16 * kBlock, 16 * kBlock + 7};
+const std::vector<uint64_t> kSizes{
+    0, 1, 999, kFileBlock - 1, kFileBlock, kFileBlock + 1, 16 * kFileBlock, 16 * kFileBlock + 7};
 
 using FromTo = std::pair<memory::Rank, memory::Rank>;
 class CheckpointRanksTest : public testing::TestWithParam<FromTo> {};
@@ -101,7 +95,7 @@ class CheckpointTest : public testing::Test {
   protected:
     CheckpointTest() {
         data_ = client_.allocate_filled(noise(600, 1), segment_);
-        other_ = client_.allocate_filled(noise(kBlock + 100, 2), segment_);
+        other_ = client_.allocate_filled(noise(kFileBlock + 100, 2), segment_);
         checkpoint(client_, path_);
     }
     [[nodiscard]] std::string file() const { return file_text(path_); }
@@ -169,10 +163,10 @@ TEST_F(CheckpointTest, IsRefusedWhereverItWasAltered) {
 TEST_F(CheckpointTest, BlocksInEachOthersPlacesAreSeen) {
     client_.free(data_);
     client_.free(other_);
-    data_ = client_.allocate_filled(noise(2 * kBlock, 5), segment_);
+    data_ = client_.allocate_filled(noise(2 * kFileBlock, 5), segment_);
     checkpoint(client_, path_);
     std::string text = file();
-    const size_t length = kBlock + sizeof(uint32_t), first = text.size() - 2 * length;
+    const size_t length = kFileBlock + sizeof(uint32_t), first = text.size() - 2 * length;
     std::swap_ranges(text.begin() + static_cast<ptrdiff_t>(first),
                      text.begin() + static_cast<ptrdiff_t>(first + length),
                      text.begin() + static_cast<ptrdiff_t>(first + length));
@@ -244,7 +238,7 @@ TEST_F(CheckpointTest, ByAClientInAnotherProcess) {
     Client far(door.path());
     checkpoint(far, path_);
     const Restored made = restore(far, path_);
-    EXPECT_EQ(content_of(far, made.data.at(other_), kBlock + 100), noise(kBlock + 100, 2));
+    EXPECT_EQ(content_of(far, made.data.at(other_), kFileBlock + 100), noise(kFileBlock + 100, 2));
     EXPECT_EQ(content_of(far, made.data.at(data_), 600), noise(600, 1));
 }
 

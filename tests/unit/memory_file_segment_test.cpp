@@ -15,6 +15,7 @@
 #include "base/crc32c.hpp"
 #include "heddle/memory.hpp"
 #include "memory/segments/file/part_file.hpp"
+#include "support/noise.hpp"
 #include "support/on_ranks.hpp"
 #include "support/open_files.hpp"
 #include "support/temporary_folder.hpp"
@@ -26,13 +27,6 @@ using namespace memory;  // NOLINT: each name here is of it
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-std::vector<std::byte> noise(size_t size, unsigned seed) {
-    std::mt19937 random(seed);
-    std::vector<std::byte> bytes(size);
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-    return bytes;
-}
 
 void flip_a_bit(const std::string& path, uint64_t offset) {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));

@@ -12,10 +12,10 @@
 #include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 
-namespace heddle::test {
+namespace heddle::snet {
 namespace {
 
-using namespace snet;  // NOLINT: each name here is of it
+using namespace test;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -505,4 +505,4 @@ TEST(StreamsCompositionTest, AFailureWakesWhoPulls) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::snet

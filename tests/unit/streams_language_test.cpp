@@ -10,10 +10,10 @@
 #include "streams/parser.hpp"
 #include "streams/typing.hpp"
 
-namespace heddle::test {
+namespace heddle::streams {
 namespace {
 
-using namespace streams;  // NOLINT: each name here is of it
+using namespace test;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -435,4 +435,4 @@ TEST(StreamsC4SNetTest, CountsReferences) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::streams

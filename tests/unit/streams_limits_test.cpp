@@ -8,10 +8,10 @@
 #include "streams/network.hpp"
 #include "streams/parser.hpp"
 
-namespace heddle::test {
+namespace heddle::streams {
 namespace {
 
-using namespace streams;  // NOLINT: each name here is of it
+using namespace test;
 using testing::HasSubstr;
 
 const Label kA(LabelKind::kTag, "a");
@@ -139,4 +139,4 @@ TEST(StreamsLimitsTest, WhatIsUnderWayIsDroppedAndCounted) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::streams

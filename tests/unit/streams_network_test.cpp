@@ -12,10 +12,10 @@
 #include "support/running_net.hpp"
 #include "support/seeds.hpp"
 
-namespace heddle::test {
+namespace heddle::streams {
 namespace {
 
-using namespace streams;  // NOLINT: each name here is of it
+using namespace test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -399,4 +399,4 @@ TEST(StreamsNetworkTest, BindingTagsDecideAndAreNotInherited) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::streams

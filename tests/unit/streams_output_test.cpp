@@ -7,10 +7,10 @@
 
 #include "heddle/streams.hpp"
 
-namespace heddle::test {
+namespace heddle::snet {
 namespace {
 
-using namespace snet;  // NOLINT: each name here is of it
+using namespace test;
 using namespace std::chrono_literals;
 
 using A = Tag<"a">;
@@ -104,4 +104,4 @@ TEST(StreamsOutputTest, AValueIsOfItsLastRecordWhoeverLookedAtItBefore) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::snet

@@ -11,10 +11,10 @@
 #include "streams/push_seat.hpp"
 #include "support/sanitized.hpp"
 
-namespace heddle::test {
+namespace heddle::snet {
 namespace {
 
-using namespace snet;  // NOLINT: each name here is of it
+using namespace test;
 
 using A = Tag<"a">;
 using B = Tag<"b">;
@@ -157,4 +157,4 @@ TEST(StreamsPushSeatTest, ThreadsThatPushAndPullByTurnsDoNotWaitForEachOther) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::snet

@@ -10,10 +10,10 @@
 #include "support/seeds.hpp"
 #include "support/streams_interpreter.hpp"
 
-namespace heddle::test {
+namespace heddle::streams {
 namespace {
 
-using namespace streams;  // NOLINT: each name here is of it
+using namespace test;
 
 /// Records have some of <a> to <d>; <n> counts the turns of what repeats and is nobody else's.
 class RandomProgram {
@@ -280,4 +280,4 @@ TEST(StreamsRandomTest, OrderedOnesGiveItInOrder) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::streams

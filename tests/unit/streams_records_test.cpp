@@ -12,10 +12,10 @@
 #include "streams/c4snet_text.hpp"
 #include "streams/record_streams.hpp"
 
-namespace heddle::test {
+namespace heddle::streams {
 namespace {
 
-using namespace streams;  // NOLINT: each name here is of it
+using namespace test;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -278,4 +278,4 @@ TEST(StreamsC4SNetTest, BinaryReadsBackAsTheSame) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::streams

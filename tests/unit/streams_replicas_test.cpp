@@ -12,10 +12,10 @@
 #include "support/running_net.hpp"
 #include "support/sanitized.hpp"
 
-namespace heddle::test {
+namespace heddle::streams {
 namespace {
 
-using namespace streams;  // NOLINT: each name here is of it
+using namespace test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -274,4 +274,4 @@ TEST(StreamsReplicasTest, WhatIsLeftInCellsOfAStarIsTold) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::streams

@@ -8,10 +8,10 @@
 #include "heddle/streams.hpp"
 #include "support/kernels.hpp"
 
-namespace heddle::test {
+namespace heddle::snet {
 namespace {
 
-using namespace snet;  // NOLINT: each name here is of it
+using namespace test;
 using testing::ElementsAreArray;
 
 using Count = Tag<"count">;
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, StreamsSending,
                          });
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::snet

@@ -23,7 +23,7 @@ namespace {
 
 using namespace heddle::bench;
 
-struct Options {
+struct BenchOptions {
     std::vector<std::string> names;
     std::vector<std::string> peers;
     int runs = 11;
@@ -33,13 +33,13 @@ struct Options {
     bool list = false;
 };
 
-bool wanted(const Options& options, std::string_view name) {
+bool wanted(const BenchOptions& options, std::string_view name) {
     return options.names.empty() || std::ranges::any_of(options.names, [&](const std::string& prefix) {
                return name.starts_with(prefix);
            });
 }
 
-bool wanted(const Options& options, const Benchmark& benchmark) {
+bool wanted(const BenchOptions& options, const Benchmark& benchmark) {
     return std::ranges::any_of(benchmark.claims,
                                [&](const Claim& claim) { return wanted(options, claim.name); });
 }
@@ -52,9 +52,9 @@ void list() {
         fmt::print("{:<34} {} (against: {})\n", figure.name, figure.what, figure.against);
 }
 
-void check(const Options& options) {
+void check(const BenchOptions& options) {
     for (const std::string& name : options.names) {
-        Options one;
+        BenchOptions one;
         one.names = {name};
         const bool known =
             std::ranges::any_of(benchmarks(), [&](const Benchmark& b) { return wanted(one, b); }) ||
@@ -85,8 +85,8 @@ struct Session {
     std::vector<std::string> skipped;     // what there is nothing here to measure with, likewise
 };
 
-void run_benchmark(const Benchmark& benchmark, const Options& options, const Host& host, MachineLoad& load,
-                   Session& session) {
+void run_benchmark(const Benchmark& benchmark, const BenchOptions& options, const Host& host,
+                   MachineLoad& load, Session& session) {
     const std::string_view name = benchmark.claims.front().name;
     std::vector<Series> all;
     try {
@@ -122,8 +122,8 @@ void run_benchmark(const Benchmark& benchmark, const Options& options, const Hos
     session.results.insert(session.results.end(), results.begin(), results.end());
 }
 
-void bench(const Options& given) {
-    Options options = given;
+void bench(const BenchOptions& given) {
+    BenchOptions options = given;
     if (options.list) return list();
     if (options.quick) options.runs = 3;
     check(options);
@@ -161,7 +161,7 @@ void bench(const Options& given) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<BenchOptions>();
     CLI::App* const command = app.add_subcommand("bench", "Measure heddle beside its peers in the same run");
     command->add_option("NAME", options->names, "only benchmarks whose name begins so; see --list");
     command->add_option("--runs", options->runs, "runs of each peer, interleaved")

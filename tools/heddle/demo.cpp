@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPicture = "/usr/share/desktop-base/softwaves-theme/grub/grub-16x9.png";
-constexpr Nanoseconds kLimit = std::chrono::seconds(60);  // of one scene, once
+constexpr Nanoseconds kSceneLimit = std::chrono::seconds(60);  // of one scene, once
 
 struct Program {
     std::string name;
@@ -104,7 +104,7 @@ class Stage {
     /// ServiceAbsent where there can be none.
     void wake_arbiter() const {
         const bench::Command wake{{heddle_.string(), "run", "--require", "--", "true"}, {}, {}};
-        const auto woken = bench::run_together({&wake, 1}, kLimit);
+        const auto woken = bench::run_together({&wake, 1}, kSceneLimit);
         if (woken[0].exit_code == 0) return;
         const std::string why = woken[0].errors.substr(0, woken[0].errors.find('\n'));
         throw ServiceAbsent(why.empty() ? "heddle cannot be started" : why);
@@ -114,7 +114,7 @@ class Stage {
         if (!is_there("gm") || !fs::exists(kPicture)) return;
         const bench::Command resize{
             {"gm", "convert", kPicture, "-resize", "900x", (folder_ / "picture.pgm").string()}, {}, {}};
-        const auto done = bench::run_together({&resize, 1}, kLimit);
+        const auto done = bench::run_together({&resize, 1}, kSceneLimit);
         if (done[0].exit_code != 0)
             throw Error(ErrorCode::kUnavailable,
                         fmt::format("gm cannot read {}: {}", kPicture, done[0].errors));
@@ -129,7 +129,7 @@ class Stage {
             command.argv.insert(command.argv.end(), program.argv.begin(), program.argv.end());
             commands.push_back(command);
         }
-        auto outcomes = bench::run_together(commands, kLimit);
+        auto outcomes = bench::run_together(commands, kSceneLimit);
         for (size_t i = 0; i < outcomes.size(); ++i)
             if (!outcomes[i].cut && outcomes[i].exit_code != 0)
                 throw Error(ErrorCode::kSystem, fmt::format("{} ended with {}: {}", programs[i].name,

@@ -23,7 +23,7 @@ namespace {
 
 using algebra::DenseMatrix;
 
-struct Options {
+struct EigenOptions {
     std::string a, b, out;
     std::vector<std::string> engines{"native"};
     size_t tile = 0, band = 0;  // 0: as suits
@@ -51,7 +51,7 @@ double whole(const algebra::EigenTimes& times) {
     return times.factor_s + times.standard_s + times.band_s + times.chase_s + times.tridiagonal_s;
 }
 
-void print(const Options& options, const algebra::Eigenvalues& found,
+void print(const EigenOptions& options, const algebra::Eigenvalues& found,
            const algebra::LapackEigenvalues& lapack) {
     const algebra::EigenTimes& times = found.times;
     const double apart = difference(found, lapack);
@@ -95,7 +95,7 @@ void write_values(const std::string& path, const std::vector<double>& values) {
     if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
 }
 
-void eigen(const Options& options) {
+void eigen(const EigenOptions& options) {
     constexpr double kLimit = 1e-9;
     if (options.engines.size() > 2)
         throw UsageError(
@@ -134,7 +134,7 @@ void eigen(const Options& options) {
 }  // namespace
 
 void add_eigen(CLI::App& app) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<EigenOptions>();
     CLI::App* const command =
         app.add_subcommand("eigen", "Eigenvalues of A x = lambda B x, by tasks, stage by stage");
     command->add_option("A.mtx", options->a, "a symmetric matrix, a Matrix Market file")->required();

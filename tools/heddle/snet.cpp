@@ -31,7 +31,7 @@ namespace {
 
 using streams::Record;
 
-struct Options {
+struct SnetOptions {
     std::string program;
     std::vector<std::string> boxes;
     std::string input = "-", output = "-", letters, calls, format;
@@ -41,7 +41,7 @@ struct Options {
     uint32_t turns = streams::NetworkOptions().most_turns;
 };
 
-streams::RecordFormat format_of(const Options& options) {
+streams::RecordFormat format_of(const SnetOptions& options) {
     if (const auto named = streams::record_format(options.format)) return *named;
     const bool json = options.output.ends_with(".json") || options.output.ends_with(".jsonl");
     return json ? streams::RecordFormat::kJsonLines : streams::RecordFormat::kXml;
@@ -93,7 +93,7 @@ void end_without_failing(RecordSink& sink) noexcept {
     }
 }
 
-void run(const Options& options) {
+void run(const SnetOptions& options) {
     announce_streams(options.program, options.min, options.workers);
     if (!options.resources.empty()) join_resource_server(options.resources);
     const auto program = streams::parse(streams::Source::of_file(options.program));
@@ -167,7 +167,7 @@ void run(const Options& options) {
 void add_snet(CLI::App& app) {
     CLI::App* snet = app.add_subcommand("snet", "S-Net programs: boxes in C, joined to networks of streams");
     snet->require_subcommand(1);
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SnetOptions>();
 
     CLI::App* runs = snet->add_subcommand("run", "Send records through the last net of a program");
     runs->add_option("program", options->program, "A file of S-Net")->required();

@@ -22,7 +22,7 @@
 namespace heddle::tool {
 namespace {
 
-struct Options {
+struct LookOptions {
     std::string program, record, format, output = "-";
 };
 
@@ -37,7 +37,7 @@ void print_nets(const std::vector<std::unique_ptr<streams::NetDefinition>>& nets
     }
 }
 
-void check(const Options& options) {
+void check(const LookOptions& options) {
     const auto program = streams::parse(streams::Source::of_file(options.program));
     check_languages(*program);
     const streams::Typing typing(*program);
@@ -61,7 +61,7 @@ std::string svg_of(const std::string& dot) {
     return output.text;
 }
 
-std::string picture(const Options& options, const streams::Program& program) {
+std::string picture(const LookOptions& options, const streams::Program& program) {
     const streams::Typing typing(program);
     if (options.format == "text") return streams::outline_of(program, typing);
     const std::string dot = streams::dot_of(program, typing);
@@ -75,7 +75,7 @@ std::string picture(const Options& options, const streams::Program& program) {
     }
 }
 
-void graph(const Options& options) {
+void graph(const LookOptions& options) {
     const auto program = streams::parse(streams::Source::of_file(options.program));
     const std::string text = picture(options, *program);
     std::FILE* const file = options.output == "-" ? stdout : std::fopen(options.output.c_str(), "w");
@@ -89,7 +89,7 @@ void graph(const Options& options) {
                     fmt::format("{} cannot be written: {}", options.output, std::strerror(errno)));
 }
 
-void explain(const Options& options) {
+void explain(const LookOptions& options) {
     const auto program = streams::parse(streams::Source::of_file(options.program));
     const streams::Typing typing(*program);
     fmt::print("{}", streams::explain(*program, typing, streams::read_known_record(options.record)));
@@ -98,7 +98,7 @@ void explain(const Options& options) {
 }  // namespace
 
 void add_snet_looks(CLI::App& snet) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<LookOptions>();
     CLI::App* checks = snet.add_subcommand("check",
                                            "Tell what each net of a program takes and makes, and what "
                                            "cannot work");

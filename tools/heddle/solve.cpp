@@ -31,7 +31,7 @@ namespace {
 using algebra::DenseMatrix;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct SolveOptions {
     std::string matrix, rhs, out, dag;
     std::vector<std::string> engines{"native"};
     size_t tile = 0;  // 0: as suits
@@ -57,7 +57,7 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-System read_system(const Options& options) {
+System read_system(const SolveOptions& options) {
     System system{algebra::read_matrix_market_file(options.matrix), {}};
     algebra::require_symmetric(system.a.view(), options.matrix);
     const size_t n = system.a.rows();
@@ -123,7 +123,7 @@ nlohmann::ordered_json to_json(const Solution& solution) {
             {"residual", solution.residual}, {"difference", solution.difference}};
 }
 
-void print_json(const Options& options, const System& system, size_t tile, int workers,
+void print_json(const SolveOptions& options, const System& system, size_t tile, int workers,
                 const std::vector<Solution>& solutions) {
     nlohmann::ordered_json engines = nlohmann::ordered_json::array();
     for (const Solution& solution : solutions)
@@ -144,7 +144,7 @@ std::string duration(double seconds) {
     return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
 }
 
-void print_text(const Options& options, const System& system, size_t tile, int workers,
+void print_text(const SolveOptions& options, const System& system, size_t tile, int workers,
                 const std::vector<Solution>& solutions) {
     fmt::print("matrix      {}: {} x {}, in tiles of {}\n", options.matrix, system.a.rows(), system.a.rows(),
                tile);
@@ -176,7 +176,7 @@ void write_solution(const std::string& path, const DenseMatrix& x) {
     if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
 }
 
-void solve(const Options& options) {
+void solve(const SolveOptions& options) {
     if (!(options.accuracy > 0 && options.accuracy < 1))
         throw UsageError(fmt::format("--accuracy: it is above 0 and below 1, not {:g}", options.accuracy));
     if (options.covariance > 0)
@@ -225,7 +225,7 @@ void solve(const Options& options) {
 }  // namespace
 
 void add_solve(CLI::App& app) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<SolveOptions>();
     CLI::App* const command =
         app.add_subcommand("solve", "Solve a symmetric positive definite system, by tasks on each engine");
     CLI::Option* const matrix =

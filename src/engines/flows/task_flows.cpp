@@ -107,12 +107,12 @@ void TaskFlows::main(void* flow) {
     }
 }
 
-void TaskFlows::suspend(Publish publish, void (*first)(void* token)) {
+void TaskFlows::suspend(Announcement publish, void (*first)(void* token)) {
     Flow& self = *current();
     if (!std::exchange(self.outcome.paused, true)) first(self.outcome.token);
     TaskFrame* const frame = host_.swap_frame(nullptr);
     struct Telling {
-        Publish publish;
+        Announcement publish;
         Flow& flow;
     } telling{publish, self};
     Fiber::switch_to(self.fiber, self.stay->home,

@@ -44,7 +44,7 @@ class TaskFlows {
     [[nodiscard]] bool any_woken() const noexcept { return any_woken_.load(std::memory_order_seq_cst); }
 
     /// In a task that runs here. Before it pauses for the first time `first(token)` is called.
-    void suspend(Publish publish, void (*first)(void* token));
+    void suspend(Announcement publish, void (*first)(void* token));
 
   private:
     /// On the stack of who runs a flow.

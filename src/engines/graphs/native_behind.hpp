@@ -33,7 +33,7 @@ class NativeBehind : public Engine, protected EngineHost {
     [[nodiscard]] bool goes_near() const override { return native_->goes_near(); }
     [[nodiscard]] bool suspends() const override { return native_->suspends(); }
     [[nodiscard]] std::string why_no_more_pause() const override { return native_->why_no_more_pause(); }
-    void suspend(Publish publish) override { native_->suspend(publish); }
+    void suspend(Announcement publish) override { native_->suspend(publish); }
     void sleep_in_task(const std::function<void()>& sleep) override { native_->sleep_in_task(sleep); }
 
   protected:

@@ -33,7 +33,7 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] bool sleeps() const override { return pool_.workers() == 0; }
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] bool goes_near() const override { return true; }
-    void suspend(Publish publish) override;
+    void suspend(Announcement publish) override;
     void services_arrived() override;
 
     /// The task of a paused flow was woken. Any thread.

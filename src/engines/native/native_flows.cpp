@@ -187,7 +187,7 @@ void NativeEngine::loop(Flow& self) {
     }
 }
 
-void NativeEngine::suspend(Publish publish) {
+void NativeEngine::suspend(Announcement publish) {
     Lane& lane = host_.lane();
     FlowsOfLane& here = flows(lane);
     Flow& self = *here.current;
@@ -202,7 +202,7 @@ void NativeEngine::suspend(Publish publish) {
     }
     TaskFrame* const frame = exchange_frame(nullptr);
     struct Telling {
-        Publish publish;
+        Announcement publish;
         Flow& flow;
     } telling{publish, self};
     Fiber::switch_to(self.fiber, other.fiber,

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(1);
+constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void WaiterPlace::look(const WorkerPool& pool) {
     if (now_.empty()) return;
     const Time now = SteadyClock().now();
     if (now < next_look_) return;
-    next_look_ = now + kLookEvery;
+    next_look_ = now + kLookAgain;
     try {
         const CpuSet free = allowed_ - pool.occupied();
         move_to(free.empty() ? allowed_ : free);

@@ -213,7 +213,7 @@ bool StarPuEngine::put_off(Task& task) noexcept {
     }
 }
 
-void StarPuEngine::suspend(Publish publish) {
+void StarPuEngine::suspend(Announcement publish) {
     flows_.suspend(publish, [](void* job) {
         if (job == nullptr) return;
         starpu_task_end_dep_add(static_cast<starpu_task*>(job), 1);

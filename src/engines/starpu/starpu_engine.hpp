@@ -40,7 +40,7 @@ class StarPuEngine final : public Engine {
     bool help(Lane& lane, uint64_t wanted) override;
     void services_arrived() override { starpu_.ring(); }
     [[nodiscard]] bool suspends() const override { return true; }
-    void suspend(Publish publish) override;
+    void suspend(Announcement publish) override;
     [[nodiscard]] DeviceChoice* device_choice() noexcept override {
         return starpu_.devices().empty() ? nullptr : &devices_;
     }

@@ -321,7 +321,7 @@ std::string TbbEngine::why_no_more_pause() const {
 }
 
 /// The task's stack waits, and the thread goes on with another; the task perhaps goes on in another thread.
-void TbbEngine::suspend(Publish publish) {
+void TbbEngine::suspend(Announcement publish) {
     if (!in_arena() || here().depth == 0)
         throw Error(ErrorCode::kInvalidArgument,
                     "a task of the engine tbb cannot wait in another thread than its own");

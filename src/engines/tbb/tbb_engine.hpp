@@ -38,7 +38,7 @@ class TbbEngine final : public Engine {
     void services_arrived() override;
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] std::string why_no_more_pause() const override;
-    void suspend(Publish publish) override;
+    void suspend(Announcement publish) override;
 
   private:
     /// Tells of threads that come to the arena and leave it.
