@@ -216,6 +216,11 @@ struct caller callers_at(const void* address) {
     return found;
 }
 
+struct library* callers_library_at(const void* address) {
+    const struct caller* const known = known_caller(address);
+    return known != NULL ? known->library : callers_at(address).library;
+}
+
 void callers_forget_unloaded(void) {
     if (atomic_load_explicit(&caller_count, memory_order_relaxed) == 0) return;
     pthread_mutex_lock(&growing);

@@ -47,6 +47,8 @@ extern _Atomic unsigned library_count;
 
 /* Of a call out of the object at `address`. Its library is NULL where there is none, or too many. */
 struct caller callers_at(const void* address);
+/* Its library alone: what a barrier can afford. */
+struct library* callers_library_at(const void* address);
 /* The address lies in a libgomp: its threads are counted by their regions, not one by one. */
 bool callers_are_libgomp(const void* address);
 /* In LLVM's OpenMP, which a call of libgomp's entries came to: it may go by the name of libgomp. */

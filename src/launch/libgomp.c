@@ -29,6 +29,7 @@ static struct library* found(struct library* library) {
 }
 
 #define CALLER() callers_at(__builtin_return_address(0))
+#define LIBRARY() callers_library_at(__builtin_return_address(0))
 #define REAL(library, name, type) ((type)found(library)->entries[kEntry_##name])
 
 /* Odd: waiting is to be polite now, also in a libgomp that opens its first region later. The helper thread
@@ -168,7 +169,7 @@ REGION_START(GOMP_parallel_loop_runtime_start, true, (LOOP), (LOOP_TYPES),
              (fn, data, num_threads, start, end, incr))
 
 HEDDLE_EXPORT void GOMP_parallel_end(void) {
-    struct library* const library = CALLER().library;
+    struct library* const library = LIBRARY();
     REAL(library, GOMP_parallel_end, void (*)(void))();
     leave_region(library);
 }
@@ -176,14 +177,14 @@ HEDDLE_EXPORT void GOMP_parallel_end(void) {
 /* A league of teams on the host runs its teams one after the other, each a region of its own inside. */
 HEDDLE_EXPORT void GOMP_teams_reg(void (*fn)(void*), void* data, unsigned teams, unsigned thread_limit,
                                   unsigned flags) {
-    REAL(CALLER().library, GOMP_teams_reg, void (*)(void (*)(void*), void*, unsigned, unsigned, unsigned))
+    REAL(LIBRARY(), GOMP_teams_reg, void (*)(void (*)(void*), void*, unsigned, unsigned, unsigned))
     (fn, data, teams, thread_limit, flags);
 }
 
-#define MEETING(result, name, parameters, types, arguments)             \
-    HEDDLE_EXPORT result name parameters {                              \
-        region_meets();                                                 \
-        return REAL(CALLER().library, name, result(*) types) arguments; \
+#define MEETING(result, name, parameters, types, arguments)      \
+    HEDDLE_EXPORT result name parameters {                       \
+        region_meets();                                          \
+        return REAL(LIBRARY(), name, result(*) types) arguments; \
     }
 MEETING(void, GOMP_barrier, (void), (void), ())
 MEETING(void, GOMP_loop_end, (void), (void), ())
