@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <csignal>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "heddle/memory.hpp"
 #include "memory/mesh.hpp"
@@ -31,31 +33,33 @@ class ForkedChildren : public testing::Test {
   protected:
     ForkedChildren() { EXPECT_EQ(::pipe(ends_), 0); }
     ~ForkedChildren() override {
+        if (victim_ > 0) kill_victim();
         ::close(ends_[1]);  // the child of the victim ends
         ::close(ends_[0]);
     }
     /// A process that calls `act`, forks a child that goes on until the end of this test, and waits.
     template <class Act>
-    pid_t start(Act act) {
-        const pid_t victim = ::fork();
-        if (victim != 0) return victim;
+    void start(Act act) {
+        victim_ = ::fork();
+        if (victim_ != 0) return;
         ::close(ends_[1]);
         const auto kept = act();
         char byte = 0;
         if (::fork() == 0) ::_exit(::read(ends_[0], &byte, 1) == 0 ? 0 : 1);
         while (true) ::pause();
     }
-    static void kill(pid_t victim) {
-        ::kill(victim, SIGKILL);
-        ASSERT_EQ(::waitpid(victim, nullptr, 0), victim);
+    void kill_victim() {
+        ::kill(victim_, SIGKILL);
+        EXPECT_GT(::waitpid(std::exchange(victim_, -1), nullptr, 0), 0);
     }
 
     int ends_[2] = {-1, -1};
+    pid_t victim_ = -1;
     TemporaryFolder folder_;
 };
 
 TEST_F(ForkedChildren, OfARankDoNotHideItsDeath) {
-    const pid_t victim = start([&] {
+    start([&] {
         auto mesh = std::make_unique<Mesh>(1, 2, folder_.path(), std::chrono::seconds(30));
         mesh->start(*new Counts);
         return mesh;
@@ -65,7 +69,7 @@ TEST_F(ForkedChildren, OfARankDoNotHideItsDeath) {
     mesh.start(counts);
     ::usleep(50'000);  // the child is there most of the time
     EXPECT_EQ(counts.deaths, 0);
-    kill(victim);
+    kill_victim();
     EXPECT_TRUE(becomes_true([&] { return counts.deaths == 1; }));
     mesh.stop();
     EXPECT_EQ(counts.deaths, 1);
@@ -73,18 +77,25 @@ TEST_F(ForkedChildren, OfARankDoNotHideItsDeath) {
 
 TEST_F(ForkedChildren, OfAServerDoNotHideItsDeath) {
     const std::string path = folder_.path() + "/memory";
-    const pid_t victim = start([&] {
+    start([&] {
         auto* const server = new Server;
         return std::make_unique<IpcServer>(*server, path);
     });
-    ASSERT_TRUE(becomes_true([&] { return ::access(path.c_str(), F_OK) == 0; }));
-    Client client(path);
-    const SegmentId segment = client.create_segment(10, {"shm", {}});
-    const DataId data = client.allocate(10, segment);
-    OperationFuture waits = client.execute(op::GetConst{{data, {0, 10}}, client.create_cache(10), Tag{1}});
+    // The file is there a moment before the server listens.
+    std::optional<Client> client;
+    ASSERT_TRUE(becomes_true([&] {
+        try {
+            client.emplace(path);
+        } catch (const Error&) {
+        }
+        return client.has_value();
+    }));
+    const SegmentId segment = client->create_segment(10, {"shm", {}});
+    const DataId data = client->allocate(10, segment);
+    OperationFuture waits = client->execute(op::GetConst{{data, {0, 10}}, client->create_cache(10), Tag{1}});
     ::usleep(50'000);
     EXPECT_FALSE(waits.is_ready());
-    kill(victim);
+    kill_victim();
     EXPECT_THAT([&] { (void)waits.get(); }, testing::ThrowsMessage<Error>(testing::HasSubstr("is gone")));
 }
 
