@@ -16,7 +16,6 @@
 namespace heddle::snet {
 namespace {
 
-using namespace test;
 using Number = Tag<"number">;
 using Name = Field<"name", std::string>;
 

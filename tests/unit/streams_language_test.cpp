@@ -13,7 +13,6 @@
 namespace heddle::streams {
 namespace {
 
-using namespace test;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;

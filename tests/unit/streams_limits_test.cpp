@@ -11,7 +11,6 @@
 namespace heddle::streams {
 namespace {
 
-using namespace test;
 using testing::HasSubstr;
 
 const Label kA(LabelKind::kTag, "a");

@@ -10,7 +10,6 @@
 namespace heddle::snet {
 namespace {
 
-using namespace test;
 using namespace std::chrono_literals;
 
 using A = Tag<"a">;

@@ -15,7 +15,6 @@
 namespace heddle::streams {
 namespace {
 
-using namespace test;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
