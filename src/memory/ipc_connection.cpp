@@ -16,6 +16,7 @@
 #include "base/packet_socket.hpp"
 #include "base/settings.hpp"
 #include "base/signals_blocked.hpp"
+#include "memory/starting_alone.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -45,6 +46,12 @@ bool read_packet(int fd, Incoming& incoming) {
 /// usual place another user may have been first, where that is in a folder for all.
 Descriptor connect_to(const std::string& path, bool named) {
     Descriptor socket = connect_to_packet_socket(path);
+    if (!socket.valid() && errno == ECONNREFUSED) {
+        // A server that starts there has made the socket a moment before it listens, and is alone for as
+        // long.
+        { const StartingAlone until_it_listens(path); }
+        socket = connect_to_packet_socket(path);
+    }
     if (!socket.valid() && (errno == EACCES || errno == EPERM))
         throw Error(ErrorCode::kPermission,
                     fmt::format("user {} may not use the memory server's socket {}: {}", ::geteuid(), path,

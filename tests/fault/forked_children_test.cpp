@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -81,18 +80,11 @@ TEST_F(ForkedChildren, OfAServerDoNotHideItsDeath) {
         auto* const server = new Server;
         return std::make_unique<IpcServer>(*server, path);
     });
-    // The file is there a moment before the server listens.
-    std::optional<Client> client;
-    ASSERT_TRUE(becomes_true([&] {
-        try {
-            client.emplace(path);
-        } catch (const Error&) {
-        }
-        return client.has_value();
-    }));
-    const SegmentId segment = client->create_segment(10, {"shm", {}});
-    const DataId data = client->allocate(10, segment);
-    OperationFuture waits = client->execute(op::GetConst{{data, {0, 10}}, client->create_cache(10), Tag{1}});
+    ASSERT_TRUE(becomes_true([&] { return ::access(path.c_str(), F_OK) == 0; }));
+    Client client(path);
+    const SegmentId segment = client.create_segment(10, {"shm", {}});
+    const DataId data = client.allocate(10, segment);
+    OperationFuture waits = client.execute(op::GetConst{{data, {0, 10}}, client.create_cache(10), Tag{1}});
     ::usleep(50'000);
     EXPECT_FALSE(waits.is_ready());
     kill_victim();

@@ -1,5 +1,8 @@
 // The socket of a memory server whose system calls fail.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -25,6 +28,31 @@ class RefusingOs final : public Os {
     }
     std::atomic<int> error{0}, accepts{0};
 };
+
+class SlowToListen final : public Os {
+  public:
+    int bind_listen(int fd, const std::string& path, int backlog) override {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof address.sun_path - 1);
+        if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -errno;
+        std::this_thread::sleep_for(100ms);
+        return ::listen(fd, backlog) == 0 ? 0 : -errno;
+    }
+};
+
+TEST(MemoryServiceTest, WhoSeesItsSocketIsHeard) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/memory";
+    std::thread comes([&] {
+        EXPECT_TRUE(becomes_true([&] { return ::access(path.c_str(), F_OK) == 0; }));
+        EXPECT_NO_THROW(Client client(path));
+    });
+    SlowToListen os;
+    ServerState server(ServerOptions{});
+    const IpcService service(server, path, os);
+    comes.join();
+}
 
 TEST(MemoryServiceTest, WhereNobodyCanBeAcceptedItSleepsAndServesThoseItHas) {
     for (const int error : {ENOMEM, ENOBUFS}) {
