@@ -32,9 +32,10 @@ struct Server::Connection {
     Descriptor grant_fd;   ///< until it was sent
     Descriptor client_fd;  ///< for ever where the client hands CPUs over: its peers map it too
     bool can_hand_over = false;
-    Reservation stands_for;       ///< of an observer: what the program that it became was to have
-    bool binds_threads = false;   ///< itself, one by one
-    std::vector<ClientId> peers;  ///< whose pages the client was given
+    Reservation stands_for;                  ///< of an observer: what the program that it became was to have
+    bool binds_threads = false;              ///< itself, one by one
+    std::vector<std::string> limit_files{};  ///< that say what its groups allow it
+    std::vector<ClientId> peers;             ///< whose pages the client was given
     void* grant_mapping = nullptr;
     void* client_mapping = nullptr;
 

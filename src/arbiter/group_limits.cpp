@@ -1,8 +1,10 @@
 // What the control groups of programs allow them, by a cpuset or a quota, and that they may be in others than
 // the arbiter.
 //
-// The kernel tells nobody of what changes there. So the arbiter looks when a program comes, at one program
-// now and then while programs compete, and more seldom at whatever else it is awake for.
+// The kernel tells of what is written there, and nobody of what is written from another container, nor that a
+// program was moved to another group. So the arbiter looks when a program comes, when a file was written, at
+// one program now and then while programs compete, and more seldom at whatever else it is awake for.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 namespace heddle {
 namespace {
 
+constexpr int kLooksPerTurn = 16;  // 50 us each
 constexpr Nanoseconds kLookWhileTheyCompete = std::chrono::milliseconds(20);
 constexpr Nanoseconds kLookElse = std::chrono::seconds(1);
 
@@ -37,21 +40,46 @@ void Arbiter::limit(ClientId id, const CpuSet& cpuset, int quota, Time now) {
 }
 
 void Server::look_at_limits() {
-    if (arbiter_.machine().synthetic()) return newcomers_.clear();
-    for (const ClientId client : std::exchange(newcomers_, {}))
-        if (const Connection* const connection = connection_of(client)) look_at_limits_of(*connection);
+    for (int i = 0; i < kLooksPerTurn && !limits_unknown_.empty(); ++i) {
+        if (Connection* const connection = connection_of(limits_unknown_.front()); connection != nullptr)
+            look_at_limits_of(*connection);
+        limits_unknown_.pop_front();
+    }
     const Nanoseconds rest = arbiter_.sampling() ? kLookWhileTheyCompete : kLookElse;
     if (clock_.now() - looked_at_limits_ < rest) return;
     looked_at_limits_ = clock_.now();
-    if (const Connection* const connection = next_in_turn(looked_at_limits_of_); connection != nullptr)
+    if (Connection* const connection = next_in_turn(looked_at_limits_of_); connection != nullptr)
         look_at_limits_of(*connection);
 }
 
-void Server::look_at_limits_of(const Connection& connection) {
-    const CgroupLimits limits = read_cgroup_limits(os_, std::to_string(connection.peer.pid));
+void Server::look_at_limits_of(Connection& connection) {
+    if (arbiter_.machine().synthetic()) return;
+    const std::string process = std::to_string(connection.peer.pid);
+    CgroupLimits limits = read_cgroup_limits(os_, process);
+    if (limits.is_whole && limits.sources != connection.limit_files) {
+        connection.limit_files = limits.sources;
+        watch_limits();
+        limits = read_cgroup_limits(os_, process);  // somebody may have written them before
+    }
     if (!limits.is_whole) return;
     arbiter_.limit(connection.client, limits.cpuset.value_or(CpuSet{}),
                    static_cast<int>(std::ceil(limits.quota_cpus())), clock_.now());
+}
+
+/// Files of those that have left are watched until somebody else's change.
+void Server::watch_limits() {
+    std::vector<std::string> files;
+    for (const auto& [socket, connection] : connections_)
+        files.insert(files.end(), connection->limit_files.begin(), connection->limit_files.end());
+    limit_files_->watch(files);
+}
+
+void Server::limits_were_written() {
+    for (const std::string& file : limit_files_->written())
+        for (const auto& [socket, connection] : connections_)
+            if (std::ranges::find(connection->limit_files, file) != connection->limit_files.end() &&
+                std::ranges::find(limits_unknown_, connection->client) == limits_unknown_.end())
+                limits_unknown_.push_back(connection->client);
 }
 
 }  // namespace heddle

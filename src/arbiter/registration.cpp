@@ -57,7 +57,7 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     ClientId client;
     const Refusal refusal = arbiter_.join(registration, clock_.now(), client);
     if (refusal != Refusal::kNone) return refuse_registration(connection, refusal, request);
-    newcomers_.push_back(client);
+    limits_unknown_.push_back(client);
     HEDDLE_FAILPOINT(server_has_joined);
     const auto process = os_.process_status(connection.peer.pid);
     // With what it holds, before the place is removed that it had under an earlier arbiter.

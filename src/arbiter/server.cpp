@@ -48,6 +48,8 @@ Server::Server(ServerConfig config, Arbiter arbiter, Os& os, Clock& clock, int l
         watch(listening_.get());
     else
         listen();
+    if (!arbiter_.machine().synthetic() && limit_files_.emplace().fd() >= 0)
+        on_readable(limit_files_->fd(), [this] { limits_were_written(); });
 }
 
 Server::~Server() = default;
@@ -162,7 +164,7 @@ bool Server::turn() {
 }
 
 std::optional<Nanoseconds> Server::time_to_wait() const {
-    if (!asking_.empty()) return Nanoseconds(0);
+    if (!asking_.empty() || !limits_unknown_.empty()) return Nanoseconds(0);
     std::optional<Time> next = arbiter_.next_deadline();
     const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
     for (const auto& [fd, connection] : connections_)

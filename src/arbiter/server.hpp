@@ -18,6 +18,7 @@
 #include "arbiter/memory_reserve.hpp"
 #include "arbiter/saved_clients.hpp"
 #include "base/clock.hpp"
+#include "base/file_watch.hpp"
 #include "base/os.hpp"
 #include "cores/codec.hpp"
 
@@ -150,7 +151,9 @@ class Server {
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
     void look_at_limits();
-    void look_at_limits_of(const Connection& connection);
+    void look_at_limits_of(Connection& connection);
+    void limits_were_written();
+    void watch_limits();
     void look_for_those_that_are_stopped();
     void look_whether_stopped(Connection& connection);
     /// Of a program that was stopped.
@@ -209,7 +212,8 @@ class Server {
     CpusetFence fence_;
     std::map<ClientId, Fenced> fenced_;
     ClientId looked_whether_stopped_;
-    std::vector<ClientId> newcomers_;  // whose limits are not known yet
+    std::deque<ClientId> limits_unknown_;   // of newcomers, and where somebody wrote them
+    std::optional<FileWatch> limit_files_;  // of all clients, where the machine is real
     ClientId looked_at_limits_of_;
     Time looked_at_limits_;
     std::vector<int> closed_;  // during this turn: events for them are stale

@@ -9,9 +9,9 @@
 // A forked child shares the descriptor and takes events away from its parent: make a new watch there.
 #pragma once
 
-#include <map>
-#include <string>
+#include <optional>
 
+#include "base/file_watch.hpp"
 #include "heddle/machine.hpp"
 #include "topology/cgroup.hpp"
 
@@ -26,23 +26,17 @@ class AllowanceWatch {
     /// Throws kSystem where the affinity cannot be read. Where the system cannot watch files, fd() is -1 and
     /// refresh() works all the same.
     explicit AllowanceWatch(Machine machine);
-    ~AllowanceWatch();
-    AllowanceWatch(const AllowanceWatch&) = delete;
-    AllowanceWatch& operator=(const AllowanceWatch&) = delete;
 
     /// Readable (poll, epoll) when a limit may have changed; call refresh() then. -1 on a synthetic machine.
-    [[nodiscard]] int fd() const noexcept { return notify_; }
+    [[nodiscard]] int fd() const noexcept { return files_ ? files_->fd() : -1; }
     [[nodiscard]] const CpuAllowance& current() const noexcept { return current_; }
     /// Reads everything again, about 50 us, and empties the descriptor. True where current() changed; where
     /// something that could be read cannot it stays as it is. Throws kSystem.
     [[nodiscard]] bool refresh();
 
   private:
-    void watch_sources(const std::vector<std::string>& sources);
-
     Machine machine_;
-    int notify_ = -1;
-    std::map<std::string, int> watched_;  ///< inotify's number by file
+    std::optional<FileWatch> files_;  ///< of a machine that is real
     CpuAllowance current_;
     bool was_whole_ = false;
 };

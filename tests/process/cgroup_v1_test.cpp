@@ -1,4 +1,5 @@
 // A real child group of cgroup v1, where this process may make one: limits are followed when they change.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "support/managed.hpp"
 #include "topology/allowance_watch.hpp"
 #include "topology/thread_affinity.hpp"
 
@@ -27,6 +29,7 @@ class Group {
     Group& operator=(const Group&) = delete;
 
     [[nodiscard]] bool made() const { return made_; }
+    [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] bool set(const std::string& name, const std::string& value) const {
         std::ofstream file(path_ + "/" + name);
         file << value << std::flush;
@@ -89,4 +92,30 @@ TEST(CgroupV1, CpusetAndQuotaOfAChildGroupAreFollowed) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0) << "the number is that of the check in follow()";
+}
+
+/// Nobody else wakes the arbiter: it hears of the change itself.
+TEST(CgroupV1, TheQuotaOfAProgramAloneIsFollowed) {
+    if (heddle::thread_affinity().count() < 2) GTEST_SKIP() << "this test needs two CPUs";
+    const Group cpu("cpu");
+    if (!cpu.made()) GTEST_SKIP() << "no cgroup v1 where this user may make groups";
+    const heddle::test::Managed managed;
+    const auto outcome = managed.shell(
+        "echo $$ > " + cpu.path() +
+        "/cgroup.procs; exec $HEDDLE run --mode mask -- sh -c '\n"
+        // Only the shell itself: a child would be a newcomer.
+        "cpus() { while read name value; do case $name in Cpus_allowed_list:) break;; esac; done\n"
+        "    } < /proc/self/status\n"
+        "await() { i=0; while cpus; ! eval \"case \\$value in $1) true;; *) false;; esac\"; do\n"
+        "    i=$((i + 1)); [ $i -lt 100000 ] || { echo \"no $1 but $value\"; exit 1; }; done; echo $2; }\n"
+        "await \"*[-,]*\" several\n"
+        "echo 100000 > " +
+        cpu.path() +
+        "/cpu.cfs_quota_us\n"
+        "await \"[0-9]|[0-9][0-9]\" one\n"
+        "echo -1 > " +
+        cpu.path() +
+        "/cpu.cfs_quota_us\n"
+        "await \"*[-,]*\" several'");
+    EXPECT_EQ(outcome.output, "several\none\nseveral\n") << outcome.errors;
 }

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arbiter_start.h"
@@ -46,6 +48,11 @@ static bool find_part(const char* const* places, char path[PATH_MAX]) {
             return true;
     path[0] = '\0';
     return false;
+}
+
+static bool find_tool(char path[PATH_MAX]) {
+    static const char* const places[] = {"heddle-tool", "../" HEDDLE_LIBEXECDIR "/heddle/heddle-tool", NULL};
+    return find_part(places, path);
 }
 
 /* Our connection to the arbiter, closed on exec until it is handed over; -1 without one. */
@@ -138,6 +145,26 @@ static const char* no_owners(void) {
     return problem;
 }
 
+/* An arbiter that is there has a machine, and does not look at a description that cannot be read: the tool
+ * does, and says so in its one line. */
+static void check_described_machine(void) {
+    const char* description = getenv("HEDDLE_TOPOLOGY");
+    char tool[PATH_MAX], variable[2 * PATH_MAX];
+    if (description == NULL || *description == '\0' || !find_tool(tool)) return;
+    snprintf(variable, sizeof variable, "HEDDLE_TOPOLOGY=%s", description);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int null = open("/dev/null", O_WRONLY);
+        if (null >= 0) dup2(null, STDOUT_FILENO);
+        char* words[] = {"heddle", "info", NULL};
+        char* environment[] = {variable, NULL}; /* what else is wrong, was told */
+        execve(tool, words, environment);
+        _exit(1);
+    }
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
 /* AddressSanitizer's library wants to be the first that is loaded, and ours comes before it: it says so with
  * an error unless it is told not to look. Its functions are called all the same. */
 static void allow_before_sanitizer(void) {
@@ -219,6 +246,7 @@ static int run(int count, char** words) {
     if (missing != 0) return cannot_run(program[0], missing);
 
     const char* absent = find_arbiter();
+    if (absent == NULL) check_described_machine();
     bool children = false;
     const char* unmanaged = absent != NULL ? absent : program_unmanageable(path, &children);
     if (unmanaged == NULL || children) {
@@ -291,9 +319,8 @@ int main(int argc, char** argv) {
     if (argc > 1 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], "start") == 0) return start(argc - 2, argv + 2);
     if (records(argc, argv)) (void)find_arbiter(); /* where there can be none, the tool says why */
-    static const char* const tools[] = {"heddle-tool", "../" HEDDLE_LIBEXECDIR "/heddle/heddle-tool", NULL};
     char tool[PATH_MAX];
-    if (find_part(tools, tool)) execv(tool, argv);
+    if (find_tool(tool)) execv(tool, argv);
     fprintf(stderr, "heddle: heddle-tool is not installed beside heddle; reinstall heddle\n");
     return 1;
 }
