@@ -13,6 +13,7 @@ namespace {
 constexpr Nanoseconds kFirstLook = std::chrono::milliseconds(10);
 constexpr Nanoseconds kLongestRest = std::chrono::seconds(1);
 constexpr int kForGood = 2;  // after so many offences the cpuset group stays
+constexpr int kMostExcuses = 20;
 
 CpuSet set_of(const std::vector<unsigned long>& mask) {
     return CpuSet::from_native(reinterpret_cast<const cpu_set_t*>(mask.data()),
@@ -132,6 +133,21 @@ bool Server::wants_none(pid_t process) const {
     });
 }
 
+/// A thread that starts a program has to be where that may run, for a moment or, as in system(3), asleep for
+/// long. One that says so and computes is believed a few times.
+bool Server::has_undone(ClientId client, Fenced& fenced, const CpuSet& off) {
+    const Connection* const connection = connection_of(client);
+    const bool starts_program = connection != nullptr && connection->client_page() != nullptr &&
+                                connection->client_page()->widened.load(std::memory_order_relaxed) != 0;
+    if (os_.process_may_use(process_of(client), off.to_native(), starts_program) != 1) {
+        if (!starts_program) fenced.excuses = 0;
+        return false;
+    }
+    if (!starts_program || ++fenced.excuses > kMostExcuses) return true;
+    fenced.look_at = clock_.now() + kFirstLook;
+    return false;
+}
+
 /// Its threads were bound. Where one may run on a CPU that they were kept from, somebody has undone that.
 void Server::look_at(ClientId client, Fenced& fenced) {
     const pid_t process = process_of(client);
@@ -140,7 +156,8 @@ void Server::look_at(ClientId client, Fenced& fenced) {
     fenced.rest = std::min(2 * fenced.rest, kLongestRest);
     fenced.look_at = clock_.now() + fenced.rest;
     const CpuSet off = fenced.off - cpus_of_process(process, false);
-    if (stays.empty() || off.empty() || os_.process_may_use(process, off.to_native()) != 1) return;
+    if (stays.empty() || off.empty() || !has_undone(client, fenced, off)) return;
+    fenced.excuses = 0;
     ++fenced.offences;
     // Who is held has left its group, if that could be.
     const std::string problem =

@@ -96,6 +96,7 @@ class Server {
         Time look_at;
         Nanoseconds rest;                ///< after that look
         int offences = 0;                ///< how often it undid the fence
+        int excuses = 0;                 ///< how often it claimed to start a program, in a row
         CpuSet bound;                    ///< where its threads were bound last
         std::map<pid_t, CpuSet> before;  ///< and where each was that was elsewhere
         bool binds_threads = false;      ///< as of its connection
@@ -150,6 +151,8 @@ class Server {
     void show_fenced(pid_t process);
     void look_at_fenced();
     void look_at(ClientId client, Fenced& fenced);
+    /// Some thread may run on a CPU that the process is kept from, other than to start a program.
+    [[nodiscard]] bool has_undone(ClientId client, Fenced& fenced, const CpuSet& off);
     void look_at_limits();
     void look_at_limits_of(Connection& connection);
     void limits_were_written();

@@ -52,6 +52,20 @@ int for_each_thread(pid_t pid, Visit visit) {
     return 0;
 }
 
+/// What follows the name of the program in a stat file; that is in brackets and may hold spaces and brackets.
+std::string after_name(const std::string& stat) {
+    const size_t name_ends = stat.rfind(')');
+    return name_ends == std::string::npos ? "" : stat.substr(name_ends + 1);
+}
+
+/// It runs, or would if it had a CPU.
+bool is_awake(pid_t process, pid_t thread) {
+    std::ifstream file(fmt::format("/proc/{}/task/{}/stat", process, thread));
+    std::string line;
+    std::getline(file, line);
+    return after_name(line).starts_with(" R");
+}
+
 /// Who it is for the system, or -1.
 long user_of(pid_t pid) {
     std::ifstream file(fmt::format("/proc/{}/status", pid));
@@ -124,11 +138,9 @@ int Os::process_pidfd(pid_t pid) {
 
 std::optional<ProcessStatus> Os::process_status(pid_t pid) {
     const auto line = read(fmt::format("/proc/{}/stat", pid));
-    // The name of the program, in brackets, may hold spaces and brackets; the start is the 20th word after
-    // it.
-    const size_t name_ends = line ? line->rfind(')') : std::string::npos;
-    if (name_ends == std::string::npos) return std::nullopt;
-    std::istringstream words(line->substr(name_ends + 1));
+    if (!line) return std::nullopt;
+    // The start is the 20th word after the name.
+    std::istringstream words(after_name(*line));
     ProcessStatus status;
     words >> status.state >> status.parent;
     std::string word;
@@ -278,14 +290,15 @@ std::map<pid_t, std::vector<unsigned long>> Os::thread_masks(pid_t pid) {
     return masks;
 }
 
-int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask) {
+int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask, bool awake) {
     int may = 0;
     std::vector<unsigned long> own(kAffinityWords);
     const int found = for_each_thread(pid, [&](pid_t thread) {
         const long bytes = ::syscall(SYS_sched_getaffinity, thread, own.size() * sizeof(own[0]), own.data());
         const size_t words = bytes < 0 ? 0 : static_cast<size_t>(bytes) / sizeof(own[0]);
-        for (size_t i = 0; i < std::min(words, mask.size()); ++i)
-            if ((own[i] & mask[i]) != 0) may = 1;
+        bool common = false;
+        for (size_t i = 0; i < std::min(words, mask.size()); ++i) common = common || (own[i] & mask[i]) != 0;
+        if (common && (!awake || is_awake(pid, thread))) may = 1;
     });
     return found < 0 ? found : may;
 }

@@ -1,5 +1,5 @@
 // ScratchFolder: a TemporaryFolder that goes even where its process is killed: a program that sleeps beside
-// it takes it away then.
+// it has made it, and takes it away then.
 //
 // For one thread.
 #pragma once
@@ -22,8 +22,16 @@ class ScratchFolder : public TemporaryFolder {
     ~ScratchFolder();
 
   private:
-    Descriptor alive_;  // closed when this process ends, however it does
-    pid_t remover_ = -1;
+    struct Keeper {
+        Descriptor alive;  ///< closed when this process ends, however it does
+        pid_t pid = -1;
+        std::string folder;  ///< "": it could make none
+    };
+    explicit ScratchFolder(Keeper keeper, const std::string& stem);
+    static Keeper start_keeper(const std::string& stem);
+
+    Descriptor alive_;
+    pid_t keeper_;
 };
 
 }  // namespace heddle

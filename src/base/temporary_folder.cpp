@@ -11,11 +11,15 @@
 
 namespace heddle {
 
-TemporaryFolder::TemporaryFolder(const std::string& stem) : path_(stem + "XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr)
+TemporaryFolder::Made TemporaryFolder::make(const std::string& stem) {
+    Made made{stem + "XXXXXX"};
+    if (::mkdtemp(made.path.data()) == nullptr)
         throw Error(ErrorCode::kSystem,
-                    fmt::format("cannot make the folder {}: {}", path_, std::strerror(errno)));
+                    fmt::format("cannot make the folder {}: {}", made.path, std::strerror(errno)));
+    return made;
 }
+
+TemporaryFolder::TemporaryFolder(const std::string& stem) : TemporaryFolder(make(stem)) {}
 
 TemporaryFolder::~TemporaryFolder() {
     std::error_code ignored;  // a leftover is no reason to fail

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace heddle {
 
@@ -17,6 +18,13 @@ class TemporaryFolder {
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
     [[nodiscard]] const std::string& path() const { return path_; }
+
+  protected:
+    struct Made {
+        std::string path;
+    };
+    static Made make(const std::string& stem);
+    explicit TemporaryFolder(Made made) : path_(std::move(made.path)) {}
 
   private:
     std::string path_;

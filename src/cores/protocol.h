@@ -276,7 +276,8 @@ typedef struct {
     heddle_atomic_u32 together; /* threads that spin for each other, and need a CPU each at once */
     heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
     heddle_atomic_u32 meeting;  /* threads of parallel regions that run and whose threads often meet */
-    heddle_atomic_u32 reserved_1[11];
+    heddle_atomic_u32 widened;  /* threads that run elsewhere for as long as they start a program */
+    heddle_atomic_u32 reserved_1[10];
     heddle_atomic_u32 sleepers; /* its threads that sleep until a CPU is handed to them */
     heddle_atomic_u32 watched;  /* 1: some of its threads may be waiting for a CPU, asleep or not */
     heddle_atomic_u32 reserved_2[14];

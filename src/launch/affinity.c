@@ -118,6 +118,7 @@ static _Atomic pid_t* take_place(void) {
     for (int i = 0; i < kPlaces; ++i) {
         pid_t nobody = 0;
         if (!atomic_compare_exchange_strong(&widened_threads[i], &nobody, thread)) continue;
+        link_change_widened(1);
         const uint32_t seen = atomic_load(&look);
         const struct timespec rest = {.tv_nsec = kRestNs};
         for (int rests = 0; seen % 2 != 0 && atomic_load(&look) == seen && rests < kMostRests; ++rests)
@@ -131,7 +132,10 @@ static _Atomic pid_t* take_place(void) {
 static void give_places_back(void) {
     const pid_t thread = this_thread();
     for (int i = 0; i < kPlaces; ++i)
-        if ((atomic_load(&widened_threads[i]) & ~kPassedOver) == thread) atomic_store(&widened_threads[i], 0);
+        if ((atomic_load(&widened_threads[i]) & ~kPassedOver) == thread) {
+            atomic_store(&widened_threads[i], 0);
+            link_change_widened(-1);
+        }
 }
 
 uint32_t affinity_epoch(void) {
@@ -313,12 +317,13 @@ struct affinity_widened affinity_widen(void) {
 }
 
 void affinity_narrow(const struct affinity_widened* widened) {
-    const bool passed_over =
-        widened->place != NULL && (atomic_exchange(widened->place, 0) & kPassedOver) != 0;
-    if ((!widened->is && !passed_over) || !link_managed()) return;
-    const int result = errno;
-    follow_grant(widened->is ? &widened->before : NULL);
-    errno = result;
+    const pid_t left = widened->place != NULL ? atomic_exchange(widened->place, 0) : 0;
+    if ((widened->is || (left & kPassedOver) != 0) && link_managed()) {
+        const int result = errno;
+        follow_grant(widened->is ? &widened->before : NULL);
+        errno = result;
+    }
+    if (left != 0) link_change_widened(-1); /* it is where it should be: see has_undone() of the arbiter */
 }
 
 /* Of the calling thread, which forks. */

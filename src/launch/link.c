@@ -47,6 +47,7 @@ static struct {
     _Atomic uint64_t observed;
     _Atomic int own;     /* the program's own threads among those announced */
     _Atomic int meeting; /* threads of regions that often meet */
+    _Atomic int widened; /* threads that start a program */
     enum heddle_client_mode mode;
     cpu_set_t allowed;
     bool allowed_known;
@@ -261,6 +262,7 @@ void link_forget(void) {
     atomic_store(&self.announced, 1);
     atomic_store(&self.own, 1);
     atomic_store(&self.meeting, 0);
+    atomic_store(&self.widened, 0);
     atomic_store(&self.observed, NOTHING_OBSERVED);
 }
 
@@ -423,6 +425,15 @@ void link_change_meeting(int change) {
     atomic_fetch_add_explicit(&self.meeting, change, memory_order_relaxed);
     link_change_demand(0, false);
     send_demand();
+}
+
+void link_change_widened(int change) {
+    heddle_client_page* page = atomic_load_explicit(&pages->page, memory_order_acquire);
+    int now = atomic_fetch_add(&self.widened, change) + change;
+    for (int shown = now + 1; page != NULL && shown != now; now = atomic_load(&self.widened)) {
+        shown = now;
+        atomic_store(&page->widened, (uint32_t)(now < 0 ? 0 : now));
+    }
 }
 
 bool link_meets_often(void) {

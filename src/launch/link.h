@@ -78,6 +78,8 @@ void link_change_own(int change);
 /* Counts the threads of regions that run and often meet. The arbiter is told at once. */
 void link_change_meeting(int change);
 bool link_meets_often(void);
+/* Counts the threads that may run outside the grant, for as long as they start a program. */
+void link_change_widened(int change);
 /* The helper thread saw that while `announced` was announced it was rather `demand`. Holds until something
  * else is announced. */
 void link_observe(int announced, unsigned demand);

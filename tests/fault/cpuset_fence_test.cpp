@@ -42,9 +42,11 @@ class CpusetFenceOfAHostileClient : public testing::Test {
         EXPECT_TRUE(daemon_->process().ends_within(10s));
         EXPECT_EQ(groups_left(), 0);
     }
-    void start(std::vector<std::string> variables = {}) {
+    void start(std::vector<std::string> variables = {}, const std::string& starts_programs_and = {}) {
         daemon_.emplace(Daemon::Options{"", {"--verbose"}, std::move(variables)});
-        hostile_ = Child({HEDDLE_BUILD_DIR "/bin/unruly_client", daemon_->path()});
+        std::vector<std::string> words{HEDDLE_BUILD_DIR "/bin/unruly_client", daemon_->path()};
+        if (!starts_programs_and.empty()) words.push_back(starts_programs_and);
+        hostile_ = Child(words);
         ASSERT_TRUE(
             becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }, 10s));
         other_ = WireClient(daemon_->path());
@@ -144,6 +146,19 @@ TEST_F(CpusetFenceOfAHostileClient, ItIsLetGoWhenItObeysButNotASecondTime) {
     EXPECT_TRUE(becomes_true([&] { return seen_on(hostile_.pid()) == hostile()->granted; }, 10s));
     EXPECT_EQ(times("no longer held"), lefts);
     EXPECT_TRUE(is_held());
+}
+
+TEST_F(CpusetFenceOfAHostileClient, OneThatSaysThatItStartsProgramsAndComputesIsHeldABitLater) {
+    start({}, "computes");
+    EXPECT_TRUE(becomes_true([&] { return is_held(); }, 10s)) << daemon_->said();
+}
+
+/// As a program does in system(3), of which nothing may be left: what it starts would have no other CPUs.
+TEST_F(CpusetFenceOfAHostileClient, OneThatStartsProgramsAndSleepsMeanwhileIsNotHeld) {
+    start({}, "sleeps");
+    ASSERT_TRUE(becomes_true([&] { return hostile()->fenced == HEDDLE_FENCED_BY_AFFINITY; }, 10s))
+        << daemon_->said();
+    EXPECT_FALSE(becomes_true([&] { return is_held(); }, 2s)) << daemon_->said();
 }
 
 TEST_F(CpusetFenceOfAHostileClient, OneThatBehavesFromThenOnIsForgotten) {

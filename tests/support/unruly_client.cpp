@@ -1,5 +1,6 @@
-// unruly_client SOCKET: wants all CPUs and never leaves one. Several threads bind themselves to all CPUs
-// again and again.
+// unruly_client SOCKET [computes|sleeps]: wants all CPUs and never leaves one. Several threads bind
+// themselves to all CPUs again and again. With a second word it says all the while that they start programs;
+// with the word `sleeps` they hardly ever are on a CPU.
 //
 // SIGUSR1: says that it left, and does not. SIGUSR2: binds its threads to its grant, says so, and keeps to
 // it. SIGHUP: forks a process that does nothing.
@@ -8,6 +9,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,7 @@ constexpr int kThreads = 3;
 
 std::atomic<bool> obeys = false;
 std::atomic<int> bound = 0;
+bool sleeps = false;
 cpu_set_t granted;
 
 void bind(const cpu_set_t& cpus) {
@@ -26,7 +29,10 @@ void bind(const cpu_set_t& cpus) {
 }
 
 void run(const cpu_set_t& all) {
-    while (!obeys) bind(all);
+    while (!obeys) {
+        bind(all);
+        if (sleeps) ::usleep(1000);
+    }
     bind(granted);
     ++bound;
     while (true) ::pause();
@@ -45,7 +51,8 @@ void fork_an_idle_one() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 2) return 2;
+    if (argc != 2 && argc != 3) return 2;
+    sleeps = argc == 3 && std::string(argv[2]) == "sleeps";
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t signals;
     sigemptyset(&signals);
@@ -55,6 +62,7 @@ int main(int argc, char** argv) {
     if (::sched_getaffinity(0, sizeof all, &all) != 0) return 1;
     heddle::test::WireClient client(argv[1]);
     if (!client.join(heddle::test::hello_of("unruly", static_cast<uint32_t>(CPU_COUNT(&all))))) return 1;
+    if (argc == 3) client.page()->widened = kThreads;
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) threads.emplace_back(run, std::cref(all));
     while (true) {
