@@ -57,8 +57,7 @@ void Server::look_at_limits_of(Connection& connection) {
     const std::string process = std::to_string(connection.peer.pid);
     CgroupLimits limits = read_cgroup_limits(os_, process);
     if (limits.is_whole && limits.sources != connection.limit_files) {
-        connection.limit_files = limits.sources;
-        watch_limits();
+        watch_limits(connection, limits.sources);
         limits = read_cgroup_limits(os_, process);  // somebody may have written them before
     }
     if (!limits.is_whole) return;
@@ -66,12 +65,9 @@ void Server::look_at_limits_of(Connection& connection) {
                    static_cast<int>(std::ceil(limits.quota_cpus())), clock_.now());
 }
 
-/// Files of those that have left are watched until somebody else's change.
-void Server::watch_limits() {
-    std::vector<std::string> files;
-    for (const auto& [socket, connection] : connections_)
-        files.insert(files.end(), connection->limit_files.begin(), connection->limit_files.end());
-    limit_files_->watch(files);
+void Server::watch_limits(Connection& connection, const std::vector<std::string>& files) {
+    if (limit_files_) limit_files_->change(connection.limit_files, files);
+    connection.limit_files = files;
 }
 
 void Server::limits_were_written() {

@@ -359,6 +359,7 @@ void Server::close(Connection& connection, bool died) {
     }
     sockets_by_client_.erase(client);
     connection.release_pages(os_);
+    watch_limits(connection, {});
     if (connection.shown_pages && os_.unread_bytes(fd) > 0) {
         (void)os_.epoll_control(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
         os_.hang_up(fd);

@@ -156,7 +156,7 @@ class Server {
     void look_at_limits();
     void look_at_limits_of(Connection& connection);
     void limits_were_written();
-    void watch_limits();
+    void watch_limits(Connection& connection, const std::vector<std::string>& files);
     void look_for_those_that_are_stopped();
     void look_whether_stopped(Connection& connection);
     /// Of a program that was stopped.

@@ -3,7 +3,6 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
@@ -16,17 +15,17 @@ FileWatch::~FileWatch() {
     if (notify_ >= 0) ::close(notify_);
 }
 
-void FileWatch::watch(const std::vector<std::string>& paths) {
-    if (notify_ < 0) return;
-    std::erase_if(watched_, [&](const auto& entry) {
-        if (std::ranges::find(paths, entry.first) != paths.end()) return false;
-        inotify_rm_watch(notify_, entry.second);
-        return true;
-    });
-    for (const std::string& path : paths) {
-        if (watched_.contains(path)) continue;
-        const int number = inotify_add_watch(notify_, path.c_str(), IN_MODIFY);
-        if (number >= 0) watched_.emplace(path, number);
+void FileWatch::change(const std::vector<std::string>& before, const std::vector<std::string>& now) {
+    for (const std::string& path : now) {
+        Watched& file = watched_[path];
+        ++file.users;
+        if (file.number < 0) file.number = inotify_add_watch(notify_, path.c_str(), IN_MODIFY);
+    }
+    for (const std::string& path : before) {
+        const auto place = watched_.find(path);
+        if (place == watched_.end() || --place->second.users > 0) continue;
+        if (place->second.number >= 0) inotify_rm_watch(notify_, place->second.number);
+        watched_.erase(place);
     }
 }
 
@@ -43,12 +42,13 @@ std::vector<std::string> FileWatch::written() {
             if ((event.mask & IN_MODIFY) != 0) numbers.insert(event.wd);
             // It was removed, and its number ends with it.
             if ((event.mask & IN_IGNORED) != 0)
-                std::erase_if(watched_, [&](const auto& entry) { return entry.second == event.wd; });
+                for (auto& [path, file] : watched_)
+                    if (file.number == event.wd) file.number = -1;
         }
     }
     std::vector<std::string> paths;
-    for (const auto& [path, number] : watched_)
-        if (lost || numbers.contains(number)) paths.push_back(path);
+    for (const auto& [path, file] : watched_)
+        if (file.number >= 0 && (lost || numbers.contains(file.number))) paths.push_back(path);
     return paths;
 }
 

@@ -22,14 +22,19 @@ class FileWatch {
 
     /// Readable (poll, epoll) when one of them was written.
     [[nodiscard]] int fd() const noexcept { return notify_; }
-    /// These from now on, and no others.
-    void watch(const std::vector<std::string>& paths);
+    /// Somebody who wanted to hear of some files wants to hear of others. A file is watched while somebody
+    /// does.
+    void change(const std::vector<std::string>& before, const std::vector<std::string>& now);
     /// Those that were written since the last call; empties the descriptor.
     [[nodiscard]] std::vector<std::string> written();
 
   private:
+    struct Watched {
+        int users = 0;
+        int number = -1;  ///< inotify's; -1: it could not be watched, or was removed
+    };
     int notify_;
-    std::map<std::string, int> watched_;  ///< inotify's number by path
+    std::map<std::string, Watched> watched_;  ///< by path
 };
 
 }  // namespace heddle

@@ -19,8 +19,14 @@ AllowanceWatch::AllowanceWatch(Machine machine) : machine_(std::move(machine)) {
     }
     current_.affinity = thread_affinity();
     // Watched before they are read for good, so that no write falls in between.
-    files_.emplace().watch(read_cgroup_limits(SystemFiles{}).sources);
+    files_.emplace();
+    watch(read_cgroup_limits(SystemFiles{}).sources);
     (void)refresh();
+}
+
+void AllowanceWatch::watch(std::vector<std::string> sources) {
+    files_->change(sources_, sources);
+    sources_ = std::move(sources);
 }
 
 bool AllowanceWatch::refresh() {
@@ -30,7 +36,7 @@ bool AllowanceWatch::refresh() {
     // For want of descriptors, say: it stays as it is, until the caller looks again.
     if (!limits.is_whole && was_whole_) return false;
     was_whole_ = limits.is_whole;
-    files_->watch(limits.sources);
+    watch(limits.sources);
     CpuAllowance now = combine(machine_, thread_affinity(), limits);
     const bool changed = !same(now, current_);
     current_ = std::move(now);

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/file_watch.hpp"
 #include "heddle/machine.hpp"
@@ -35,8 +37,11 @@ class AllowanceWatch {
     [[nodiscard]] bool refresh();
 
   private:
+    void watch(std::vector<std::string> sources);
+
     Machine machine_;
-    std::optional<FileWatch> files_;  ///< of a machine that is real
+    std::optional<FileWatch> files_;    ///< of a machine that is real
+    std::vector<std::string> sources_;  ///< what it watches
     CpuAllowance current_;
     bool was_whole_ = false;
 };

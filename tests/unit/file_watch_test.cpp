@@ -19,7 +19,7 @@ class FileWatchTest : public ::testing::Test {
   protected:
     FileWatchTest() {
         for (const std::string& path : {one, other}) write(path);
-        files.watch({one, other, folder.path() + "/none"});
+        files.change({}, {one, other, folder.path() + "/none"});
     }
     static void write(const std::string& path) { std::ofstream(path) << "100000\n"; }
     [[nodiscard]] bool announced() const {
@@ -43,19 +43,29 @@ TEST_F(FileWatchTest, WhoWasWrittenIsTold) {
 }
 
 TEST_F(FileWatchTest, OthersAreNotWatchedAnyLonger) {
-    files.watch({one});
+    files.change({other}, {});
     write(other);
     EXPECT_THAT(files.written(), IsEmpty());
-    files.watch({one, other});
+    files.change({}, {other});
     write(other);
     EXPECT_THAT(files.written(), ElementsAre(other));
+}
+
+TEST_F(FileWatchTest, EachOfThoseWhoWantToHearOfAFileIsCounted) {
+    files.change({one}, {one, other});
+    files.change({other}, {});
+    write(other);
+    EXPECT_THAT(files.written(), ElementsAre(other));
+    files.change({other}, {one});
+    write(other);
+    EXPECT_THAT(files.written(), IsEmpty());
 }
 
 TEST_F(FileWatchTest, AFileThatIsMadeAnewIsWatchedWhenAskedForAgain) {
     std::filesystem::remove(one);
     EXPECT_THAT(files.written(), IsEmpty());
     write(one);
-    files.watch({one, other});
+    files.change({one}, {one});
     write(one);
     EXPECT_THAT(files.written(), ElementsAre(one));
 }
