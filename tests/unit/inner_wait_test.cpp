@@ -36,10 +36,7 @@ class InnerWaits : public test::OnEachEngine {
   protected:
     void SetUp() override {
         OnEachEngine::SetUp();
-        if (test::kAddressSanitized && engine_.name == "tbb")
-            GTEST_SKIP()
-                << "skipped: AddressSanitizer does not know oneTBB's stacks, nor what an exception has "
-                   "left on one (github.com/google/sanitizers/issues/189)";
+        if (!test::knows_stacks_of(engine_.name)) GTEST_SKIP() << test::kUnknownStacks;
     }
     /// Each sequence has a task that waits for the next one, the last for the first.
     static void wait_in_a_circle(const std::vector<Sequence*>& sequences) {
