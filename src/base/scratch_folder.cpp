@@ -45,7 +45,12 @@ ScratchFolder::Keeper ScratchFolder::start_keeper(const std::string& stem) {
         bytes = ::read(said.get(), text, sizeof text);
         if (bytes > 0) keeper.folder.append(text, static_cast<size_t>(bytes));
     } while ((bytes > 0 && !keeper.folder.ends_with("/\n")) || (bytes < 0 && errno == EINTR));
-    keeper.folder.resize(keeper.folder.ends_with("/\n") ? keeper.folder.size() - 2 : 0);
+    if (!keeper.folder.ends_with("/\n")) {
+        keeper.alive = Descriptor();
+        if (keeper.pid > 0) ::waitpid(keeper.pid, nullptr, 0);
+        return {};
+    }
+    keeper.folder.resize(keeper.folder.size() - 2);
     return keeper;
 }
 

@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
@@ -146,19 +145,21 @@ static const char* no_owners(void) {
 }
 
 /* An arbiter that is there has a machine, and does not look at a description that cannot be read: the tool
- * does, and says so in its one line. */
+ * does, and says so in its one line. What else is wrong with variables was told. */
 static void check_described_machine(void) {
+    static const char ours[] = "HEDDLE_", described[] = "HEDDLE_TOPOLOGY=";
     const char* description = getenv("HEDDLE_TOPOLOGY");
-    char tool[PATH_MAX], variable[2 * PATH_MAX];
+    char tool[PATH_MAX];
     if (description == NULL || *description == '\0' || !find_tool(tool)) return;
-    snprintf(variable, sizeof variable, "HEDDLE_TOPOLOGY=%s", description);
     const pid_t child = fork();
     if (child == 0) {
-        const int null = open("/dev/null", O_WRONLY);
-        if (null >= 0) dup2(null, STDOUT_FILENO);
-        char* words[] = {"heddle", "info", NULL};
-        char* environment[] = {variable, NULL}; /* what else is wrong, was told */
-        execve(tool, words, environment);
+        char** kept = environ;
+        for (char** entry = environ; *entry != NULL; ++entry)
+            if (strncmp(*entry, ours, sizeof ours - 1) != 0 ||
+                strncmp(*entry, described, sizeof described - 1) == 0)
+                *kept++ = *entry;
+        *kept = NULL;
+        execl(tool, "heddle", "check-topology", (char*)NULL);
         _exit(1);
     }
     while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) {
