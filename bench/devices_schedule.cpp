@@ -2,7 +2,6 @@
 // bound, a seed a value; devices.pams_noisy: of pams over that of heft where estimates are wrong by up to
 // half; devices.learned: of heft's second run without estimates over one that knows the costs. On the virtual
 // clock: how busy the machine is does not matter. Limits are those of the means.
-#include <filesystem>
 #include <numeric>
 
 #include "base/temporary_folder.hpp"
@@ -34,7 +33,7 @@ void run(bool quick) {
     }
     std::vector<double> first, learned;
     for (unsigned seed = 0; seed < seeds; ++seed) {
-        const heddle::TemporaryFolder folder(std::filesystem::temp_directory_path() / "heddle-bench-");
+        const heddle::TemporaryFolder folder(heddle::TemporaryFolder::place() + "/heddle-bench-");
         const std::string file = folder.path() + "/costs";
         const std::vector<MixCost> kinds = unequal_mix(seed, 8);
         const double known = learned_makespan("heft", kinds, true, file);

@@ -52,7 +52,7 @@ class Contestant {
 void run(bool quick) {
     const std::filesystem::path vendors = "/etc/OpenCL/vendors";
     if (!std::filesystem::exists(kOclgrind) || !std::filesystem::exists(vendors)) return;
-    const heddle::TemporaryFolder folder(std::filesystem::temp_directory_path() / "heddle-bench-");
+    const heddle::TemporaryFolder folder(heddle::TemporaryFolder::place() + "/heddle-bench-");
     std::filesystem::copy(vendors, folder.path());
     std::ofstream(folder.path() + "/oclgrind.icd") << kOclgrind << "\n";
     // The loader reads it at the first call of OpenCL's.

@@ -10,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "base/temporary_folder.hpp"
 #include "batches.hpp"
 #include "heddle/memory.hpp"
 
@@ -82,7 +83,7 @@ class ServerProcess {
     }
 
     const std::string path =
-        std::filesystem::temp_directory_path() / ("heddle-bench-" + std::to_string(::getpid()) + ".sock");
+        heddle::TemporaryFolder::place() + "/heddle-bench-" + std::to_string(::getpid()) + ".sock";
     DataId data;
 
   private:
@@ -123,7 +124,7 @@ void hits_from_another_process(bool quick) {
 /// Gets of ranges in turn, of which the cache holds one: each is a miss.
 void misses(const char* name, const char* kind, uint64_t size, int calls) {
     constexpr uint64_t kRanges = 4;
-    const std::string folder = std::filesystem::temp_directory_path();
+    const std::string folder = heddle::TemporaryFolder::place();
     Server server;
     Client client(server);
     SegmentDescription description{kind, {}};

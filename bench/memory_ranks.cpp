@@ -211,7 +211,7 @@ void by_mpi(bool quick) {
 
 void run(bool quick) {
     by_mpi(quick);
-    const heddle::TemporaryFolder folder(std::filesystem::temp_directory_path() / "heddle-bench-");
+    const heddle::TemporaryFolder folder(heddle::TemporaryFolder::place() + "/heddle-bench-");
     const Home home(folder.path());
     Server server({.rank = 1, .ranks = 2, .folder = folder.path()});
     Client client(server);

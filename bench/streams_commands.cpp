@@ -73,7 +73,7 @@ class SnetRun {
   private:
     [[nodiscard]] std::string file(const char* name) const { return folder_.path() + "/" + name; }
 
-    heddle::TemporaryFolder folder_{std::filesystem::temp_directory_path() / "heddle-bench-"};
+    heddle::TemporaryFolder folder_{heddle::TemporaryFolder::place() + "/heddle-bench-"};
     Command command_;
 };
 

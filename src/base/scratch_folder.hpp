@@ -6,7 +6,6 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <string>
 
 #include "base/descriptor.hpp"
@@ -16,9 +15,8 @@ namespace heddle {
 
 class ScratchFolder : public TemporaryFolder {
   public:
-    /// In the folder for temporary files, where no other stem is given. Throws kSystem.
-    explicit ScratchFolder(const std::string& stem = std::filesystem::temp_directory_path() /
-                                                     "heddle-scratch-");
+    /// In place(), where no other stem is given. Throws kSystem.
+    explicit ScratchFolder(const std::string& stem = place() + "/heddle-scratch-");
     ~ScratchFolder();
 
   private:

@@ -11,13 +11,16 @@ namespace heddle {
 class TemporaryFolder {
   public:
     /// A path that begins with `stem`, to which six characters are added. Throws kSystem where none can be
-    /// made.
+    /// made; where that is in place() it tells of TMPDIR.
     explicit TemporaryFolder(const std::string& stem);
     ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
     [[nodiscard]] const std::string& path() const { return path_; }
+
+    /// Where temporary files go, there or not: TMPDIR, or /tmp.
+    [[nodiscard]] static std::string place();
 
   protected:
     struct Made {

@@ -54,7 +54,7 @@ StarPuFolder::StarPuFolder() {
     if (!is_writable(folder)) {
         const std::string why = folder.empty() ? "HOME is not set" : folder + ": " + std::strerror(errno);
         try {
-            own_.emplace(variable("TMPDIR").value_or("/tmp") + "/heddle-starpu-");
+            own_.emplace(TemporaryFolder::place() + "/heddle-starpu-");
         } catch (const Error& error) {
             throw Error(ErrorCode::kUnavailable, "StarPU needs a folder for what it measures (" + why +
                                                      "): " + error.what() +

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/temporary_folder.hpp"
 #include "heddle/error.hpp"
 #include "process.hpp"
 #include "topology/thread_affinity.hpp"
@@ -41,7 +42,7 @@ fs::path find_dlb() {
 }  // namespace
 
 OneAtATime::OneAtATime(const std::function<void()>& told) {
-    const fs::path path = fs::temp_directory_path() / "heddle-bench.lock";
+    const fs::path path = fs::path(TemporaryFolder::place()) / "heddle-bench.lock";
     // Another user's file can be locked, but not opened with O_CREAT, in a sticky folder.
     fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd_ < 0) fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_CREAT, 0644);
