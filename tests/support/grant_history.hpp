@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "cores/observer.hpp"
@@ -38,6 +39,11 @@ class GrantHistory {
     [[nodiscard]] bool present(pid_t pid) {
         const std::lock_guard lock(mutex_);
         return std::ranges::any_of(pids_, [&](const auto& client) { return client.second == pid; });
+    }
+    /// Whether it has given this process a CPU, ever.
+    [[nodiscard]] bool has_had_a_cpu(pid_t pid) {
+        const std::lock_guard lock(mutex_);
+        return given_to_.contains(pid);
     }
     [[nodiscard]] std::string broken() {
         const std::lock_guard lock(mutex_);
@@ -80,6 +86,7 @@ class GrantHistory {
         } else if (event.kind == HEDDLE_EVENT_CPU) {
             ++moves_;
             if (!pids_.contains(event.client)) complain(what + " went to the unknown " + who);
+            given_to_.insert(pids_[event.client]);
             if (!holders_.emplace(event.cpu, event.client).second)
                 complain(what + " went to " + who + " while held by " + std::to_string(holders_[event.cpu]));
         }
@@ -95,6 +102,7 @@ class GrantHistory {
     std::map<uint32_t, pid_t> pids_;
     std::map<int, uint32_t> holders_;
     std::map<pid_t, uint64_t> departures_;
+    std::set<pid_t> given_to_;
     std::string broken_;
     long moves_ = 0;
     std::thread thread_;
