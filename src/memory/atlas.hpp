@@ -23,6 +23,14 @@ struct Piece {
     uint64_t part_offset = 0;
 };
 
+/// Where in a segment something begins.
+struct Place {
+    SegmentId segment;
+    Rank home = 0;
+    /// In the home's part of the segment.
+    uint64_t part_offset = 0;
+};
+
 class Atlas {
   public:
     /// A segment of which each rank has so many bytes.
@@ -58,8 +66,9 @@ class Atlas {
     [[nodiscard]] std::vector<Piece> pieces(const GlobalRange& global, uint32_t slot = 0) const;
     template <class Function>
     void for_each_piece(const GlobalRange& global, uint32_t slot, Function function) const;
-    /// As pieces(), but nothing where it is not exactly one.
-    [[nodiscard]] std::optional<Piece> only_piece(const GlobalRange& global) const;
+    /// Of a range in one piece, for good: nothing where it has no bytes, or may have several versions, of
+    /// which the newest one moves.
+    [[nodiscard]] std::optional<Place> only_place(const GlobalRange& global) const;
 
   private:
     struct Segment {

@@ -31,20 +31,23 @@ Cache::Room Cache::reserve(uint64_t size, CacheEntry*& entry, std::vector<Global
     entry->place = *place;
     entry->pins = 1;
     ++pinned_;
-    if (size > 0) by_place_.emplace(place->offset, entry);
+    if (size > 0) by_place_.insert(*entry);
     return Room::kFound;
 }
 
 void Cache::publish(CacheEntry& entry, const GlobalRange& global, CacheEntry::State state) {
-    if (entry.state == CacheEntry::State::kPrivate) {
-        by_range_.emplace(global, &entry);
-        by_begin_.emplace(Begin(global.data, global.range.offset), &entry);
-        Copies& copies = copies_[global.data];
-        ++copies.count;
-        copies.longest = std::max(copies.longest, global.range.size);
+    if (by_range_.size() == buckets_.size()) {
+        std::vector<ByRange::bucket_type> more(2 * buckets_.size());
+        by_range_.rehash({more.data(), more.size()});
+        buckets_.swap(more);
     }
+    Copies& copies = copies_[global.data];
+    ++copies.count;
+    copies.longest = std::max(copies.longest, global.range.size);
     entry.global = global;
     entry.state = state;
+    by_range_.insert(entry);
+    by_begin_.insert(entry);
     if (state == CacheEntry::State::kValid) show(entry);
 }
 
@@ -59,11 +62,8 @@ void Cache::show(CacheEntry& entry) {
 }
 
 void Cache::hide(CacheEntry& entry) {
-    const auto is_it = [&](const auto& one) { return one.second == &entry; };
-    const auto [first, last] = by_range_.equal_range(entry.global);
-    by_range_.erase(std::find_if(first, last, is_it));
-    const auto [begin, end] = by_begin_.equal_range(Begin(entry.global.data, entry.global.range.offset));
-    by_begin_.erase(std::find_if(begin, end, is_it));
+    by_range_.erase(by_range_.iterator_to(entry));
+    by_begin_.erase(by_begin_.iterator_to(entry));
     const auto copies = copies_.find(entry.global.data);
     if (--copies->second.count == 0) copies_.erase(copies);
     if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin) listings_->unlist(entry.listed);
@@ -90,11 +90,11 @@ bool Cache::take_over(CacheEntry& entry) {
 
 void Cache::keep_part(CacheEntry& entry, const Range& part) {
     const Range all = entry.place;
-    if (all.size > 0) by_place_.erase(all.offset);
+    if (all.size > 0) by_place_.erase(by_place_.iterator_to(entry));
     space_.give_back({all.offset, part.offset - all.offset});
     space_.give_back({part.end(), all.end() - part.end()});
     entry.place = part;
-    if (part.size > 0) by_place_.emplace(part.offset, &entry);
+    if (part.size > 0) by_place_.insert(entry);
 }
 
 void Cache::close() {
@@ -109,15 +109,14 @@ CacheEntry* Cache::find(Pin pin) {
     return found == entries_.end() ? nullptr : &*found;
 }
 
-CacheEntry* Cache::find(const GlobalRange& global) const {
-    CacheEntry* under_way = nullptr;
-    const auto [first, last] = by_range_.equal_range(global);
-    for (auto one = first; one != last; ++one) {
-        if (one->second->state == CacheEntry::State::kValid) return one->second;
-        under_way = one->second;
+const CacheEntry* Cache::find(const GlobalRange& global) const {
+    const CacheEntry* under_way = nullptr;
+    for (auto one = by_range_.find(global); one != by_range_.end() && one->global == global; ++one) {
+        if (one->state == CacheEntry::State::kValid) return &*one;
+        under_way = &*one;
     }
-    CacheEntry* larger = nullptr;
-    for_each_overlapping(global, [&](CacheEntry& entry) {
+    const CacheEntry* larger = nullptr;
+    for_each_overlapping(global, [&](const CacheEntry& entry) {
         if (entry.state == CacheEntry::State::kValid && entry.global.range.contains(global.range))
             larger = &entry;
     });
@@ -126,7 +125,7 @@ CacheEntry* Cache::find(const GlobalRange& global) const {
 
 std::vector<GlobalRange> Cache::copies() const {
     std::vector<GlobalRange> all;
-    for (const auto& one : by_range_) all.push_back(one.first);
+    for (const CacheEntry& copy : by_range_) all.push_back(copy.global);
     return all;
 }
 
@@ -188,20 +187,20 @@ void Cache::drop(CacheEntry& entry) {
 }
 
 void Cache::remove(CacheEntry& entry) {
-    if (entry.place.size > 0) by_place_.erase(entry.place.offset);
+    if (entry.place.size > 0) by_place_.erase(by_place_.iterator_to(entry));
     space_.give_back(entry.place);
     entries_.erase(entry.self);
 }
 
-CacheEntry* Cache::evictable_from(uint64_t offset) const {
+CacheEntry* Cache::evictable_from(uint64_t offset) {
     const auto found = by_place_.find(offset);
-    return found != by_place_.end() && may_go(*found->second) ? found->second : nullptr;
+    return found != by_place_.end() && may_go(*found) ? &*found : nullptr;
 }
 
-CacheEntry* Cache::evictable_to(uint64_t offset) const {
+CacheEntry* Cache::evictable_to(uint64_t offset) {
     const auto after = by_place_.lower_bound(offset);
     if (after == by_place_.begin()) return nullptr;
-    CacheEntry& before = *std::prev(after)->second;
+    CacheEntry& before = *std::prev(after);
     return before.place.end() == offset && may_go(before) ? &before : nullptr;
 }
 
@@ -210,7 +209,7 @@ void Cache::take_in_holes(Range& window) const {
     if (const auto hole = space_.hole_from(window.end())) window.size += hole->size;
 }
 
-bool Cache::grow(Range& window) const {
+bool Cache::grow(Range& window) {
     const CacheEntry* const before = evictable_to(window.offset);
     const CacheEntry* const after = evictable_from(window.end());
     if (before == nullptr && after == nullptr) return false;
@@ -259,8 +258,8 @@ bool Cache::make_room(uint64_t size, std::vector<GlobalRange>& evicted) {
             continue;
         }
         for (auto one = by_place_.lower_bound(window.offset);
-             one != by_place_.end() && one->first < window.end();) {
-            CacheEntry& entry = *(one++)->second;
+             one != by_place_.end() && one->place.offset < window.end();) {
+            CacheEntry& entry = *one++;
             evicted.push_back(entry.global);
             withdraw(entry);
         }

@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <boost/intrusive/unordered_set.hpp>
 #include <list>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,29 +24,32 @@ namespace heddle::memory {
 
 struct Access;
 
-/// A piece of the payload in use. Of no size, too.
+/// A piece of the payload in use. Of no size, too. What a hit reads comes first.
 struct CacheEntry : boost::intrusive::list_base_hook<> {
+    using TreeHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
     enum class State {
         kPrivate,   ///< of one client, which writes it
         kFetching,  ///< a copy that is under way
         kValid,     ///< a copy
         kStale,     ///< a copy that was overwritten elsewhere, and is still looked at
     };
-    State state = State::kPrivate;
-    Range place;
+    boost::intrusive::unordered_set_member_hook<boost::intrusive::store_hash<true>> by_range;
     /// Of a copy.
     GlobalRange global;
+    Range place;
+    State state = State::kPrivate;
     /// Of a copy of which all was put with it.
     std::optional<Tag> tag;
     /// Its homes want to know of each get with that tag.
     bool counted = false;
     /// Who uses it: clients, and operations under way.
     uint32_t pins = 0;
+    uint64_t last_use = 0;
     /// Where clients of other processes find it while it is valid; later, by what they may still use it.
     Pin listed = kNoPin;
     /// Of a copy under way.
     Access* access = nullptr;
-    uint64_t last_use = 0;
+    TreeHook by_begin, by_place;
     std::list<CacheEntry>::iterator self;
 };
 
@@ -53,7 +57,10 @@ class Cache {
   public:
     /// `listings` show its copies to clients of other processes; null: it has no such clients. They outlive
     /// it.
-    explicit Cache(uint64_t size, CopyListings* listings = nullptr) : space_(size), listings_(listings) {}
+    explicit Cache(uint64_t size, CopyListings* listings = nullptr)
+        : space_(size),
+          listings_(listings),
+          by_range_(ByRange::bucket_traits(buckets_.data(), buckets_.size())) {}
 
     enum class Room { kFound, kFull, kNever };
     /// A private entry with one pin. `evicted` gets what copies had to go for it.
@@ -73,12 +80,20 @@ class Cache {
     /// Clients of other processes find none of its copies any more.
     void close();
     /// A copy that holds all of the range: a valid one before one that is under way. Null: none.
-    [[nodiscard]] CacheEntry* find(const GlobalRange& global) const;
+    [[nodiscard]] const CacheEntry* find(const GlobalRange& global) const;
+    [[nodiscard]] CacheEntry* find(const GlobalRange& global) {
+        return const_cast<CacheEntry*>(std::as_const(*this).find(global));
+    }
     /// What a client of another process has pinned; null: nothing that is still there.
     [[nodiscard]] CacheEntry* find(Pin pin);
-    /// Of the copies that can be found.
+    /// Of the copies that can be found. The function may withdraw the one that it gets.
     template <class Function>
     void for_each_overlapping(const GlobalRange& global, Function function) const;
+    template <class Function>
+    void for_each_overlapping(const GlobalRange& global, Function function) {
+        std::as_const(*this).for_each_overlapping(
+            global, [&](const CacheEntry& entry) { function(const_cast<CacheEntry&>(entry)); });
+    }
 
     void pin(CacheEntry& entry);
     /// What nobody uses any more stays if it is a valid copy, until its room is needed.
@@ -98,14 +113,33 @@ class Cache {
 
   private:
     using Lru = boost::intrusive::list<CacheEntry, boost::intrusive::constant_time_size<false>>;
-    template <class Key, class Value>
-    using Map = std::map<Key, Value, std::less<>, Recycled<std::pair<const Key, Value>>>;
+    struct RangeOf {
+        using type = GlobalRange;
+        const type& operator()(const CacheEntry& entry) const { return entry.global; }
+    };
+    using ByRange = boost::intrusive::unordered_multiset<
+        CacheEntry,
+        boost::intrusive::member_hook<CacheEntry, decltype(CacheEntry::by_range), &CacheEntry::by_range>,
+        boost::intrusive::key_of_value<RangeOf>, boost::intrusive::hash<std::hash<GlobalRange>>,
+        boost::intrusive::equal<std::equal_to<GlobalRange>>, boost::intrusive::power_2_buckets<true>>;
+    template <CacheEntry::TreeHook CacheEntry::*kHook, class KeyOf>
+    using Tree = boost::intrusive::multiset<
+        CacheEntry, boost::intrusive::member_hook<CacheEntry, CacheEntry::TreeHook, kHook>,
+        boost::intrusive::key_of_value<KeyOf>, boost::intrusive::constant_time_size<false>>;
     /// Where a copy begins.
-    using Begin = std::pair<DataId, uint64_t>;
-    using ByBegin =
-        std::multimap<Begin, CacheEntry*, std::less<>, Recycled<std::pair<const Begin, CacheEntry*>>>;
-    using ByRange = std::unordered_multimap<GlobalRange, CacheEntry*, std::hash<GlobalRange>, std::equal_to<>,
-                                            Recycled<std::pair<const GlobalRange, CacheEntry*>>>;
+    struct BeginOf {
+        using type = std::pair<DataId, uint64_t>;
+        type operator()(const CacheEntry& entry) const {
+            return {entry.global.data, entry.global.range.offset};
+        }
+    };
+    using ByBegin = Tree<&CacheEntry::by_begin, BeginOf>;
+    struct PlaceOf {
+        using type = uint64_t;
+        const type& operator()(const CacheEntry& entry) const { return entry.place.offset; }
+    };
+    using ByPlace = Tree<&CacheEntry::by_place, PlaceOf>;
+    static constexpr size_t kFewestBuckets = 64;  // a power of two
     /// Of one allocation; the longest of its copies tells how far back one must look.
     struct Copies {
         size_t count = 0;
@@ -117,14 +151,14 @@ class Cache {
     [[nodiscard]] CacheEntry* replace_oldest(uint64_t size, std::vector<GlobalRange>& evicted);
     [[nodiscard]] bool make_room(uint64_t size, std::vector<GlobalRange>& evicted);
     /// The oldest of the two entries beside the window that may go; the window grows over it and over holes.
-    [[nodiscard]] bool grow(Range& window) const;
+    [[nodiscard]] bool grow(Range& window);
     void take_in_holes(Range& window) const;
     [[nodiscard]] bool is_in_use_elsewhere(const CacheEntry& entry) const;
     [[nodiscard]] bool may_go(const CacheEntry& entry) const {
         return entry.state == CacheEntry::State::kValid && !is_in_use(entry);
     }
-    [[nodiscard]] CacheEntry* evictable_from(uint64_t offset) const;
-    [[nodiscard]] CacheEntry* evictable_to(uint64_t offset) const;
+    [[nodiscard]] CacheEntry* evictable_from(uint64_t offset);
+    [[nodiscard]] CacheEntry* evictable_to(uint64_t offset);
     void show(CacheEntry& entry);
     /// It is not found as a copy any more.
     void hide(CacheEntry& entry);
@@ -139,10 +173,12 @@ class Cache {
     Space space_;
     CopyListings* listings_;
     std::list<CacheEntry, Recycled<CacheEntry>> entries_;
-    Map<uint64_t, CacheEntry*> by_place_;  // those that have a size
+    // What they are found by.
+    ByPlace by_place_;  // those that have a size
+    std::vector<ByRange::bucket_type> buckets_ = std::vector<ByRange::bucket_type>(kFewestBuckets);
     ByRange by_range_;
     ByBegin by_begin_;
-    Map<DataId, Copies> copies_;
+    std::map<DataId, Copies, std::less<>, Recycled<std::pair<const DataId, Copies>>> copies_;
     Lru unpinned_;                      // the next to go first
     std::vector<CacheEntry*> dropped_;  // in use by clients of other processes alone, and no copies any more
     uint64_t uses_ = 0;
@@ -155,9 +191,9 @@ void Cache::for_each_overlapping(const GlobalRange& global, Function function) c
     if (found == copies_.end()) return;
     const uint64_t from = global.range.offset - std::min(global.range.offset, found->second.longest);
     auto copy = by_begin_.lower_bound({global.data, from});
-    while (copy != by_begin_.end() && copy->first < Begin(global.data, global.range.end())) {
-        CacheEntry& entry = *copy->second;
-        ++copy;  // the function may withdraw it
+    while (copy != by_begin_.end() && BeginOf()(*copy) < BeginOf::type(global.data, global.range.end())) {
+        const CacheEntry& entry = *copy;
+        ++copy;
         if (entry.global.range.overlaps(global.range)) function(entry);
     }
 }

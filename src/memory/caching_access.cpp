@@ -334,8 +334,7 @@ void CachingAgent::end_source(const Access& access, bool released, Actions& acti
     HeldRange& held = held_.at(*access.released);
     held.leaves = false;
     if (!released) return;
-    const HeldRange last = held;
-    release_held(*access.released, last, actions);
+    release_held(*access.released, held, actions);
 }
 
 bool CachingAgent::keep_as_copy(Access& access) {

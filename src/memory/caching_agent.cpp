@@ -84,12 +84,11 @@ bool CachingAgent::has_part_of(const GlobalRange& range) const {
 }
 
 std::optional<CachingAgent::Here> CachingAgent::here(const GlobalRange& range) const {
-    const std::optional<Piece> piece = atlas_.only_piece(range);
-    // Where there are several versions the newest one moves.
-    if (!piece || piece->home != self_ || atlas_.versions(range.data) > 1) return {};
-    const auto part = parts_.find(atlas_.segment_of(range.data));
+    const std::optional<Place> place = atlas_.only_place(range);
+    if (!place || place->home != self_) return {};
+    const auto part = parts_.find(place->segment);
     if (part == parts_.end()) return {};
-    return Here{part->second, piece->part_offset};
+    return Here{part->second, place->part_offset};
 }
 
 std::optional<OperationResult> CachingAgent::start(ClientId client, Ticket ticket, const Operation& operation,
@@ -149,8 +148,7 @@ CacheEntry& CachingAgent::reserve(CacheState& state, CacheId id, uint64_t size, 
 }
 
 CachingAgent::Result CachingAgent::release(ClientId client, const op::Release& wanted, Actions& actions) {
-    const HeldRange held = held_.find(wanted.local, client);
-    release_held(wanted.local, held, actions);
+    release_held(wanted.local, held_.find(wanted.local, client), actions);
     return OperationResult{};
 }
 
@@ -408,8 +406,7 @@ bool CachingAgent::drop_client(LeavingClient& leaving, size_t most, Actions& act
     }
     for (; most > 0 && leaving.place < held_.places(); --most, ++leaving.place)
         if (const std::optional<LocalRange> local = held_.held_at(leaving.place, client)) {
-            const HeldRange held = held_.at(*local);
-            release_held(*local, held, actions);
+            release_held(*local, held_.at(*local), actions);
         }
     if (most == 0) return true;
     if (leaving.died) tell_reader_died(client, actions);

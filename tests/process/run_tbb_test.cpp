@@ -25,8 +25,8 @@ class RunTbb : public testing::Test {
 TEST_F(RunTbb, TakesFreeCpusAndShrinksAtTheNextLoop) {
     // Its own limit is above the machine, so that its threads tell the limits apart.
     const Outcome outcome = managed_.shell(
-        "$RUN ${PROGRAMS}loops 4 6 each & p=$!\n"
-        "sleep 1; $RUN ${PROGRAMS}regions 1.2 > /dev/null; wait $p");
+        "$RUN ${PROGRAMS}loops 5 6 each & p=$!\n"
+        "sleep 1; $RUN ${PROGRAMS}regions 2 > /dev/null; wait $p");
     std::vector<int> most;
     std::istringstream lines(outcome.output);
     std::string word;
