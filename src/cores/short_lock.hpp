@@ -58,7 +58,8 @@ class ShortLock {
         return starved_.load(std::memory_order_relaxed) != 0;
     }
 
-    void wait() noexcept {
+    /// Not inlined, so that lock() is.
+    [[gnu::noinline]] void wait() noexcept {
         bool starves = false;
         for (Patience patience;; patience.wait()) {
             if (patience.is_at_its_end() && !std::exchange(starves, true))
