@@ -240,7 +240,7 @@ void Ledger::vacate(int cpu, MemberId owner, CpuState state, Actions& actions) {
     change(cpu, owner, state == CpuState::kLent ? next_guest(cpu) : kNobody, state, actions);
 }
 
-[[gnu::noinline]] MemberId Ledger::take_first_in_line(int cpu) {
+MemberId Ledger::next_guest(int cpu) {
     Cpu& c = at(cpu);
     if (c.waiting > 0) {
         const MemberId first = c.queue[0];
@@ -295,7 +295,7 @@ void Ledger::set_free(int cpu, bool free) noexcept {
     free_count_ += free ? 1 : -1;
 }
 
-[[gnu::noinline]] void Ledger::leave_queue(Member& member, Cpu& cpu) {
+void Ledger::leave_queue(Member& member, Cpu& cpu) {
     const auto end = cpu.queue.begin() + cpu.waiting;
     const auto place = std::find(cpu.queue.begin(), end, member.id);
     if (place == end) return;
@@ -306,7 +306,9 @@ void Ledger::set_free(int cpu, bool free) noexcept {
     --member.requests;
 }
 
-[[gnu::noinline]] void Ledger::withdraw_from_petitions(Member& member, int cpu) {
+void Ledger::withdraw(Member& member, int cpu) {
+    if (member.requests > 0) leave_queue(member, at(cpu));
+    if (member.petitions == 0) return;
     std::erase_if(petitions_, [&](Petition& petition) {
         if (petition.member != member.id || !petition.allowed.contains(cpu)) return false;
         petition.allowed.erase(cpu);
@@ -319,7 +321,7 @@ void Ledger::set_free(int cpu, bool free) noexcept {
     });
 }
 
-[[gnu::noinline]] void Ledger::drop_all_requests(Member& member) {
+void Ledger::drop_requests(Member& member) {
     for (size_t cpu = 0; member.requests > 0 && cpu < cpus_.size(); ++cpu) leave_queue(member, cpus_[cpu]);
     if (member.petitions == 0) return;
     std::erase_if(petitions_, [&](const Petition& petition) {

@@ -209,20 +209,9 @@ class Ledger {
     void set_free(int cpu, bool free) noexcept;
     /// The guest has left, and the CPU goes to the owner, who waits for it, or nobody.
     void vacate(int cpu, MemberId owner, CpuState state, Actions& actions);
-    [[nodiscard]] MemberId next_guest(int cpu) {
-        return at(cpu).waiting == 0 && petitions_.empty() ? kNobody : take_first_in_line(cpu);
-    }
-    void drop_requests(Member& member) {
-        if (member.requests > 0 || member.petitions > 0) drop_all_requests(member);
-    }
-    void withdraw(Member& member, int cpu) {
-        if (member.requests > 0) leave_queue(member, at(cpu));
-        if (member.petitions > 0) withdraw_from_petitions(member, cpu);
-    }
-    // Only where somebody waits: never inlined, so that the three above cost little.
-    [[nodiscard]] MemberId take_first_in_line(int cpu);
-    void drop_all_requests(Member& member);
-    void withdraw_from_petitions(Member& member, int cpu);
+    [[nodiscard]] MemberId next_guest(int cpu);
+    void drop_requests(Member& member);
+    void withdraw(Member& member, int cpu);
     void leave_queue(Member& member, Cpu& cpu);
 
     void lend_one(Member& member, int cpu, Actions& actions);
