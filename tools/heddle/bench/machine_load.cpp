@@ -15,9 +15,9 @@ constexpr double kQuiet = 0.1;
 
 }  // namespace
 
-MachineLoad::Reading MachineLoad::read() {
+MachineLoad::Reading MachineLoad::read() const {
     // cpu user nice system idle iowait irq softirq steal ...; guests are counted in user already
-    std::ifstream file("/proc/stat");
+    std::ifstream file(stat_);
     std::string word;
     file >> word;
     const double tick_s = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -47,12 +47,12 @@ void MachineLoad::run_begins() {
 
 void MachineLoad::run_ended(double own_cpu_s) {
     const Reading end = read();
-    others_s_ += std::max(0.0, end.busy_s - begin_.busy_s - own_cpu_s);
+    others_s_ += end.busy_s - begin_.busy_s - own_cpu_s;
     all_s_ += end.all_s - begin_.all_s;
 }
 
 double MachineLoad::take_others_share() {
-    const double share = all_s_ > 0 ? others_s_ / all_s_ : 0;
+    const double share = all_s_ > 0 ? std::max(0.0, others_s_ / all_s_) : 0;
     others_s_ = 0;
     all_s_ = 0;
     return share;

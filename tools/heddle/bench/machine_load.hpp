@@ -4,14 +4,18 @@
 // how busy it was, and a caller may wait for quiet before each run. One thread.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "base/clock.hpp"
 
 namespace heddle::bench {
 
 class MachineLoad {
   public:
-    /// `patience`: how long wait_for_quiet() may wait over the life of this object.
-    explicit MachineLoad(Nanoseconds patience) : patience_(patience) {}
+    /// `patience`: how long wait_for_quiet() may wait over the life of this object. `stat` is as /proc/stat.
+    explicit MachineLoad(Nanoseconds patience, std::string stat = "/proc/stat")
+        : patience_(patience), stat_(std::move(stat)) {}
 
     /// Waits until the machine is nine tenths idle, or the patience is used up.
     void wait_for_quiet();
@@ -28,11 +32,12 @@ class MachineLoad {
         double busy_s = 0;
         double all_s = 0;
     };
-    static Reading read();
+    [[nodiscard]] Reading read() const;
 
     Nanoseconds patience_;
+    std::string stat_;
     Reading begin_;
-    double others_s_ = 0;
+    double others_s_ = 0;  // of one run it may be negative: a tick is longer than a short run
     double all_s_ = 0;
 };
 
