@@ -183,12 +183,13 @@ std::vector<Piece> Atlas::pieces(const GlobalRange& global, uint32_t slot) const
     return result;
 }
 
-std::optional<Place> Atlas::only_place(const GlobalRange& global) const {
+std::optional<SegmentPlace> Atlas::only_place(const GlobalRange& global) const {
     const Allocation& in = checked(global);
     if (global.range.size == 0 || in.slots.size() > 1) return {};
     const auto extent = first_extent(in.slots.front(), global.range.offset);
     if (!extent->data.contains(global.range)) return {};
-    return Place{in.segment, extent->home, extent->part_offset + (global.range.offset - extent->data.offset)};
+    return SegmentPlace{in.segment, extent->home,
+                        extent->part_offset + (global.range.offset - extent->data.offset)};
 }
 
 }  // namespace heddle::memory

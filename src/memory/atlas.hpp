@@ -24,7 +24,7 @@ struct Piece {
 };
 
 /// Where in a segment something begins.
-struct Place {
+struct SegmentPlace {
     SegmentId segment;
     Rank home = 0;
     /// In the home's part of the segment.
@@ -68,7 +68,7 @@ class Atlas {
     void for_each_piece(const GlobalRange& global, uint32_t slot, Function function) const;
     /// Of a range in one piece, for good: nothing where it has no bytes, or may have several versions, of
     /// which the newest one moves.
-    [[nodiscard]] std::optional<Place> only_place(const GlobalRange& global) const;
+    [[nodiscard]] std::optional<SegmentPlace> only_place(const GlobalRange& global) const;
 
   private:
     struct Segment {

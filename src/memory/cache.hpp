@@ -173,7 +173,7 @@ class Cache {
     Space space_;
     CopyListings* listings_;
     std::list<CacheEntry, Recycled<CacheEntry>> entries_;
-    // What they are found by.
+    // What they are found by. Their hooks are in the entries, and the table is in buckets_: in this order.
     ByPlace by_place_;  // those that have a size
     std::vector<ByRange::bucket_type> buckets_ = std::vector<ByRange::bucket_type>(kFewestBuckets);
     ByRange by_range_;

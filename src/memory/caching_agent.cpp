@@ -84,7 +84,7 @@ bool CachingAgent::has_part_of(const GlobalRange& range) const {
 }
 
 std::optional<CachingAgent::Here> CachingAgent::here(const GlobalRange& range) const {
-    const std::optional<Place> place = atlas_.only_place(range);
+    const std::optional<SegmentPlace> place = atlas_.only_place(range);
     if (!place || place->home != self_) return {};
     const auto part = parts_.find(place->segment);
     if (part == parts_.end()) return {};

@@ -85,8 +85,11 @@ class GrantHistory {
             if (holders_.erase(event.cpu) == 0) complain(what + " was freed twice");
         } else if (event.kind == HEDDLE_EVENT_CPU) {
             ++moves_;
-            if (!pids_.contains(event.client)) complain(what + " went to the unknown " + who);
-            given_to_.insert(pids_[event.client]);
+            const auto taker = pids_.find(event.client);
+            if (taker == pids_.end())
+                complain(what + " went to the unknown " + who);
+            else
+                given_to_.insert(taker->second);
             if (!holders_.emplace(event.cpu, event.client).second)
                 complain(what + " went to " + who + " while held by " + std::to_string(holders_[event.cpu]));
         }
