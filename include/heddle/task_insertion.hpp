@@ -100,6 +100,7 @@ class HEDDLE_API Insertion {
                 const TaskOptions* options, const Reduction* const* reductions);
 
   private:
+    void allocate(const TaskShape& shape, size_t bytes);
     void name(const DataView* const* data, const AccessMode* modes, const TaskOptions* options,
               const Reduction* const* reductions);
     void abandon();
@@ -107,6 +108,18 @@ class HEDDLE_API Insertion {
     void* task_;
     void* closure_;
 };
+
+/// Of a function that is copied as bytes, and needs no destruction.
+struct PlainClosure {
+    alignas(16) std::byte bytes[48];
+};
+template <class Closure>
+inline constexpr bool kIsPlain = std::is_trivially_copyable_v<Closure> &&
+                                 sizeof(Closure) <= sizeof(PlainClosure);
+
+/// A whole Insertion of a task without data and options in one call, as fine tasks are of that kind. Throws
+/// kLimit where memory is short, and has not inserted it then.
+HEDDLE_API void insert_plain(SequenceState& sequence, Body body, PlainClosure& closure);
 
 template <class Function, class... Arguments>
 struct Closure {
@@ -242,7 +255,15 @@ void insert_task(SequenceState& sequence, RecordingState* recording, const TaskO
                  const DataView* result, const Build& build, const Arguments&... arguments) {
     static_assert(alignof(Closure) <= 16,
                   "a task's function and values need no more than 16 bytes alignment");
-    NamedData<(size_t{kIsData<Arguments>} + ... + 0)> named;
+    constexpr size_t kData = (size_t{kIsData<Arguments>} + ... + 0);
+    if constexpr (kData == 0 && kIsPlain<Closure>) {
+        if (recording == nullptr && options == nullptr && result == nullptr) {
+            PlainClosure closure;
+            build(&closure);
+            return insert_plain(sequence, &Closure::body, closure);
+        }
+    }
+    NamedData<kData> named;
     (named.note(arguments), ...);
     if (result != nullptr) named.add(result, AccessMode::kOut);
     Insertion insertion(sequence,

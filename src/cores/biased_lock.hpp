@@ -34,7 +34,7 @@ class BiasedLock {
         Guard(BiasedLock& lock, Key& key) noexcept : lock_(lock), key_(lock.enter(key)) {}
         ~Guard() {
             if (key_ != nullptr)
-                key_->inside_.store(false, std::memory_order_release);
+                leave_favoured(*key_);
             else
                 lock_.unlock();
         }
@@ -46,29 +46,39 @@ class BiasedLock {
         Key* const key_;
     };
 
+    /// Without a Guard, for what throws nothing. False: the thread is not favoured, and not inside.
+    [[nodiscard]] bool enter_favoured(Key& key) noexcept {
+        if (favoured_.load(std::memory_order_relaxed) != &key) return false;
+        key.inside_.store(true, std::memory_order_relaxed);
+        light_fence();
+        if (favoured_.load(std::memory_order_relaxed) == &key) return true;
+        leave_favoured(key);
+        return false;
+    }
+    static void leave_favoured(Key& key) noexcept { key.inside_.store(false, std::memory_order_release); }
+
+    /// For a thread that is not favoured, or not for what it does now.
+    void lock(Key& key) noexcept { take_turn(&key); }
     /// For a thread without a key, which is never favoured.
     void lock() noexcept { take_turn(nullptr); }
     void unlock() noexcept { lock_.unlock(); }
 
     static constexpr uint32_t kStreak = 512;
+    /// For a lock that others take now and then.
+    static constexpr uint32_t kLongStreak = 4'096;
     /// So many times in turn earn the favour, one more for the first time.
     explicit BiasedLock(uint32_t streak = kStreak) : needed_(streak) {}
 
   private:
     /// The key where it is favoured, else null.
     [[nodiscard]] Key* enter(Key& key) noexcept {
-        if (favoured_.load(std::memory_order_relaxed) == &key) {
-            key.inside_.store(true, std::memory_order_relaxed);
-            light_fence();
-            if (favoured_.load(std::memory_order_relaxed) == &key) return &key;
-            key.inside_.store(false, std::memory_order_release);
-        }
+        if (enter_favoured(key)) return &key;
         take_turn(&key);
         return nullptr;
     }
     [[gnu::noinline]] void take_turn(Key* key) noexcept {
         lock_.lock();
-        if (const Key* other = favoured_.load(std::memory_order_relaxed)) {
+        if (const Key* other = favoured_.load(std::memory_order_relaxed); other != nullptr && other != key) {
             favoured_.store(nullptr, std::memory_order_relaxed);
             heavy_fence();
             // acquire: sees all that was done inside.

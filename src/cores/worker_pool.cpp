@@ -102,9 +102,7 @@ void WorkerPool::lacks_memory() noexcept {
     wants_news_.store(true, std::memory_order_relaxed);
 }
 
-void WorkerPool::work_arrived() noexcept {
-    light_fence();
-    if (!wants_news_.load(std::memory_order_relaxed)) return;
+void WorkerPool::tell_server() noexcept {
     Lock lock(mutex_);
     happen(lock, [&] { server_.work_arrived(now()); });
 }

@@ -26,6 +26,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/asymmetric_fence.hpp"
 #include "cores/cpu_provider.hpp"
 #include "cores/local_server.hpp"
 
@@ -99,7 +100,10 @@ class WorkerPool {
 
     /// To be called after work was made visible, by any thread. Costs a load while no worker needs to be
     /// told.
-    void work_arrived() noexcept;
+    void work_arrived() noexcept {
+        light_fence();
+        if (wants_news_.load(std::memory_order_relaxed)) tell_server();
+    }
     /// Ends the workers after their current items and waits for them. What work is left stays in the source.
     /// Not from a worker: throws kInvalidArgument. A second call does nothing.
     void stop();
@@ -125,6 +129,7 @@ class WorkerPool {
         void add(Outbox&& before) noexcept;
     };
 
+    [[gnu::noinline]] void tell_server() noexcept;
     static void* enter(void* worker);
     void run(Worker& worker);
     void work(Worker& worker, Lock& lock);

@@ -112,7 +112,7 @@ class Engine {
     /// Runs a task, if there is one at hand, or gives those that run some time, until `wanted` more have
     /// ended or sooner. For a producer that is far ahead, and for a task that has to wait and for which there
     /// is no memory to be paused. False: nothing has ended.
-    virtual bool help(Lane& lane, uint64_t wanted) = 0;
+    virtual bool help(Lane& lane, uint64_t wanted) noexcept = 0;
 
     /// Chooses between the CPU and devices of its own; null: it has none.
     [[nodiscard]] virtual DeviceChoice* device_choice() noexcept { return nullptr; }

@@ -143,7 +143,6 @@ void Graph::join(TaskMemory::Cache& cache, const DataState* data, LastUses& uses
     task.accesses = 1;
     task.priority = 0;
     task.special = kJoins;
-    task.trivial = true;
     task.sequence = nullptr;
     task.body = nullptr;
     task.id = ++last_id_;
@@ -202,8 +201,7 @@ std::vector<Task*> Graph::followers(Task& task, size_t most) {
     return found;
 }
 
-Task* Graph::finish(Task& task, GraphSeat& seat) noexcept {
-    if (task.accesses == 0) return nullptr;
+Task* Graph::finish_entered(Task& task, GraphSeat& seat) noexcept {
     Edge* const edges = close(task);
     if (edges == Task::closed()) return nullptr;  // it was in a graph of the engine's
     // release: who reads that all have left sees what they wrote.

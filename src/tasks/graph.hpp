@@ -105,7 +105,9 @@ class Graph {
     }
     /// The task has run, and was not started in line. Returns those that were waiting for it alone, linked by
     /// `next`. Of these admit() says who may run.
-    [[nodiscard]] static Task* finish(Task& task, GraphSeat& seat) noexcept;
+    [[nodiscard]] static Task* finish(Task& task, GraphSeat& seat) noexcept {
+        return task.accesses == 0 ? nullptr : finish_entered(task, seat);
+    }
 
     /// How many stand in line, or did when somebody entered them and could run: next_in_line() is worth a
     /// call. A hint; exact for whom a fence orders after stand().
@@ -222,6 +224,7 @@ class Graph {
         in_line_.store(in_line() + static_cast<uint32_t>(more), std::memory_order_relaxed);
     }
 
+    [[nodiscard]] static Task* finish_entered(Task& task, GraphSeat& seat) noexcept;
     void tell_alone(Task& task) noexcept;
     void tell(const Task& task, Domain& domain) noexcept;
     void tell_join(const Task& task, const DataState* data, const LastUses& uses) noexcept;

@@ -10,8 +10,8 @@ namespace {
 /// Is the order of insertion all that there is to say about its turn? And are its data there until it has
 /// ended, so that it may be entered until then? What is destroyed with a task may be the last to hold them.
 bool stands(const Task& task, const Domain& domain) noexcept {
-    return task.accesses > 0 && domain.is_root() && task.priority == 0 && task.trivial &&
-           (task.special & ~kToldOfCancel) == 0;
+    return task.accesses > 0 && domain.is_root() && task.priority == 0 &&
+           (task.special & ~(kToldOfCancel | kAwaitsFutures)) == 0;
 }
 
 }  // namespace

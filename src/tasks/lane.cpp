@@ -40,12 +40,6 @@ class LanesOfThread {
     std::vector<Entry> entries_;
 };
 
-/// The one that was asked for last: found without a look at the list. A table's memory is not used again
-/// while this thread's entry holds it weakly, so its address is enough of a name.
-thread_local struct {
-    const LaneTable* table = nullptr;
-    Lane* lane = nullptr;
-} latest [[gnu::tls_model("initial-exec")]];
 /// Null: none yet, or again none. Not an object with a destructor: sequences that are the thread's are
 /// destroyed with it, perhaps after that, and need their lanes. Those of main are never given back.
 thread_local LanesOfThread* of_thread [[gnu::tls_model("initial-exec")]] = nullptr;
@@ -55,7 +49,7 @@ pthread_key_t end_of_thread() {
     static const pthread_key_t key = [] {
         pthread_key_t made{};
         if (const int error = ::pthread_key_create(&made, [](void* lanes) {
-                latest = {};
+                latest_lane = {};
                 of_thread = nullptr;
                 delete static_cast<LanesOfThread*>(lanes);
             }))
@@ -66,21 +60,9 @@ pthread_key_t end_of_thread() {
     return key;
 }
 
-/// Not inlined, so that who is found at once saves no registers for it.
-[[gnu::noinline]] Lane& look_up(const std::shared_ptr<LaneTable>& table, bool to_insert) {
-    latest = {};  // its entry may go below, and with it the address's meaning
-    if (of_thread == nullptr) {
-        auto lanes = std::make_unique<LanesOfThread>();
-        if (::pthread_setspecific(end_of_thread(), lanes.get()) != 0) throw std::bad_alloc();
-        of_thread = lanes.release();
-    }
-    Lane* lane = of_thread->find(table.get());
-    if (lane == nullptr) lane = &of_thread->add(table, to_insert);
-    latest = {table.get(), lane};
-    return *lane;
-}
-
 }  // namespace
+
+thread_local constinit LatestLane latest_lane [[gnu::tls_model("initial-exec")]];
 
 Lane& LaneTable::acquire(bool to_insert) {
     const std::lock_guard guard(mutex_);
@@ -113,17 +95,25 @@ void LaneTable::close() noexcept {
     runtime_ = nullptr;
 }
 
-Lane* lane_if_any(const LaneTable& table) noexcept {
-    if (latest.table == &table) return latest.lane;
+Lane& lane_of(const std::shared_ptr<LaneTable>& table) {
+    return latest_lane.table == table.get() ? *latest_lane.lane : look_up_lane(table, false);
+}
+
+Lane* look_for_lane(const LaneTable& table) noexcept {
     return of_thread == nullptr ? nullptr : of_thread->find(&table);
 }
 
-Lane& lane_of(const std::shared_ptr<LaneTable>& table) {
-    return latest.table == table.get() ? *latest.lane : look_up(table, false);
-}
-
-Lane& lane_to_insert(const std::shared_ptr<LaneTable>& table) {
-    return latest.table == table.get() ? *latest.lane : look_up(table, true);
+Lane& look_up_lane(const std::shared_ptr<LaneTable>& table, bool to_insert) {
+    latest_lane = {};  // its entry may go below, and with it the address's meaning
+    if (of_thread == nullptr) {
+        auto lanes = std::make_unique<LanesOfThread>();
+        if (::pthread_setspecific(end_of_thread(), lanes.get()) != 0) throw std::bad_alloc();
+        of_thread = lanes.release();
+    }
+    Lane* lane = of_thread->find(table.get());
+    if (lane == nullptr) lane = &of_thread->add(table, to_insert);
+    latest_lane = {table.get(), lane};
+    return *lane;
 }
 
 }  // namespace heddle

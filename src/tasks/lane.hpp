@@ -69,11 +69,28 @@ class LaneTable {
     std::atomic<uint32_t> size_{0};
 };
 
+/// Of the calling thread, the lane that it asked for last: found without a look at the list. A table's memory
+/// is not used again while the thread has a lane in it, so its address is enough of a name. Not looked at
+/// twice in a function that may pause in between: a compiler may keep where a thread-local variable is.
+struct LatestLane {
+    const LaneTable* table = nullptr;
+    Lane* lane = nullptr;
+};
+extern thread_local constinit LatestLane latest_lane [[gnu::tls_model("initial-exec")]];
+
+// Where it is another one.
+[[nodiscard]] Lane& look_up_lane(const std::shared_ptr<LaneTable>& table, bool to_insert);
+[[nodiscard]] Lane* look_for_lane(const LaneTable& table) noexcept;
+
 /// The calling thread's lane in the runtime that has this table. Throws as acquire() the first time.
-[[nodiscard]] Lane& lane_of(const std::shared_ptr<LaneTable>& table);
-/// The same for who inserts: of such threads there may be fewer.
-[[nodiscard]] Lane& lane_to_insert(const std::shared_ptr<LaneTable>& table);
+[[nodiscard, gnu::noinline]] Lane& lane_of(const std::shared_ptr<LaneTable>& table);
+/// The same for who inserts: of such threads there may be fewer. Inlined, as the next one; see LatestLane.
+[[nodiscard]] inline Lane& lane_to_insert(const std::shared_ptr<LaneTable>& table) {
+    return latest_lane.table == table.get() ? *latest_lane.lane : look_up_lane(table, true);
+}
 /// The same where there is one, else null.
-[[nodiscard]] Lane* lane_if_any(const LaneTable& table) noexcept;
+[[nodiscard]] inline Lane* lane_if_any(const LaneTable& table) noexcept {
+    return latest_lane.table == &table ? latest_lane.lane : look_for_lane(table);
+}
 
 }  // namespace heddle

@@ -56,10 +56,17 @@ class alignas(64) TaskQueue {
   protected:
     // With the lock.
     void add(Task& task) {
+        if (!add_if_there_is_room(task)) {
+            grow();
+            (void)add_if_there_is_room(task);
+        }
+    }
+    [[nodiscard]] bool add_if_there_is_room(Task& task) noexcept {
         const size_t count = size();
-        if (count == capacity_) grow();
+        if (count == capacity_) return false;
         ring_[(first_ + count) & (capacity_ - 1)] = &task;
         size_.store(count + 1, std::memory_order_relaxed);
+        return true;
     }
     [[nodiscard]] Task* take_newest() noexcept {
         const size_t count = size();
@@ -88,24 +95,43 @@ class alignas(64) TaskQueue {
 /// With an owner: one thread at a time.
 class ReadyQueue : public TaskQueue<BiasedLock> {
   public:
-    /// The owner is favoured after so many steps without a thief in between: of tasks that are worth being
-    /// stolen it seldom is.
-    static constexpr uint32_t kStreak = 4'096;
-
-    explicit ReadyQueue(uint32_t streak = kStreak) : TaskQueue(streak) {}
+    /// `streak`: the owner is favoured after so many steps without a thief in between; of tasks that are
+    /// worth being stolen it seldom is.
+    explicit ReadyQueue(uint32_t streak = BiasedLock::kLongStreak) : TaskQueue(streak) {}
 
     /// push() and pop() by the owner.
     void push_own(Task& task) {
-        const BiasedLock::Guard guard(lock_, owner_);
-        add(task);
+        if (!push_favoured(task)) push_in_turn(task);
+    }
+    /// push_own() where it costs next to nothing; else false, and the task is not in it.
+    [[nodiscard]] bool push_favoured(Task& task) noexcept {
+        if (!lock_.enter_favoured(owner_)) return false;
+        const bool there_was_room = add_if_there_is_room(task);
+        BiasedLock::leave_favoured(owner_);
+        return there_was_room;
     }
     [[nodiscard]] Task* pop_own() noexcept {
         if (size() == 0) return nullptr;
-        const BiasedLock::Guard guard(lock_, owner_);
-        return take_newest();
+        if (!lock_.enter_favoured(owner_)) [[unlikely]]
+            return pop_in_turn();
+        Task* const task = take_newest();
+        BiasedLock::leave_favoured(owner_);
+        return task;
     }
 
   private:
+    // Not inlined, so that what is usual saves no registers for them.
+    [[gnu::noinline]] void push_in_turn(Task& task) {
+        lock_.lock(owner_);
+        const std::lock_guard guard(lock_, std::adopt_lock);
+        add(task);
+    }
+    [[nodiscard, gnu::noinline]] Task* pop_in_turn() noexcept {
+        lock_.lock(owner_);
+        const std::lock_guard guard(lock_, std::adopt_lock);
+        return take_newest();
+    }
+
     BiasedLock::Key owner_;
 };
 

@@ -53,7 +53,7 @@ void RecordingState::wait_for_replays() noexcept {
 
 RecordingState::~RecordingState() {
     for (const Recorded& one : recorded_) {
-        if (!one.trivial) one.task->body(one.task->closure(), BodyAction::kDestroy);
+        if (one.destroys) one.task->body(one.task->closure(), BodyAction::kDestroy);
         runtime.memory.free(runtime.lane().records, *one.task);
     }
     for (DataState* data : data_) DataState::drop(data);
@@ -109,8 +109,8 @@ void RecordingState::join(Use& use) {
     task.body = [](void*, BodyAction) {};
     task.accesses = 0;
     task.priority = 0;
-    task.special = 0;
-    task.trivial = true;
+    task.named = task.keeps_data = false;
+    task.special = kLooksOn;  // not traced
     task.sequence = tasks.get();
     try {
         append(task, before);
@@ -129,13 +129,12 @@ void RecordingState::append(Task& task, std::vector<uint32_t>& before) {
     const size_t edges = edges_.size();
     try {
         for (const uint32_t one : before) edges_.push_back({one, number});
-        recorded_.push_back({&task, task.trivial});
+        recorded_.push_back({&task, (task.special & kDestroys) != 0});
     } catch (...) {
         edges_.resize(edges);
         throw;
     }
-    task.trivial = true;
-    task.special |= kRecorded;
+    task.special = static_cast<uint16_t>((task.special & ~kDestroys) | kRecorded);
 }
 
 void RecordingState::add(Task& task) {
@@ -240,7 +239,8 @@ void RecordingState::replay(SequenceState& into) {
                                    static_cast<uint32_t>(data.size()), false});
         new (insertion.closure()) std::shared_ptr(shared_from_this());
         gates_->others.fetch_add(1, std::memory_order_relaxed);
-        insertion.commit(data.data(), modes.data(), nullptr);
+        static const TaskOptions named{.priority = 0, .name = "replay", .cpus = {}, .near = {}};
+        insertion.commit(data.data(), modes.data(), &named);
     } catch (const std::bad_alloc&) {
         throw Error(ErrorCode::kLimit, "there is no memory for the replay of a recording");
     }
@@ -280,7 +280,7 @@ void RecordingState::start() {
     // Who is refused writes nothing: what the gate names is the running replay's.
     current_frame()->task->special |= kLooksOn;
     const OneReplay one(replaying_);
-    current_frame()->task->special &= static_cast<uint8_t>(~kLooksOn);
+    current_frame()->task->special &= static_cast<uint16_t>(~kLooksOn);
     for (const Group& group : groups_) runtime.graph.forget_groups(*tasks->domain, *group.data);
     for (size_t i = 0; i < groups_.size(); ++i)
         if (groups_[i].members > 0)

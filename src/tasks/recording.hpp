@@ -66,7 +66,7 @@ struct RecordingState : std::enable_shared_from_this<RecordingState> {
     };
     struct Recorded {
         Task* task;
-        bool trivial;  ///< its closure needs no destruction; the task itself says so always
+        bool destroys;  ///< its closure, with the recording; the task itself says that it does not
     };
     struct Edge {
         uint32_t from, to;

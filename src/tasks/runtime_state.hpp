@@ -103,6 +103,7 @@ struct RuntimeState final : EngineHost {
     /// Counts a task in and hands it to the graph or the engine. Throws std::bad_alloc; it is not counted
     /// then.
     void commit(Lane& lane, Task& task);
+    inline void commit_alone(Lane& lane, Task& task);  ///< one without data; for task_insertion.cpp
     /// For a task before which nothing is any more.
     void could_run(Lane& lane, Task& task) noexcept;
     Task* run(Lane*& lane, Task& task) noexcept override { return run(lane, task, false); }
@@ -127,7 +128,11 @@ struct RuntimeState final : EngineHost {
     }
 
     /// The calling thread is in a task of it.
-    [[nodiscard]] bool is_in_task() const noexcept;
+    [[nodiscard]] bool is_in_task() const noexcept {
+        for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+            if (frame->runtime == this) return true;
+        return false;
+    }
     void wait(SequenceState& sequence);
     /// For who cannot do without: memory may be short, and then other tasks run on top of the one that waits.
     /// Errors stay.
@@ -199,22 +204,33 @@ struct RuntimeState final : EngineHost {
     };
     [[nodiscard]] SequenceWaiter*& waiters_of(const SequenceState* sequence) noexcept;
 
+    void order(Lane& lane, Task& task);
     void insert_into_engine(Lane& lane, Task& task);
     [[nodiscard]] bool enter_graph(Lane& lane, Task& task);
     [[nodiscard]] Task* run(Lane*& lane, Task& task, bool stays) noexcept;
+    void run_special(TaskFrame& frame) noexcept;
     void run_in_place(TaskFrame& frame);
     static void await_futures(Task& task);
     void run_traced(TaskFrame& frame);
     [[nodiscard]] bool cancelled(Task& task) noexcept;
     void before_destruction(Task& task) noexcept;
     [[nodiscard]] Task* end_turns(Task& task) noexcept;
+    [[nodiscard]] Task* finish(Lane& lane, Task& task) noexcept;
     void make_ready(Lane& lane, Task& task) noexcept;
     void start_engine(const EngineFactory& wanted);
     void start_some_engine() noexcept;
     void stop_engine();
     void replaces_engine(bool begins);
 
-    void count(Lane& lane, SequenceState& sequence) noexcept;
+    /// Tasks that end on one lane before they are counted, at most: a shared counter is not for every task.
+    static constexpr uint32_t kCountEvery = 256;
+    void count(Lane& lane, SequenceState& sequence) noexcept {
+        if (lane.finishing != &sequence || lane.finished.load(std::memory_order_relaxed) == kCountEvery) {
+            flush(lane);
+            lane.finishing = &sequence;
+        }
+        count_one(lane.finished);
+    }
     void help_if_far_ahead(Lane& lane, SequenceState& sequence);
     void wait_until_done(SequenceState& sequence, InnerWait::Kind kind);
     void pause_until_done(SequenceState& sequence, const InnerWait& wait);

@@ -41,8 +41,9 @@ struct Access {
     uint32_t group;  ///< with redux(): ReduxGroup::number
 };
 
-/// What few tasks are, in Task::special: others are asked once whether they are anything of it.
-enum Special : uint8_t {
+/// What makes a task more than a function that runs, in Task::special: others are asked once whether they are
+/// anything of it.
+enum Special : uint16_t {
     kCommutes = 1,      ///< needs its turn with data, when nothing is before it any more
     kReduces = 2,       ///< has private copies of data
     kJoins = 4,         ///< of the graph's own: runs nothing, stands between those before and those after it
@@ -51,6 +52,8 @@ enum Special : uint8_t {
     kPlaced = 32,       ///< has a Placement
     kRecorded = 64,     ///< stays, and is run by each replay
     kOutside = 128,     ///< for engines: in a graph that is not heddle's
+    kDestroys = 256,    ///< its closure is to be destroyed behind it
+    kAwaitsFutures = 512,  ///< of tasks that are not in its domain, so that nothing makes it follow them
 };
 /// When nothing is before it, Graph::admit() has something to do or to say.
 inline constexpr uint8_t kAsksFirst = kCommutes | kJoins;
@@ -74,9 +77,8 @@ struct alignas(64) Task {
     int32_t priority = 0;
     uint32_t accesses = 0;
     uint8_t size_class = 0;
-    bool trivial = true;
-    bool named = false;   ///< has TaskNotes behind its accesses
-    uint8_t special = 0;  ///< of Special
+    bool named = false;    ///< has TaskNotes behind its accesses
+    uint16_t special = 0;  ///< of Special
     union {
         SequenceState* sequence = nullptr;
         Task* next_chain;  ///< in TaskMemory: of the first record of a chain
@@ -87,8 +89,6 @@ struct alignas(64) Task {
     bool in_order = false;
     /// It looks after what is kept of its data elsewhere itself (KeptData).
     bool keeps_data = false;
-    /// It names futures whose tasks are not in its domain, so that nothing makes it follow them.
-    bool awaits_futures = false;
     /// Of Failures, in which it was inserted; only with accesses.
     uint32_t era = 0;
 

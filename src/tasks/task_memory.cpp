@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "heddle/error.hpp"
 
@@ -13,18 +14,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-/// Records of 128 bytes, and two sizes for each doubling: 128, 192, 256, 384, 512, ...
-constexpr size_t kSmallest = 128;
-
 }  // namespace
-
-uint8_t TaskMemory::class_of(size_t bytes) {
-    if (bytes <= kSmallest) return 0;
-    const size_t doubling =
-        static_cast<size_t>(std::bit_width(bytes - 1)) - 1;  // 2^doubling < bytes <= 2^(doubling + 1)
-    const size_t half_way = size_t{3} << (doubling - 1);
-    return static_cast<uint8_t>(2 * (doubling - 7) + (bytes <= half_way ? 1 : 2));
-}
 
 size_t TaskMemory::bytes_of(uint8_t size_class) {
     const size_t doubled = kSmallest << (size_class / 2);
@@ -42,31 +32,18 @@ TaskMemory::~TaskMemory() {
     for (std::byte* slab : slabs_) ::operator delete(slab, kAlignment);
 }
 
-Task& TaskMemory::allocate(Cache& cache, size_t bytes) {
+Task& TaskMemory::fetch(Cache& cache, size_t bytes) {
     if (bytes > kLargest) refuse(bytes);
     const uint8_t size_class = class_of(bytes);
     auto& shelf = cache.shelves_[size_class];
-    if (shelf.open.first == nullptr) refill(shelf, size_class);
-    Task& task = *shelf.open.first;
-    shelf.open.first = task.next;
-    --shelf.open.length;
-    return task;
-}
-
-void TaskMemory::refill(Cache::Shelf& shelf, uint8_t size_class) {
     std::swap(shelf.open, shelf.full);
     if (shelf.open.first == nullptr) shelf.open = take(size_class);
+    return *at_hand(cache, bytes);
 }
 
-void TaskMemory::free(Cache& cache, Task& task) noexcept {
-    auto& shelf = cache.shelves_[task.size_class];
-    if (shelf.open.length >= kChain) {
-        if (shelf.full.first != nullptr) give(task.size_class, shelf.full);
-        shelf.full = std::exchange(shelf.open, {});
-    }
-    task.next = shelf.open.first;
-    shelf.open.first = &task;
-    ++shelf.open.length;
+void TaskMemory::make_room(Cache::Shelf& shelf, uint8_t size_class) noexcept {
+    if (shelf.full.first != nullptr) give(size_class, shelf.full);
+    shelf.full = std::exchange(shelf.open, {});
 }
 
 void TaskMemory::empty(Cache& cache) noexcept {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <memory>
 #include <vector>
 
@@ -37,8 +38,28 @@ class TaskMemory {
 
     /// A record whose header is as its last user left it, in its first use as constructed. Throws kLimit
     /// where memory is short or `bytes` is beyond kLargest.
-    [[nodiscard]] Task& allocate(Cache& cache, size_t bytes);
-    void free(Cache& cache, Task& task) noexcept;
+    [[nodiscard]] Task& allocate(Cache& cache, size_t bytes) {
+        Task* const task = at_hand(cache, bytes);
+        return task != nullptr ? *task : fetch(cache, bytes);
+    }
+    /// The same where the thread has one in stock, else null.
+    [[nodiscard]] static Task* at_hand(Cache& cache, size_t bytes) noexcept {
+        if (bytes > kLargest) return nullptr;
+        Cache::Chain& open = cache.shelves_[class_of(bytes)].open;
+        Task* const task = open.first;
+        if (task == nullptr) return nullptr;
+        open.first = task->next;
+        --open.length;
+        return task;
+    }
+    void free(Cache& cache, Task& task) noexcept {
+        Cache::Shelf& shelf = cache.shelves_[task.size_class];
+        if (shelf.open.length >= kChain) [[unlikely]]
+            make_room(shelf, task.size_class);
+        task.next = shelf.open.first;
+        shelf.open.first = &task;
+        ++shelf.open.length;
+    }
     /// Takes a cache back whose thread is going.
     void empty(Cache& cache) noexcept;
 
@@ -49,10 +70,20 @@ class TaskMemory {
     static constexpr uint32_t kChain = 32;
     static constexpr size_t kSlab = size_t{1} << 16;
 
+    /// Records of 128 bytes, and two sizes for each doubling: 128, 192, 256, 384, 512, ...
+    static constexpr size_t kSmallest = 128;
+
     [[noreturn]] static void refuse(size_t bytes);
-    // Not inlined, as what a thread has at hand needs no more than a few instructions.
-    [[gnu::noinline]] void refill(Cache::Shelf& shelf, uint8_t size_class);
-    static uint8_t class_of(size_t bytes);
+    // Not inlined, so that what a thread has at hand takes but a few instructions.
+    [[nodiscard, gnu::noinline]] Task& fetch(Cache& cache, size_t bytes);
+    [[gnu::noinline]] void make_room(Cache::Shelf& shelf, uint8_t size_class) noexcept;
+    static uint8_t class_of(size_t bytes) noexcept {
+        if (bytes <= kSmallest) return 0;
+        // 2^doubling < bytes <= 2^(doubling + 1)
+        const size_t doubling = static_cast<size_t>(std::bit_width(bytes - 1)) - 1;
+        const size_t half_way = size_t{3} << (doubling - 1);
+        return static_cast<uint8_t>(2 * (doubling - 7) + (bytes <= half_way ? 1 : 2));
+    }
     static size_t bytes_of(uint8_t size_class);
     Chain take(uint8_t size_class);
     void give(uint8_t size_class, Chain chain) noexcept;

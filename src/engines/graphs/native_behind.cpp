@@ -16,7 +16,7 @@ Edge*& in_graph_of(Task& task) {
 /// Takes out of the task what the foreign graph has of it, if that knows it.
 InGraph* let_go(Task& task) noexcept {
     if ((task.special & kOutside) == 0) return nullptr;
-    task.special &= static_cast<uint8_t>(~kOutside);
+    task.special &= static_cast<uint16_t>(~kOutside);
     return reinterpret_cast<InGraph*>(std::exchange(in_graph_of(task), nullptr));
 }
 

@@ -28,7 +28,7 @@ class NativeBehind : public Engine, protected EngineHost {
         native_->wait_until(lane, reached);
     }
     void notify() override { native_->notify(); }
-    bool help(Lane& lane, uint64_t wanted) override { return native_->help(lane, wanted); }
+    bool help(Lane& lane, uint64_t wanted) noexcept override { return native_->help(lane, wanted); }
     void services_arrived() override { native_->services_arrived(); }
     [[nodiscard]] bool goes_near() const override { return native_->goes_near(); }
     [[nodiscard]] bool suspends() const override { return native_->suspends(); }

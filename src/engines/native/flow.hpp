@@ -9,7 +9,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "cores/short_lock.hpp"
+#include "cores/biased_lock.hpp"
 #include "cores/worker_pool.hpp"
 #include "engines/native/pace.hpp"
 #include "fibers/fiber.hpp"
@@ -31,20 +31,24 @@ struct Flow final : Waiter {
     Flow* next = nullptr;  ///< in the one list that it is in
 };
 
-/// Flows whose tasks were woken, first come first served. Any thread.
+/// Flows whose tasks were woken, first come first served. Any thread. A thread in whose flows tasks wake each
+/// other again and again, and that has a key, needs no locked instruction for it.
 class ResumedFlows {
   public:
+    explicit ResumedFlows(uint32_t streak = BiasedLock::kLongStreak) : lock_(streak) {}
+
+    void push(Flow& flow, BiasedLock::Key& key) noexcept {
+        const BiasedLock::Guard guard(lock_, key);
+        append(flow);
+    }
     void push(Flow& flow) noexcept {
         const std::lock_guard guard(lock_);
-        flow.next = nullptr;
-        (last_ == nullptr ? first_ : last_->next) = &flow;
-        last_ = &flow;
-        any_.store(true, std::memory_order_relaxed);
+        append(flow);
     }
     /// Null where there is none.
-    [[nodiscard]] Flow* pop() noexcept {
+    [[nodiscard]] Flow* pop(BiasedLock::Key& key) noexcept {
         if (empty()) return nullptr;
-        const std::lock_guard guard(lock_);
+        const BiasedLock::Guard guard(lock_, key);
         Flow* flow = first_;
         if (flow == nullptr) return nullptr;
         first_ = flow->next;
@@ -56,7 +60,14 @@ class ResumedFlows {
     [[nodiscard]] bool empty() const noexcept { return !any_.load(std::memory_order_relaxed); }
 
   private:
-    ShortLock lock_;  // for all below
+    void append(Flow& flow) noexcept {
+        flow.next = nullptr;
+        (last_ == nullptr ? first_ : last_->next) = &flow;
+        last_ = &flow;
+        any_.store(true, std::memory_order_relaxed);
+    }
+
+    BiasedLock lock_;  // for all below
     Flow *first_ = nullptr, *last_ = nullptr;
     std::atomic<bool> any_{false};  // read without the lock, as a hint
 };
@@ -66,6 +77,7 @@ struct FlowsOfLane {
     explicit FlowsOfLane(StackPool& pool) : stacks(pool) {}
 
     StackCache stacks;
+    BiasedLock::Key resumed;  ///< for ResumedFlows
     Flow* resting = nullptr;  ///< between two tasks; by next
     uint32_t resting_count = 0;
     bool reserved = false;    ///< some were made for when there is no memory

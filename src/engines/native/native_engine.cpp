@@ -67,6 +67,10 @@ NativeEngine::~NativeEngine() {
 }
 
 void NativeEngine::resume(Flow& flow) noexcept {
+    if (FlowsOfLane* const here = flows_in_use()) {
+        resumed_.push(flow, here->resumed);
+        return announce();
+    }
     resuming_.fetch_add(1, std::memory_order_relaxed);
     resumed_.push(flow);
     announce();
@@ -74,16 +78,15 @@ void NativeEngine::resume(Flow& flow) noexcept {
 }
 
 void NativeEngine::ready(Lane& lane, Task& task) {
-    if (task.priority == 0 && (task.special & kPlaced) == 0)
-        lane.queue.push_own(task);
-    else
-        put(lane, task);
+    if (task.priority == 0 && (task.special & kPlaced) == 0 && lane.queue.push_favoured(task)) [[likely]]
+        return announce();
+    put(lane, task);
     announce();
 }
 
 void NativeEngine::put(Lane& lane, Task& task) {
     if (task.priority != 0) return urgent_.push(task);
-    Lane& its = lane_for(lane, *task.notes().placement);
+    Lane& its = (task.special & kPlaced) == 0 ? lane : lane_for(lane, *task.notes().placement);
     if (&its == &lane)
         lane.queue.push_own(task);
     else
@@ -101,15 +104,10 @@ Lane& NativeEngine::lane_for(Lane& own, const Placement& placement) noexcept {
     return own;
 }
 
-void NativeEngine::announce() noexcept {
-    light_fence();
-    if (sleepers_.load(std::memory_order_relaxed) > 0 &&
-        !(one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed))) {
-        news_.fetch_add(1, std::memory_order_relaxed);
-        futex_wake(news_, 1);
-        return;
-    }
-    pool_.work_arrived();
+void NativeEngine::wake_sleeper() noexcept {
+    if (one_at_a_time_ && seat_taken_.load(std::memory_order_relaxed)) return pool_.work_arrived();
+    news_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(news_, 1);
 }
 
 void NativeEngine::notify() {
@@ -118,19 +116,6 @@ void NativeEngine::notify() {
     if (sleepers_.load(std::memory_order_relaxed) == 0) return;
     news_.fetch_add(1, std::memory_order_relaxed);
     futex_wake(news_, INT_MAX);
-}
-
-Task* NativeEngine::next(Lane& lane) noexcept {
-    if (Task* task = urgent_.pop(false)) return task;
-    return lane.queue.pop_own();
-}
-
-Task* NativeEngine::find_after(Lane& lane, Task* continuation) noexcept {
-    if (continuation == nullptr) return find(lane);
-    Task* const urgent = urgent_.pop(false);
-    if (urgent == nullptr) return continuation;
-    keep(lane, *continuation);
-    return urgent;
 }
 
 Task* NativeEngine::steal(Lane& lane) noexcept {
@@ -182,8 +167,7 @@ Task* NativeEngine::from_line(Lane& lane) noexcept {
     return first;
 }
 
-Task* NativeEngine::find(Lane& lane) noexcept {
-    if (Task* task = next(lane)) return task;
+Task* NativeEngine::find_elsewhere(Lane& lane) noexcept {
     if (Task* task = from_line(lane)) return task;
     if (Task* task = steal(lane)) return task;
     return urgent_.pop(true);

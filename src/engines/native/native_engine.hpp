@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "base/asymmetric_fence.hpp"
 #include "cores/worker_pool.hpp"
 #include "engines/native/flow.hpp"
 #include "engines/native/priority_queue.hpp"
@@ -44,22 +45,41 @@ class NativeEngine final : public Engine, private WorkSource {
     bool may_have_work() noexcept override;
 
     // Where tasks come from.
-    [[nodiscard]] Task* find(Lane& lane) noexcept;
-    [[nodiscard]] Task* next(Lane& lane) noexcept;
+    [[nodiscard]] Task* find(Lane& lane) noexcept {
+        Task* const task = next(lane);
+        return task != nullptr ? task : find_elsewhere(lane);
+    }
+    [[nodiscard]] Task* next(Lane& lane) noexcept {
+        Task* const task = urgent_.pop(false);
+        return task != nullptr ? task : lane.queue.pop_own();
+    }
+    [[nodiscard]] Task* find_elsewhere(Lane& lane) noexcept;
     [[nodiscard]] Task* steal(Lane& lane) noexcept;
     [[nodiscard]] Task* from_line(Lane& lane) noexcept;
     /// Others run what stands in line as fast alone.
     [[nodiscard]] bool line_needs_nobody() noexcept;
     /// The first to run after a task that made `continuation` possible, if any. It has to be run then: in the
     /// heap it would lose its place.
-    [[nodiscard]] Task* find_after(Lane& lane, Task* continuation) noexcept;
+    [[nodiscard]] Task* find_after(Lane& lane, Task* continuation) noexcept {
+        if (continuation == nullptr) return find(lane);
+        Task* const urgent = urgent_.pop(false);
+        if (urgent == nullptr) return continuation;
+        keep(lane, *continuation);
+        return urgent;
+    }
     [[nodiscard]] Lane& lane_for(Lane& own, const Placement& placement) noexcept;
-    /// Of a task with a priority or a place.
+    /// Where it belongs: in the heap, or the queue of a lane.
     [[gnu::noinline]] void put(Lane& lane, Task& task);
     /// In the lane's queue or back in line, for later.
     void keep(Lane& lane, Task& task) noexcept;
     /// Tells somebody who sleeps that there is something to do.
-    void announce() noexcept;
+    void announce() noexcept {
+        light_fence();
+        if (sleepers_.load(std::memory_order_relaxed) == 0) [[likely]]
+            return pool_.work_arrived();
+        wake_sleeper();
+    }
+    [[gnu::noinline]] void wake_sleeper() noexcept;
     [[nodiscard]] bool help_in_task(Lane& lane) noexcept;
     /// As wait_until(), for a while, where the thread is.
     bool help_here(Lane& lane, int budget);
@@ -80,6 +100,8 @@ class NativeEngine final : public Engine, private WorkSource {
         return here != nullptr ? *here : make_flows(lane);
     }
     [[gnu::noinline]] FlowsOfLane& make_flows(Lane& lane);
+    /// Of the calling thread; null where it is in none of the flows.
+    [[nodiscard]] FlowsOfLane* flows_in_use() noexcept;
     /// Runs tasks in a flow until there is none at hand, the budget is spent or the worker is to leave. True:
     /// there was one.
     bool enter(Lane& lane, Worker* worker, int budget) noexcept;
@@ -105,15 +127,16 @@ class NativeEngine final : public Engine, private WorkSource {
     const bool callers_work_;
     const bool one_at_a_time_;
     PriorityQueue urgent_;
-    ResumedFlows resumed_;
     StackPool stacks_;
     const FloatModes modes_ = FloatModes::current();  ///< the program's, where it made the engine
     std::array<std::unique_ptr<FlowsOfLane>, LaneTable::kMost>
         flows_;  // each made and used by its lane's thread
+    ResumedFlows resumed_;
     /// With one worker: it is taken by the thread that may run tasks.
     std::atomic<bool> seat_taken_{false};
     std::atomic<bool> polling_{false};  ///< a thread is in poll()
-    /// Threads in resume(), which may have nothing else that keeps the engine alive.
+    /// Threads in resume() that are in no flow, and may have nothing else that keeps the engine alive; those
+    /// in a flow use it afterwards as well.
     std::atomic<int> resuming_{0};
 
     /// Workers that nap, each for a bounded time; ended early where tasks turn out to be coarse.

@@ -38,6 +38,12 @@ FlowsOfLane& NativeEngine::make_flows(Lane& lane) {
     return *flows_[lane.index];
 }
 
+FlowsOfLane* NativeEngine::flows_in_use() noexcept {
+    const Lane* const lane = lane_if_any(host_.all_lanes());
+    FlowsOfLane* const here = lane == nullptr ? nullptr : flows_[lane->index].get();
+    return here != nullptr && here->home != nullptr ? here : nullptr;
+}
+
 /// With `must` one of those in reserve will do, where there is no memory for another.
 Flow& NativeEngine::take_flow(FlowsOfLane& here, bool must) {
     if (here.resting_count <= kReserved) {
@@ -89,7 +95,7 @@ Flow* NativeEngine::first_flow(Lane& lane, FlowsOfLane& here) noexcept {
     try {
         return &make_flow(here);
     } catch (...) {
-        Flow* const resumed = resumed_.pop();
+        Flow* const resumed = resumed_.pop(here.resumed);
         if (resumed != nullptr) go_on_with(lane, here, *resumed);
         return resumed;
     }
@@ -164,7 +170,7 @@ void NativeEngine::loop(Flow& self) {
         Task* continuation = nullptr;
         Flow* resumed = nullptr;
         while (may_go_on(*here)) {
-            resumed = resumed_.pop();
+            resumed = resumed_.pop(here->resumed);
             if (resumed != nullptr) break;
             Task* const task = find_after(*lane, continuation);
             if (task == nullptr) break;
@@ -193,7 +199,7 @@ void NativeEngine::suspend(Announcement publish) {
     Flow& self = *here.current;
     if (!here.reserved) reserve(here);
     // A task that was woken goes on at once, without a flow that looks for it.
-    Flow* const resumed = may_go_on(here) ? resumed_.pop() : nullptr;
+    Flow* const resumed = may_go_on(here) ? resumed_.pop(here.resumed) : nullptr;
     Flow& other = resumed != nullptr ? *resumed : take_flow(here, publish.must);
     if (resumed != nullptr) {
         host_.flush(lane);

@@ -270,7 +270,7 @@ void OpenMpEngine::without_cpu(Hand& own, const std::function<void()>& sleep) {
     sleep();
 }
 
-bool OpenMpEngine::help(Lane&, uint64_t wanted) {
+bool OpenMpEngine::help(Lane&, uint64_t wanted) noexcept {
     // A thread outside the region cannot run a task; it gives those that can time.
     return rest_while(news_, wanted, [this] { return ended_.load(std::memory_order_relaxed); });
 }

@@ -41,7 +41,7 @@ class OpenMpEngine final : public Engine, private openmp::Work {
     [[nodiscard]] bool own_graph() const override { return true; }
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override { news_.notify(); }
-    bool help(Lane& lane, uint64_t wanted) override;
+    bool help(Lane& lane, uint64_t wanted) noexcept override;
     void services_arrived() override;
     void sleep_in_task(const std::function<void()>& sleep) override;
 

@@ -226,7 +226,7 @@ void StarPuEngine::wait_until(Lane& lane, const std::function<bool()>& reached) 
     news_.wait(reached);
 }
 
-bool StarPuEngine::help(Lane&, uint64_t wanted) {
+bool StarPuEngine::help(Lane&, uint64_t wanted) noexcept {
     // A thread that is not a worker of StarPU's cannot run a task; it gives those that are time.
     return rest_while(news_, wanted, [this] { return ended_.load(std::memory_order_relaxed); });
 }

@@ -37,7 +37,7 @@ class StarPuEngine final : public Engine {
     void forget(const DataState& data) noexcept override;
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override { news_.notify(); }
-    bool help(Lane& lane, uint64_t wanted) override;
+    bool help(Lane& lane, uint64_t wanted) noexcept override;
     void services_arrived() override { starpu_.ring(); }
     [[nodiscard]] bool suspends() const override { return true; }
     void suspend(Announcement publish) override;

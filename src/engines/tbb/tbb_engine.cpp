@@ -363,7 +363,7 @@ void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     news_.wait(reached);
 }
 
-bool TbbEngine::help(Lane& lane, uint64_t wanted) {
+bool TbbEngine::help(Lane& lane, uint64_t wanted) noexcept {
     if (host_.frame() != nullptr && in_arena() && here().nested < kMostNested) {
         Task* task = urgent_.pop(true);
         if (task == nullptr) task = incoming_.pop();

@@ -34,7 +34,7 @@ class TbbEngine final : public Engine {
     void ready(Lane& lane, Task& task) override;
     void wait_until(Lane& lane, const std::function<bool()>& reached) override;
     void notify() override { news_.notify(); }
-    bool help(Lane& lane, uint64_t wanted) override;
+    bool help(Lane& lane, uint64_t wanted) noexcept override;
     void services_arrived() override;
     [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] std::string why_no_more_pause() const override;
