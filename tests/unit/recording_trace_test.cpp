@@ -36,8 +36,8 @@ int replay_traced() {
 TEST(RecordingTraceDeathTest, HasItsTasksAndNoJoins) {
     std::map<std::string, int64_t> ended;
     for (const trace::WorkAccount& one : work_summary(trace_of(replay_traced))) ended[one.name] = one.ended;
-    EXPECT_THAT(ended, testing::ElementsAre(Pair("adds", 2), Pair("before", 1), Pair("reads", 1),
-                                            Pair("replay", 1)));
+    EXPECT_THAT(
+        ended, testing::ElementsAre(Pair("adds", 2), Pair("before", 1), Pair("reads", 1), Pair("replay", 1)));
 }
 
 }  // namespace
