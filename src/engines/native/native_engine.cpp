@@ -216,12 +216,20 @@ bool NativeEngine::run_one(Worker& worker) {
         keep_pace(lane, worker);
         return true;
     }
+    if (one_at_a_time_ && seated) tell_of_free_seat();
     if (pace.found_none(SteadyClock().now(), counts_of(host_.all_lanes(), lane), one_at_a_time_) ||
         here.spared) {
         nap(lane, worker);
         return true;
     }
     return seated && poll(leave);
+}
+
+/// Who brought a task meanwhile, waits for it and saw the seat taken sleeps; and where there is no memory for
+/// its decisions the pool does not come back here.
+void NativeEngine::tell_of_free_seat() noexcept {
+    light_fence();  // with the heavy one in sleep()
+    if (has_tasks()) announce();
 }
 
 bool NativeEngine::help(Lane& lane, uint64_t) noexcept {

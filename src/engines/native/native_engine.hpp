@@ -90,6 +90,7 @@ class NativeEngine final : public Engine, private WorkSource {
     /// Looks a little longer for work, for to be woken takes longer than that. True: there may be some.
     template <class Leave>
     bool linger(const Leave& leave);
+    void tell_of_free_seat() noexcept;
     void sleep(const std::function<bool()>& reached, Time until);
     bool poll(const std::function<bool()>& leave);
     [[nodiscard]] bool has_tasks() noexcept;
