@@ -51,6 +51,8 @@ void begin(Task& task, SequenceState& sequence, const TaskShape& shape) noexcept
     task.accesses = shape.accesses;
     task.special =
         static_cast<uint16_t>((shape.trivial ? 0 : kDestroys) | (shape.told_of_cancel ? kToldOfCancel : 0));
+    task.named = false;
+    task.priority = 0;
     task.keeps_data = shape.keeps_data;
     task.sequence = &sequence;
     task.next = nullptr;
@@ -87,13 +89,7 @@ void insert_plain(SequenceState& sequence, Body body, PlainClosure& closure) {
     Lane& lane = lane_to_insert(runtime.lanes);
     Task& task =
         runtime.memory.allocate(lane.records, sizeof(Task) + Task::closure_at(0) + sizeof(PlainClosure));
-    task.body = body;
-    task.accesses = 0;
-    task.named = false;
-    task.priority = 0;
-    task.special = 0;
-    task.keeps_data = false;
-    task.sequence = &sequence;
+    begin(task, sequence, {.body = body, .closure_bytes = sizeof closure, .accesses = 0, .trivial = true});
     std::memcpy(task.closure(), &closure, sizeof closure);
     try {
         runtime.commit_alone(lane, task);
@@ -127,9 +123,8 @@ void Insertion::name(const DataView* const* data, const AccessMode* modes, const
             state.future->domain != sequence_.domain.get() && !state.future->state.settled())
             task.special |= kAwaitsFutures;
     }
-    task.named = options != nullptr;
-    task.priority = 0;
     if (options != nullptr) {
+        task.named = true;
         task.priority = options->priority;
         task.notes() = {options->name, sequence_.runtime.placement_for(*options)};
         if (task.notes().placement != nullptr) task.special |= kPlaced;
@@ -144,9 +139,6 @@ void Insertion::commit(const DataView* const* data, const AccessMode* modes, con
         if (task.accesses > 0 || options != nullptr) {
             task.era = sequence_.runtime.failures.era();
             name(data, modes, options, reductions);
-        } else {
-            task.named = false;
-            task.priority = 0;
         }
         sequence_.runtime.commit(lane_to_insert(sequence_.runtime.lanes), task);
     } catch (...) {

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "heddle/error.hpp"
 #include "heddle/pause.hpp"
@@ -53,6 +55,31 @@ TEST_P(TaskTest, ManyIndependentTasks) {
         sequence.insert([&ran] { ran.fetch_add(1, std::memory_order_relaxed); });
     sequence.wait();
     EXPECT_EQ(ran, 200'000);
+}
+
+/// Functions with 8 bytes of their own and more, up to and beyond what is copied as bytes.
+template <size_t... kWords>
+void insert_functions(Sequence& sequence, std::atomic<size_t>& sum, std::index_sequence<kWords...>) {
+    const auto insert = [&]<size_t kCount>(std::integral_constant<size_t, kCount>) {
+        std::array<size_t, kCount> own;
+        std::iota(own.begin(), own.end(), kCount);
+        sequence.insert([own, &sum] { sum += std::accumulate(own.begin(), own.end(), size_t{0}); });
+        sequence.insert({.name = "named"}, [own, &sum] { sum += own.back(); });
+    };
+    (insert(std::integral_constant<size_t, kWords + 1>()), ...);
+}
+
+TEST_P(TaskTest, FunctionsOfAnySizeComeWhole) {
+    std::atomic<size_t> sum{0};
+    Sequence sequence(runtime_);
+    insert_functions(sequence, sum, std::make_index_sequence<12>());
+    sequence.wait();
+    size_t expected = 0;
+    for (size_t words = 1; words <= 12; ++words) {
+        for (size_t i = 0; i < words; ++i) expected += words + i;
+        expected += words + words - 1;
+    }
+    EXPECT_EQ(sum, expected);
 }
 
 TEST_P(TaskTest, TwoTasksRunAtOnce) {
