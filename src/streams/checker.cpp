@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 namespace heddle::streams {
 namespace {
@@ -95,10 +94,10 @@ void Checker::check_from(const NetDefinition& net) {
 }
 
 void Checker::check_unreached(const std::vector<std::unique_ptr<NetDefinition>>& nets) {
-    for (const auto& net : std::views::reverse(nets)) {
+    std::for_each(nets.rbegin(), nets.rend(), [this](const std::unique_ptr<NetDefinition>& net) {
         if (net->body && !reached_.contains(net.get())) check_from(*net);
         check_unreached(net->nets);
-    }
+    });
 }
 
 void Checker::conclude() {
