@@ -89,7 +89,7 @@ class HEDDLE_API TaskDevices {
         heddle::detail::insert_task<Closure>(
             sequence.state(), nullptr, &options, nullptr,
             [&](void* at) {
-                new (at) Closure{{std::move(body), {std::move(arguments)...}}};
+                new (at) Closure{{std::move(body), {{std::move(arguments)}...}}};
             },
             arguments...);
     }

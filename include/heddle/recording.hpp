@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <memory>
 #include <new>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -65,7 +64,7 @@ class HEDDLE_API Recording {
         detail::insert_task<Closure>(
             tasks(), state_.get(), options, nullptr,
             [&](void* at) {
-                new (at) Closure{std::forward<Function>(function), {std::move(arguments)...}};
+                new (at) Closure{std::forward<Function>(function), {{std::move(arguments)}...}};
             },
             arguments...);
     }

@@ -29,7 +29,6 @@
 #include <new>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -154,21 +153,21 @@ class HEDDLE_API Sequence {
         detail::insert_task<Closure>(
             *state_, nullptr, options, nullptr,
             [&](void* at) {
-                new (at) Closure{std::forward<Function>(function), {std::move(arguments)...}};
+                new (at) Closure{std::forward<Function>(function), {{std::move(arguments)}...}};
             },
             arguments...);
     }
     template <class Function, class... Arguments>
     auto async_with(const TaskOptions* options, Function&& function, Arguments... arguments) {
         detail::check_task<Function, Arguments...>();
-        using Result = std::decay_t<decltype(detail::call(std::declval<std::decay_t<Function>&>(),
-                                                          std::declval<std::tuple<Arguments...>&>()))>;
+        using Result = std::decay_t<decltype(detail::call(
+            std::declval<std::decay_t<Function>&>(), std::declval<detail::ArgumentPack<Arguments...>&>()))>;
         using Closure = detail::PromiseClosure<Result, std::decay_t<Function>, Arguments...>;
         auto result = detail::make_future_value<Result>(*state_);
         detail::insert_task<Closure>(
             *state_, nullptr, options, &result->view(),
             [&](void* at) {
-                new (at) Closure{std::forward<Function>(function), {std::move(arguments)...}, result};
+                new (at) Closure{std::forward<Function>(function), {{std::move(arguments)}...}, result};
             },
             arguments...);
         return Future<Result>(std::move(result));

@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -113,6 +112,12 @@ inline constexpr bool kIsArgument<ValueArgument<T>> = true;
 template <class T>
 inline constexpr bool kIsArgument<ScratchArgument<T>> = true;
 
+/// It says nothing of how the task runs, but who comes after whom.
+template <class A>
+inline constexpr bool kIsPlainArgument = !kIsData<A>;
+template <class D, AccessMode M>
+inline constexpr bool kIsPlainArgument<DataArgument<D, M>> = M <= AccessMode::kInOut;
+
 /// Does the function get something for it?
 template <class A>
 inline constexpr bool kGives = true;
@@ -131,10 +136,33 @@ constexpr auto giving() {
 template <class... Arguments>
 inline constexpr auto kGiving = giving<Arguments...>();
 
-template <class Function, class... Arguments>
-decltype(auto) call(Function& function, std::tuple<Arguments...>& arguments) {
+/// As std::tuple, but copied as bytes where each of them is: made as {{first}, {second}, ...}.
+template <class Indices, class... Arguments>
+struct NumberedArguments;
+template <class... Arguments>
+using ArgumentPack = NumberedArguments<std::index_sequence_for<Arguments...>, Arguments...>;
+template <size_t I, class A>
+struct NumberedArgument {
+    A argument;
+};
+template <size_t... I, class... Arguments>
+struct NumberedArguments<std::index_sequence<I...>, Arguments...> : NumberedArgument<I, Arguments>... {
+    template <size_t Which>
+    [[nodiscard]] auto& at() {
+        return pick<Which>(*this);
+    }
+
+  private:
+    template <size_t Which, class A>
+    static A& pick(NumberedArgument<Which, A>& numbered) {
+        return numbered.argument;
+    }
+};
+
+template <class Function, class Indices, class... Arguments>
+decltype(auto) call(Function& function, NumberedArguments<Indices, Arguments...>& arguments) {
     return [&]<size_t... I>(std::index_sequence<I...>)->decltype(auto) {
-        return function(std::get<kGiving<Arguments...>[I]>(arguments).get()...);
+        return function(arguments.template at<kGiving<Arguments...>[I]>().get()...);
     }
     (std::make_index_sequence<kGiving<Arguments...>.size()>{});
 }
@@ -142,10 +170,9 @@ decltype(auto) call(Function& function, std::tuple<Arguments...>& arguments) {
 template <class Function, class... Arguments>
 constexpr bool can_call() {
     return []<size_t... I>(std::index_sequence<I...>) {
-        return std::is_invocable_v<
-            Function&,
-            decltype(std::declval<std::tuple_element_t<kGiving<Arguments...>[I], std::tuple<Arguments...>>&>()
-                         .get())...>;
+        return std::is_invocable_v<Function&, decltype(std::declval<ArgumentPack<Arguments...>&>()
+                                                           .template at<kGiving<Arguments...>[I]>()
+                                                           .get())...>;
     }
     (std::make_index_sequence<kGiving<Arguments...>.size()>{});
 }

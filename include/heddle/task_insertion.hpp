@@ -5,13 +5,13 @@
 // closure, and names the data. After commit() the task is the runtime's; without it nothing has happened.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -109,22 +109,32 @@ class HEDDLE_API Insertion {
     void* closure_;
 };
 
-/// Of a function that is copied as bytes, and needs no destruction.
+/// Of a function with its values that are copied as bytes, and need no destruction.
+template <size_t kBytes>
 struct PlainClosure {
-    alignas(16) std::byte bytes[48];
+    alignas(16) std::byte bytes[kBytes];
 };
+inline constexpr size_t kSmallClosure = 48, kLargestPlain = 256;
 template <class Closure>
-inline constexpr bool kIsPlain = std::is_trivially_copyable_v<Closure> &&
-                                 sizeof(Closure) <= sizeof(PlainClosure);
+inline constexpr bool kIsPlain = std::is_trivially_copyable_v<Closure> && sizeof(Closure) <= kLargestPlain;
 
-/// A whole Insertion of a task without data and options in one call, as fine tasks are of that kind. Throws
-/// kLimit where memory is short, and has not inserted it then.
-HEDDLE_API void insert_plain(SequenceState& sequence, Body body, PlainClosure& closure);
+/// One of the data of a plain task, which it reads or writes.
+struct DataUse {
+    const DataView* data;
+    AccessMode mode;
+};
+
+/// A whole Insertion in one call, as fine tasks are without options: of a small task without data, and of one
+/// with `count` of them; `bytes` is kSmallClosure or more. Throws kLimit where memory is short,
+/// kInvalidArgument for data of another runtime, and has not inserted it then.
+HEDDLE_API void insert_plain(SequenceState& sequence, Body body, const PlainClosure<kSmallClosure>& closure);
+HEDDLE_API void insert_plain(SequenceState& sequence, Body body, const std::byte* closure, uint32_t bytes,
+                             const DataUse* uses, uint32_t count);
 
 template <class Function, class... Arguments>
 struct Closure {
     Function function;
-    std::tuple<Arguments...> arguments;
+    ArgumentPack<Arguments...> arguments;
 
     static void body(void* self, BodyAction action) {
         auto& closure = *static_cast<Closure*>(self);
@@ -149,7 +159,7 @@ inline constexpr bool kKeepsData = requires {
 template <class Result, class Function, class... Arguments>
 struct PromiseClosure {
     Function function;
-    std::tuple<Arguments...> arguments;
+    ArgumentPack<Arguments...> arguments;
     std::shared_ptr<FutureValue<Result>> result;
 
     static void body(void* self, BodyAction action) {
@@ -176,13 +186,13 @@ struct PromiseClosure {
 template <class Function, class... Arguments>
 struct RecordedClosure {
     Function function;
-    std::tuple<Arguments...> arguments;
+    ArgumentPack<Arguments...> arguments;
 
     static void body(void* self, BodyAction action) {
         auto& closure = *static_cast<RecordedClosure*>(self);
         if (action == BodyAction::kDestroy) return closure.~RecordedClosure();
         if constexpr (sizeof(RecordedClosure) > kMostOnStack) {
-            const auto arguments = std::make_unique<std::tuple<Arguments...>>(closure.arguments);
+            const auto arguments = std::make_unique<ArgumentPack<Arguments...>>(closure.arguments);
             run(closure.function, *arguments);
         } else {
             auto arguments = closure.arguments;
@@ -194,7 +204,7 @@ struct RecordedClosure {
     /// Bytes of copies; tasks run on small stacks.
     static constexpr size_t kMostOnStack = 512;
 
-    static void run(const Function& recorded, std::tuple<Arguments...>& arguments) {
+    static void run(const Function& recorded, ArgumentPack<Arguments...>& arguments) {
         if constexpr (can_call<const Function, Arguments...>()) {
             (void)call(recorded, arguments);
         } else if constexpr (sizeof(RecordedClosure) > kMostOnStack) {
@@ -236,6 +246,13 @@ struct NamedData {
     void note(const Argument&) {}
 };
 
+template <class D, AccessMode M>
+void name_use(DataUse* uses, size_t& count, const DataArgument<D, M>& argument) {
+    uses[count++] = {argument.data, M};
+}
+template <class Argument>
+void name_use(DataUse*, size_t&, const Argument&) {}
+
 template <class Function, class... Arguments>
 constexpr void check_task() {
     static_assert((kIsArgument<Arguments> && ...),
@@ -256,11 +273,17 @@ void insert_task(SequenceState& sequence, RecordingState* recording, const TaskO
     static_assert(alignof(Closure) <= 16,
                   "a task's function and values need no more than 16 bytes alignment");
     constexpr size_t kData = (size_t{kIsData<Arguments>} + ... + 0);
-    if constexpr (kData == 0 && kIsPlain<Closure>) {
+    if constexpr (kIsPlain<Closure> && !kKeepsData<Closure> && (kIsPlainArgument<Arguments> && ...)) {
         if (recording == nullptr && options == nullptr && result == nullptr) {
-            PlainClosure closure;
+            constexpr size_t kBytes = std::max(sizeof(Closure), kSmallClosure);
+            PlainClosure<kBytes> closure;
             build(&closure);
-            return insert_plain(sequence, &Closure::body, closure);
+            if constexpr (kData == 0 && kBytes == kSmallClosure)
+                return insert_plain(sequence, &Closure::body, closure);
+            DataUse uses[kData + 1];
+            size_t count = 0;
+            (name_use(uses, count, arguments), ...);
+            return insert_plain(sequence, &Closure::body, closure.bytes, kBytes, uses, kData);
         }
     }
     NamedData<kData> named;

@@ -94,7 +94,14 @@ class Graph {
     /// that are counted there, under the graph's lock. False: it is one that cannot, and add() is for it. Its
     /// data are to be there until it has ended.
     [[nodiscard]] bool stand(GraphSeat& seat, Task& task, const Domain& domain,
-                             std::atomic<uint64_t>& number) noexcept;
+                             std::atomic<uint64_t>& number) noexcept {
+        if (!stands(task, domain) || watched()) return false;
+        const BiasedLock::Guard guard(lock_, seat.key);
+        line_.append(task);
+        count_in_line(1);
+        number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return true;
+    }
     /// Enters a task with accesses. True: nothing is before it; otherwise finish() of another task returns
     /// it. Throws std::bad_alloc, and has not taken the task then.
     [[nodiscard]] bool add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain);
@@ -132,7 +139,14 @@ class Graph {
     }
     /// A task with Task::in_order has run. True: it was never entered; `next` is the one behind it, which is
     /// to be run then, or null. False: finish() is still to be called.
-    [[nodiscard]] bool end_in_order(GraphSeat& seat, Task& task, Task*& next) noexcept;
+    [[nodiscard]] bool end_in_order(GraphSeat& seat, Task& task, Task*& next) noexcept {
+        task.in_order = false;
+        const BiasedLock::Guard guard(lock_, seat.key);
+        if (in_order_ != &task) return false;
+        in_order_ = nullptr;
+        next = line_.first == nullptr ? nullptr : &start_in_order();
+        return true;
+    }
 
     /// A task with Task::in_order is not to be run yet. True: it is the first in line again. False: it was
     /// entered meanwhile, and could run.
@@ -212,12 +226,26 @@ class Graph {
         }
     };
 
+    /// Is the order of insertion all that there is to say about its turn? And are its data there until it has
+    /// ended, so that it may be entered until then? What is destroyed with a task may be the last to hold
+    /// them.
+    [[nodiscard]] static bool stands(const Task& task, const Domain& domain) noexcept {
+        return task.accesses > 0 && domain.is_root() && task.priority == 0 &&
+               (task.special & ~(kToldOfCancel | kAwaitsFutures)) == 0;
+    }
     /// `held`: 0 for who keeps its data until this returns, as who inserts it does; else 1: it does not run
     /// before this has done with them.
     [[nodiscard]] bool enter(TaskMemory::Cache& cache, Task& task, Domain& domain, int32_t held);
     /// The running one and so many of those behind it.
     void enter_line(uint32_t most = std::numeric_limits<uint32_t>::max());
-    [[nodiscard]] Task& start_in_order() noexcept;
+    [[nodiscard]] Task& start_in_order() noexcept {
+        Task& task = line_.pop();
+        count_in_line(-1);
+        started_.store(started_in_line() + 1, std::memory_order_relaxed);
+        task.in_order = true;
+        in_order_ = &task;
+        return task;
+    }
     [[nodiscard]] Task* find_in_line(uint32_t most) noexcept;
     [[nodiscard]] Task* take_found(uint32_t most) noexcept;
     void count_in_line(int32_t more) noexcept {

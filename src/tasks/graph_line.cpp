@@ -5,26 +5,6 @@
 #include "tasks/graph.hpp"
 
 namespace heddle {
-namespace {
-
-/// Is the order of insertion all that there is to say about its turn? And are its data there until it has
-/// ended, so that it may be entered until then? What is destroyed with a task may be the last to hold them.
-bool stands(const Task& task, const Domain& domain) noexcept {
-    return task.accesses > 0 && domain.is_root() && task.priority == 0 &&
-           (task.special & ~(kToldOfCancel | kAwaitsFutures)) == 0;
-}
-
-}  // namespace
-
-bool Graph::stand(GraphSeat& seat, Task& task, const Domain& domain, std::atomic<uint64_t>& number) noexcept {
-    if (!stands(task, domain) || watched()) return false;
-    const BiasedLock::Guard guard(lock_, seat.key);
-    line_.append(task);
-    count_in_line(1);
-    number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return true;
-}
-
 bool Graph::add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain) {
     const BiasedLock::Guard guard(lock_, seat.key);
     if (domain.is_root()) enter_line();
@@ -46,24 +26,6 @@ void Graph::enter_line(uint32_t most) {
         else
             count_in_line(-1);
     }
-}
-
-Task& Graph::start_in_order() noexcept {
-    Task& task = line_.pop();
-    count_in_line(-1);
-    started_.store(started_in_line() + 1, std::memory_order_relaxed);
-    task.in_order = true;
-    in_order_ = &task;
-    return task;
-}
-
-bool Graph::end_in_order(GraphSeat& seat, Task& task, Task*& next) noexcept {
-    task.in_order = false;
-    const BiasedLock::Guard guard(lock_, seat.key);
-    if (in_order_ != &task) return false;
-    in_order_ = nullptr;
-    next = line_.first == nullptr ? nullptr : &start_in_order();
-    return true;
 }
 
 bool Graph::put_back(GraphSeat& seat, Task& task) noexcept {

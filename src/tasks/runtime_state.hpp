@@ -103,7 +103,8 @@ struct RuntimeState final : EngineHost {
     /// Counts a task in and hands it to the graph or the engine. Throws std::bad_alloc; it is not counted
     /// then.
     void commit(Lane& lane, Task& task);
-    inline void commit_alone(Lane& lane, Task& task);  ///< one without data; for task_insertion.cpp
+    inline void commit_alone(Lane& lane, Task& task);    ///< one without data; for task_insertion.cpp
+    inline void commit_ordered(Lane& lane, Task& task);  ///< one with data; the same
     /// For a task before which nothing is any more.
     void could_run(Lane& lane, Task& task) noexcept;
     Task* run(Lane*& lane, Task& task) noexcept override { return run(lane, task, false); }

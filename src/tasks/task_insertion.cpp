@@ -26,6 +26,12 @@ void mark_special(Task& task, uint32_t index, const Reduction* const* reductions
     }
 }
 
+[[noreturn, gnu::noinline]] void refuse_foreign_data() {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a task was given data of another runtime: data belong to the runtime that they were made "
+                "with");
+}
+
 /// Rethrows the exception in hand; want of memory in words of its own.
 [[noreturn]] void tell_of_memory() {
     try {
@@ -34,6 +40,19 @@ void mark_special(Task& task, uint32_t index, const Reduction* const* reductions
         throw Error(ErrorCode::kLimit,
                     "there is no memory to order one more task: wait for some of those inserted");
     }
+}
+
+/// The next of the task's data.
+DataState& use(const SequenceState& sequence, Access& access, const DataView& view, AccessMode mode,
+               bool at_root) {
+    DataState& state = DataState::of(view);
+    if (&state.runtime != &sequence.runtime) [[unlikely]]
+        refuse_foreign_data();
+    std::atomic<bool>& named = at_root ? state.at_root : state.below;
+    if (!named.load(std::memory_order_relaxed)) named.store(true, std::memory_order_relaxed);
+    access.data = &state;
+    access.mode = mode;
+    return state;
 }
 
 void refuse_data_named_twice(Task& task) {
@@ -84,11 +103,36 @@ Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence
     closure_ = task.closure();
 }
 
-void insert_plain(SequenceState& sequence, Body body, PlainClosure& closure) {
+void insert_plain(SequenceState& sequence, Body body, const std::byte* closure, uint32_t bytes,
+                  const DataUse* uses, uint32_t count) {
     RuntimeState& runtime = sequence.runtime;
     Lane& lane = lane_to_insert(runtime.lanes);
-    Task& task =
-        runtime.memory.allocate(lane.records, sizeof(Task) + Task::closure_at(0) + sizeof(PlainClosure));
+    Task& task = runtime.memory.allocate(lane.records, sizeof(Task) + Task::closure_at(count) + bytes);
+    begin(task, sequence, {.body = body, .closure_bytes = bytes, .accesses = count, .trivial = true});
+    // By hand, so that what is usual makes no call.
+    if (bytes == kSmallClosure) [[likely]]
+        std::memcpy(task.closure(), closure, kSmallClosure);
+    else
+        std::memcpy(task.closure(), closure, bytes);
+    try {
+        task.era = runtime.failures.era();
+        const bool at_root = sequence.domain->is_root();
+        for (uint32_t i = 0; i < count; ++i)
+            (void)use(sequence, *task.access(i), *uses[i].data, uses[i].mode, at_root);
+        if (count > 0) [[likely]]
+            runtime.commit_ordered(lane, task);
+        else
+            runtime.commit(lane, task);
+    } catch (...) {
+        runtime.memory.free(lane.records, task);
+        tell_of_memory();
+    }
+}
+
+void insert_plain(SequenceState& sequence, Body body, const PlainClosure<kSmallClosure>& closure) {
+    RuntimeState& runtime = sequence.runtime;
+    Lane& lane = lane_to_insert(runtime.lanes);
+    Task& task = runtime.memory.allocate(lane.records, sizeof(Task) + Task::closure_at(0) + sizeof closure);
     begin(task, sequence, {.body = body, .closure_bytes = sizeof closure, .accesses = 0, .trivial = true});
     std::memcpy(task.closure(), &closure, sizeof closure);
     try {
@@ -108,16 +152,7 @@ void Insertion::name(const DataView* const* data, const AccessMode* modes, const
     Task& task = *static_cast<Task*>(task_);
     const bool at_root = sequence_.domain->is_root();
     for (uint32_t i = 0; i < task.accesses; ++i) {
-        DataState& state = DataState::of(*data[i]);
-        if (&state.runtime != &sequence_.runtime)
-            throw Error(ErrorCode::kInvalidArgument,
-                        "a task was given data of another runtime: data belong to the runtime that they were "
-                        "made with");
-        std::atomic<bool>& named = at_root ? state.at_root : state.below;
-        if (!named.load(std::memory_order_relaxed)) named.store(true, std::memory_order_relaxed);
-        Access& access = *task.access(i);
-        access.data = &state;
-        access.mode = modes[i];
+        const DataState& state = use(sequence_, *task.access(i), *data[i], modes[i], at_root);
         if (modes[i] > AccessMode::kInOut) mark_special(task, i, reductions);
         if (state.future != nullptr && modes[i] == AccessMode::kIn &&
             state.future->domain != sequence_.domain.get() && !state.future->state.settled())
@@ -167,7 +202,13 @@ void Insertion::abandon() {
 }
 
 void RuntimeState::commit(Lane& lane, Task& task) {
-    if (task.accesses == 0) return commit_alone(lane, task);
+    if (task.accesses == 0)
+        commit_alone(lane, task);
+    else
+        commit_ordered(lane, task);
+}
+
+void RuntimeState::commit_ordered(Lane& lane, Task& task) {
     const InEngine inside(*this, lane);
     count_one(lane.inserted);
     SequenceState& sequence = *task.sequence;

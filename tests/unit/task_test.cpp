@@ -57,29 +57,38 @@ TEST_P(TaskTest, ManyIndependentTasks) {
     EXPECT_EQ(ran, 200'000);
 }
 
-/// Functions with 8 bytes of their own and more, up to and beyond what is copied as bytes.
+/// So many bytes of functions, up to and beyond what is copied as bytes: alone, with data, and with options.
 template <size_t... kWords>
-void insert_functions(Sequence& sequence, std::atomic<size_t>& sum, std::index_sequence<kWords...>) {
+size_t insert_functions(Sequence& sequence, std::atomic<size_t>& sum, Scalar<size_t>& x, Scalar<size_t>& y) {
+    size_t expected = 0;
     const auto insert = [&]<size_t kCount>(std::integral_constant<size_t, kCount>) {
         std::array<size_t, kCount> own;
         std::iota(own.begin(), own.end(), kCount);
+        const size_t all = std::accumulate(own.begin(), own.end(), size_t{0});
+        expected += 4 * all + own.back();
         sequence.insert([own, &sum] { sum += std::accumulate(own.begin(), own.end(), size_t{0}); });
+        sequence.insert([own](size_t& v) { v += std::accumulate(own.begin(), own.end(), size_t{0}); },
+                        inout(x));
+        sequence.insert(
+            [](const size_t& from, size_t& to, const std::array<size_t, kCount>& given, size_t factor) {
+                to = from + factor * (given.front() + given.back()) * kCount / 2;
+            },
+            in(x), out(y), value(own), value(size_t{2}));
+        sequence.insert([](size_t& v, const size_t& from) { v = from; }, out(x), in(y));
         sequence.insert({.name = "named"}, [own, &sum] { sum += own.back(); });
     };
-    (insert(std::integral_constant<size_t, kWords + 1>()), ...);
+    (insert(std::integral_constant<size_t, kWords>()), ...);
+    return expected;
 }
 
 TEST_P(TaskTest, FunctionsOfAnySizeComeWhole) {
     std::atomic<size_t> sum{0};
+    Scalar<size_t> x(runtime_, 0), y(runtime_, 0);
     Sequence sequence(runtime_);
-    insert_functions(sequence, sum, std::make_index_sequence<12>());
+    const size_t expected = insert_functions<1, 3, 4, 5, 6, 7, 29, 30, 31, 32, 33, 40>(sequence, sum, x, y);
     sequence.wait();
-    size_t expected = 0;
-    for (size_t words = 1; words <= 12; ++words) {
-        for (size_t i = 0; i < words; ++i) expected += words + i;
-        expected += words + words - 1;
-    }
-    EXPECT_EQ(sum, expected);
+    EXPECT_EQ(sum + x.get(), expected);
+    EXPECT_EQ(y.get(), x.get());
 }
 
 TEST_P(TaskTest, TwoTasksRunAtOnce) {
