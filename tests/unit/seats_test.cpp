@@ -167,6 +167,55 @@ TEST_F(SeatsTest, NoMoreSeatsThanWorkersAndIdleOnesAreTakenForTasks) {
     EXPECT_EQ(cpus_.usable().count(), 0);
 }
 
+/// They never wait, as each takes the seat while the other is between two tasks; and being bound to one CPU
+/// they are never in tasks at once.
+TEST_F(SeatsTest, TwoThatTakeOneSeatFromEachOtherAskForASecond) {
+    Seats::Seat& first = seats_.enter();
+    Seats::Seat& second = seats_.enter();
+    std::thread giver([&] {
+        wait_for([&] { return cpus_.demand == 1; });
+        cpus_.let(CpuSet{0});
+    });
+    EXPECT_TRUE(seats_.begin(first));
+    giver.join();
+    EXPECT_TRUE(seats_.end(first));
+    EXPECT_TRUE(seats_.begin(second));
+    EXPECT_EQ(cpus_.demand, 2);
+    EXPECT_TRUE(seats_.end(second));
+    EXPECT_TRUE(seats_.begin(first));
+    EXPECT_EQ(cpus_.demand, 2);
+    cpus_.let(CpuSet::range(0, 2));
+    EXPECT_EQ(cpus_.usable().to_list(), "0-1") << "it is kept for the other";
+    EXPECT_TRUE(seats_.begin(second));
+    EXPECT_TRUE(seats_.end(first));
+    EXPECT_TRUE(seats_.end(second));
+    EXPECT_TRUE(seats_.begin(first)) << "each has its own now";
+    EXPECT_TRUE(seats_.end(first));
+    for (int look = 0; look < 2; ++look) (void)seats_.clear_idle();
+    EXPECT_EQ(cpus_.demand, 0);
+    EXPECT_EQ(cpus_.usable().count(), 0);
+    for (Seats::Seat* seat : {&first, &second}) seats_.leave(*seat);
+}
+
+TEST_F(SeatsTest, WhoseSeatWasTakenAndWhoDoesNothingHasNoDemand) {
+    Seats::Seat& first = seats_.enter();
+    Seats::Seat& second = seats_.enter();
+    std::thread giver([&] {
+        wait_for([&] { return cpus_.demand == 1; });
+        cpus_.let(CpuSet{0});
+    });
+    EXPECT_TRUE(seats_.begin(first));
+    giver.join();
+    EXPECT_TRUE(seats_.end(first));
+    EXPECT_TRUE(seats_.begin(second));
+    EXPECT_EQ(cpus_.demand, 2);
+    EXPECT_TRUE(seats_.clear_idle());
+    EXPECT_EQ(cpus_.demand, 1);
+    EXPECT_TRUE(seats_.end(second));
+    for (Seats::Seat* seat : {&first, &second}) seats_.leave(*seat);
+    EXPECT_EQ(cpus_.demand, 0);
+}
+
 TEST_F(SeatsTest, WhoDidNothingForTwoLooksLosesItsSeat) {
     cpus_.let(CpuSet{0});
     Seats::Seat& seat = seats_.enter();

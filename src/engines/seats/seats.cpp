@@ -46,6 +46,7 @@ void Seats::leave(Seat& seat) noexcept {
     Lock lock(mutex_);
     if (seat.bound_to_ >= 0) pthread_setaffinity_np(seat.thread_, sizeof(seat.before_), &seat.before_);
     vacate(seat);
+    missed_ -= seat.missed_ ? 1 : 0;
     seats_.erase(seat.place_);
     settle();
     tell_provider(lock);
@@ -54,6 +55,7 @@ void Seats::leave(Seat& seat) noexcept {
 void Seats::stand_up(Seat& seat) noexcept {
     Lock lock(mutex_);
     vacate(seat);
+    missed_ -= std::exchange(seat.missed_, false) ? 1 : 0;
     settle();
     tell_provider(lock);
 }
@@ -61,6 +63,7 @@ void Seats::stand_up(Seat& seat) noexcept {
 void Seats::part(Seat& seat) noexcept {
     Lock lock(mutex_);
     vacate(seat);
+    missed_ -= std::exchange(seat.missed_, false) ? 1 : 0;
     seat.bound_to_ = -1;
     settle();
     tell_provider(lock);
@@ -106,6 +109,7 @@ bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_u
 bool Seats::stand_in_line(Seat& seat) noexcept {
     try {
         waiting_.push_back(&seat);
+        missed_ -= std::exchange(seat.missed_, false) ? 1 : 0;
         settle();
         return true;
     } catch (...) {
@@ -131,7 +135,11 @@ bool Seats::clear_idle() noexcept {
     Lock lock(mutex_);
     while (take_idle(false)) {
     }
-    for (const auto& seat : seats_) seat->used_.store(false, std::memory_order_relaxed);
+    for (const auto& seat : seats_) {
+        seat->used_.store(false, std::memory_order_relaxed);
+        seat->missed_ = false;
+    }
+    missed_ = 0;
     settle();
     tell_provider(lock);
     return !occupied_.empty();
@@ -141,7 +149,11 @@ void Seats::stop() noexcept {
     const std::lock_guard guard(mutex_);
     stopped_ = true;
     for (Seat* seat : waiting_) seat->wake_.notify_one();
-    for (const auto& seat : seats_) seat->ordered_.store(true);
+    for (const auto& seat : seats_) {
+        seat->ordered_.store(true);
+        seat->missed_ = false;
+    }
+    missed_ = 0;
 }
 
 void Seats::provider_changed() {
@@ -192,6 +204,10 @@ bool Seats::take_idle(bool used) {
         auto idle = State::kIdle;
         if (!seat->state_.compare_exchange_strong(idle, State::kNone)) continue;
         vacate(*seat);
+        if (used && seat->used_.load(std::memory_order_relaxed)) {
+            seat->missed_ = true;
+            ++missed_;
+        }
         return true;
     }
     return false;
@@ -223,19 +239,21 @@ void Seats::settle() {
         seat.wake_.notify_one();
     }
     if (!provider_.shares()) return;
-    const CpuSet unused = granted_ - occupied_;
-    const bool needed = !waiting_.empty() && occupied_.count() < most_;
-    if (needed || unused.empty()) return;
+    CpuSet unused = granted_ - occupied_;
+    for (int more = wanted_more(); more > 0 && !unused.empty(); --more) unused.erase(unused.first());
     granted_ -= unused;
     given_back_ |= unused;
+}
+
+int Seats::wanted_more() const {
+    return std::min(most_ - occupied_.count(), static_cast<int>(waiting_.size()) + missed_);
 }
 
 void Seats::tell_provider(Lock& lock) {
     if (telling_) return;
     telling_ = true;
     while (true) {
-        const int wanted =
-            stopped_ ? 0 : std::min(most_, occupied_.count() + static_cast<int>(waiting_.size()));
+        const int wanted = stopped_ ? 0 : occupied_.count() + wanted_more();
         const CpuSet returned = std::exchange(returned_, {});
         const CpuSet given_back = std::exchange(given_back_, {});
         if (wanted == told_demand_ && returned.empty() && given_back.empty()) break;

@@ -3,7 +3,8 @@
 // OpenMP and oneTBB bring their own threads; this says which of them may run tasks, and where. There are as
 // many seats as CPUs that the provider lets the engine use, and at most as many as it has workers. A thread
 // with a seat is bound to its CPU. One without waits, asleep, and that is what the engine's demand is made
-// of; a CPU that nobody sits on is given back. One that is asked back is left after the task in hand.
+// of, with those whose seat was taken between two tasks; other CPUs that nobody sits on are given back. One
+// that is asked back is left after the task in hand.
 //
 // One for an engine, which compiles it into its plug-in. Any thread; each Seat is for the thread that it was
 // made for. Nothing outlives the process.
@@ -41,6 +42,7 @@ class Seats {
         std::atomic<bool> used_{false};  // since clear_idle() looked
         int cpu_ = -1;                   // where it sits; -1 with kNone
         bool hurry_ = false;             // waits, with a task in hand
+        bool missed_ = false;            // taken by another with a task, and may be wanted again at once
         int bound_to_ = -1;
         pthread_t thread_{};
         cpu_set_t before_{};  // where the thread could run before
@@ -101,6 +103,8 @@ class Seats {
     [[nodiscard]] bool take_idle(bool used);
     void order_one();
     void settle();
+    /// CPUs beside those that are sat on.
+    [[nodiscard]] int wanted_more() const;
     void tell_provider(Lock& lock);
     void bind(Seat& seat, int cpu) noexcept;
     [[nodiscard]] int choose(const CpuSet& free) const;
@@ -117,6 +121,7 @@ class Seats {
     CpuSet occupied_;                         // is sat on
     CpuSet lost_;                             // of these, those that were asked back
     CpuSet returned_, given_back_, parting_;  // to be told to the provider; being told
+    int missed_ = 0;                          // seats that are
     int told_demand_ = 0;
     bool telling_ = false;
     bool stopped_ = false;
