@@ -3,7 +3,11 @@
 // not, so that the flags of their floating-point units differ, as those of tasks do (docs/FIBERS.md).
 // tasks.pause_64: the same with 64 tasks in a ring. tasks.pause_100000: 100,000 tasks that are all paused at
 // once, each on a stack of its own that no cache holds any more; from their first insertion to their end.
+// Beside it what the kernel takes for the first page of so many stacks.
+#include <sys/mman.h>
+
 #include <chrono>
+#include <new>
 #include <vector>
 
 #include "figures.hpp"
@@ -58,11 +62,36 @@ double all_at_once(Runtime& runtime, size_t tasks) {
     return nanoseconds_since(start) / static_cast<double>(tasks);
 }
 
+double first_pages(size_t stacks) {
+    constexpr size_t kStack = size_t{64} << 10;
+    const Clock::time_point start = Clock::now();
+    void* const memory = ::mmap(nullptr, stacks * kStack, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    ::madvise(memory, stacks * kStack, MADV_NOHUGEPAGE);
+    for (size_t i = 1; i <= stacks; ++i) *(static_cast<volatile char*>(memory) + i * kStack - 1) = 1;
+    ::munmap(memory, stacks * kStack);
+    return nanoseconds_since(start) / static_cast<double>(stacks);
+}
+
 template <class Run>
 void measure(const char* name, int batches, const Run& run) {
     (void)run();  // warms up
     heddle::bench::Figure figure{.name = name, .unit = "ns", .values = {}};
     for (int i = 0; i < batches; ++i) figure.values.push_back(run());
+    print(figure);
+}
+
+void measure_many(Runtime& runtime, int batches) {
+    constexpr size_t kTasks = 100'000;
+    (void)all_at_once(runtime, kTasks);
+    heddle::bench::Figure figure{.name = "tasks.pause_100000", .unit = "ns", .values = {}};
+    std::vector<double> pages;
+    for (int i = 0; i < batches; ++i) {
+        figure.values.push_back(all_at_once(runtime, kTasks));
+        pages.push_back(first_pages(kTasks));
+    }
+    figure.peer_median = heddle::bench::median(pages);
     print(figure);
 }
 
@@ -74,6 +103,6 @@ int main(int argc, char** argv) {
         const int pauses = quick ? 20'000 : 400'000;
         measure("tasks.pause", 31, [&] { return ring(runtime, 2, pauses); });
         measure("tasks.pause_64", 31, [&] { return ring(runtime, 64, pauses); });
-        measure("tasks.pause_100000", quick ? 3 : 11, [&] { return all_at_once(runtime, 100'000); });
+        measure_many(runtime, quick ? 3 : 11);
     });
 }

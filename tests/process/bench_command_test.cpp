@@ -50,6 +50,15 @@ TEST(BenchCommand, MeasuresAPeerAndClaimsNothingWithoutHeddle) {
     EXPECT_EQ(outcome.errors, "") << "no progress where there is no terminal";
 }
 
+TEST(BenchCommand, TellsEachFigureOfAProgram) {
+    const Outcome outcome = run({kHeddle, "bench", "--quick", "--json", "tasks.pause", "cores.scale"});
+    std::vector<std::string> names;
+    for (const auto& result : nlohmann::json::parse(outcome.output)) names.push_back(result.at("name"));
+    EXPECT_THAT(names, testing::UnorderedElementsAre("tasks.pause", "tasks.pause_64", "tasks.pause_100000",
+                                                     "cores.scale"))
+        << outcome.errors;
+}
+
 TEST(BenchWorkloads, EachPassesTheGateAndReports) {
     for (const auto& argv : std::vector<std::vector<std::string>>{
              {kPrograms + "barriers", "--rounds", "3"},

@@ -103,7 +103,9 @@ const std::vector<Figure>& figures() {
          "a task pauses and goes on, floating point in between, 1 worker, 2 tasks in turn"},
         {"tasks_pause", "tasks.pause_64", 100, "ns", "the same, 64 tasks in a ring"},
         {"tasks_pause", "tasks.pause_100000", 0, "ns",
-         "100,000 tasks that are all paused at once, from insertion to end, a task"},
+         "100,000 tasks that are all paused at once, from insertion to end, a task; the peer: the kernel's "
+         "part",
+         "first_pages"},
         {"tasks_graph", "tasks.independent", 0.5, "ns", "1e6 empty tasks, a task, 1 worker", "best"},
         {"tasks_graph", "tasks.independent_2", 0.5, "ns", "the same, 2 workers", "best"},
         {"tasks_graph", "tasks.chain", 0.6, "ns", "1e5 empty tasks that all write one datum, 1 worker",
