@@ -1,5 +1,6 @@
 // When a worker of the native engine naps; and that it is back where it is needed.
 #include "engines/native/pace.hpp"
+#include "engines/native/fine_tasks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "heddle/task.hpp"
+#include "tasks/runtime_state.hpp"
 
 using namespace heddle;
 using namespace std::chrono_literals;
@@ -17,21 +19,20 @@ using Advice = Pace::Advice;
 
 class PaceTest : public testing::Test {
   protected:
-    PaceTest() { (void)pace_.ran(now_, counts_); }
+    PaceTest() { (void)pace_.ran(look_); }
 
     /// So many tasks of each kind in a window that takes so long.
     void pass(uint64_t handed, uint64_t others, Nanoseconds took = 20us) {
-        counts_.handed += handed;
-        counts_.others += others;
-        now_ += took;
+        look_.handed += handed;
+        look_.others += others;
+        look_.now += took;
     }
-    [[nodiscard]] Advice ran() { return pace_.ran(now_, counts_); }
-    [[nodiscard]] bool napped() { return pace_.napped(now_, counts_); }
-    [[nodiscard]] bool found_none(bool alone) { return pace_.found_none(now_, counts_, alone); }
+    [[nodiscard]] Advice ran() { return pace_.ran(look_); }
+    [[nodiscard]] bool napped() { return pace_.napped(look_); }
+    [[nodiscard]] bool found_none(bool alone) { return pace_.found_none(look_, alone); }
 
     Pace pace_;
-    Time now_{1s};
-    Pace::Counts counts_{1000, 5000};
+    Pace::Look look_{.now = Time(1s), .handed = 1000, .others = 5000, .fine = 400ns};
 };
 
 TEST_F(PaceTest, AWorkerNapsWhileOthersAreAsFastWithFineTasks) {
@@ -44,6 +45,14 @@ TEST_F(PaceTest, AWorkerNapsWhileOthersAreAsFastWithFineTasks) {
 TEST_F(PaceTest, CoarseTasksAreForEverybody) {
     pass(10, 1000);
     EXPECT_EQ(ran(), Advice::kCoarse);
+}
+
+TEST_F(PaceTest, WhatIsFineIsForTheMachineToSay) {
+    look_.fine = 80ns;
+    pass(100, 1000);
+    EXPECT_EQ(ran(), Advice::kCoarse);
+    pass(500, 1000);
+    EXPECT_EQ(ran(), Advice::kNap);
 }
 
 TEST_F(PaceTest, FineTasksThatNobodyElseRunsAreRun) {
@@ -90,6 +99,34 @@ TEST_F(PaceTest, TheOnlyWorkerLeavesItsCpuToWhoInserts) {
     EXPECT_TRUE(found_none(true));
     pass(1, 1, 100us);
     EXPECT_FALSE(found_none(true));
+}
+
+class FineTasksTest : public testing::Test {
+  protected:
+    ~FineTasksTest() override {
+        lanes_.release(own_);
+        lanes_.release(other_);
+    }
+    Runtime runtime_;
+    LaneTable& lanes_ = *runtime_.state().lanes;
+    Lane& own_ = lanes_.acquire(false);
+    Lane& other_ = lanes_.acquire(false);
+    FineTasks fine_;
+};
+
+TEST_F(FineTasksTest, CountsThatAreReadAtOnceMakeTheLimitFall) {
+    EXPECT_GT(fine_.limit(), 390ns) << "before anybody has looked CPUs are far apart";
+    for (int i = 0; i < 500; ++i) {
+        count_one(other_.ran);  // which this cache has
+        (void)fine_.look(lanes_, own_);
+    }
+    EXPECT_LT(fine_.limit(), 300ns);
+}
+
+TEST_F(FineTasksTest, WhatNobodyHasWrittenTellsNothing) {
+    const Nanoseconds before = fine_.limit();
+    for (int i = 0; i < 100; ++i) (void)fine_.look(lanes_, own_);
+    EXPECT_EQ(fine_.limit(), before);
 }
 
 TEST(NativePaceTest, AfterManyFineTasksTwoCoarseOnesRunAtOnce) {

@@ -1,14 +1,18 @@
 // What Pace decides by, of the threads of a runtime: from what each counts on its lane.
 #pragma once
 
+#include "engines/native/fine_tasks.hpp"
 #include "engines/native/pace.hpp"
 #include "tasks/lane.hpp"
 
 namespace heddle {
 
-[[nodiscard]] inline Pace::Counts counts_of(LaneTable& lanes, const Lane& lane) noexcept {
-    Pace::Counts result{
-        lane.ran.load(std::memory_order_relaxed) - lane.inserted.load(std::memory_order_relaxed), 0};
+/// Of the worker with this lane.
+[[nodiscard]] inline Pace::Look look_around(LaneTable& lanes, const Lane& lane, FineTasks& fine) noexcept {
+    const Time now = fine.look(lanes, lane);
+    Pace::Look result{
+        now, lane.ran.load(std::memory_order_relaxed) - lane.inserted.load(std::memory_order_relaxed), 0,
+        fine.limit()};
     const uint32_t count = lanes.size();
     for (uint32_t i = 0; i < count; ++i) {
         const Lane& one = lanes[i];

@@ -143,7 +143,7 @@ bool NativeEngine::line_needs_nobody() noexcept {
             now = SteadyClock().now();
         } while (now - since < kLookAtLine);
         const uint64_t tasks = host_.started_in_line() - before;
-        if (tasks == 0 || Pace::coarse(tasks, now - since)) return false;
+        if (tasks == 0 || Pace::coarse(tasks, now - since, fine_.limit())) return false;
         if (host_.in_line() >= kManyInLine) return true;
         since = now;
     }
@@ -217,8 +217,7 @@ bool NativeEngine::run_one(Worker& worker) {
         return true;
     }
     if (one_at_a_time_ && seated) tell_of_free_seat();
-    if (pace.found_none(SteadyClock().now(), counts_of(host_.all_lanes(), lane), one_at_a_time_) ||
-        here.spared) {
+    if (pace.found_none(look_around(host_.all_lanes(), lane, fine_), one_at_a_time_) || here.spared) {
         nap(lane, worker);
         return true;
     }
@@ -279,7 +278,8 @@ bool NativeEngine::help_here(Lane& lane, int budget) {
         const Time before = SteadyClock().now();
         const uint64_t ran = lane.ran.load(std::memory_order_relaxed);
         found = enter(lane, nullptr, kProbe);
-        if (Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before))
+        if (Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before,
+                         fine_.limit()))
             end_naps();
     }
     if (found) found = enter(lane, nullptr, budget);
@@ -290,7 +290,7 @@ bool NativeEngine::help_here(Lane& lane, int budget) {
 
 void NativeEngine::keep_pace(Lane& lane, Worker& worker) {
     Pace& pace = flows(lane).pace;
-    switch (pace.ran(SteadyClock().now(), counts_of(host_.all_lanes(), lane))) {
+    switch (pace.ran(look_around(host_.all_lanes(), lane, fine_))) {
         case Pace::Advice::kGoOn:
             return;
         case Pace::Advice::kCoarse:
@@ -308,7 +308,7 @@ void NativeEngine::nap(Lane& lane, Worker& worker) {
     while (again && !worker.should_leave()) {
         futex_wait(coarse_, seen, SteadyClock().now() + nappers * kNap);
         if (coarse_.load(std::memory_order_relaxed) != seen) break;
-        again = pace.napped(SteadyClock().now(), counts_of(host_.all_lanes(), lane)) && one_at_a_time_;
+        again = pace.napped(look_around(host_.all_lanes(), lane, fine_)) && one_at_a_time_;
     }
     napping_.fetch_sub(1, std::memory_order_relaxed);
 }

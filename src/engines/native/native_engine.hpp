@@ -13,6 +13,7 @@
 
 #include "base/asymmetric_fence.hpp"
 #include "cores/worker_pool.hpp"
+#include "engines/native/fine_tasks.hpp"
 #include "engines/native/flow.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "tasks/engine.hpp"
@@ -140,6 +141,7 @@ class NativeEngine final : public Engine, private WorkSource {
     /// in a flow use it afterwards as well.
     std::atomic<int> resuming_{0};
 
+    FineTasks fine_;
     /// Workers that nap, each for a bounded time; ended early where tasks turn out to be coarse.
     std::atomic<int> napping_{0};
     std::atomic<uint32_t> coarse_{0};  // a futex

@@ -2,7 +2,7 @@
 //
 // Tasks of some tens of nanoseconds cost more to hand over than to run: records and queues go back and forth
 // between two caches. So a worker looks, every kWindow, at how many tasks it has run that others inserted,
-// and how many tasks all others have run or inserted meanwhile. Where both are more than one in kFine, it
+// and how many tasks all others have run or inserted meanwhile. Where both are fine (fine_tasks.hpp), it
 // naps, then runs a few, to see whether they are coarser now, and naps again. A pure decision: no clock, no
 // threads. Owned by one worker.
 #pragma once
@@ -16,14 +16,14 @@ namespace heddle {
 
 class Pace {
   public:
-    /// Tasks that take less on average are not worth being handed over.
-    static constexpr Nanoseconds kFine{400};
     static constexpr Nanoseconds kWindow = std::chrono::microseconds(10);
 
-    /// Of tasks so far, counts that only rise.
-    struct Counts {
-        uint64_t handed;  ///< run by this worker, less those that it inserted
-        uint64_t others;  ///< run or inserted by all other threads
+    /// What a worker sees: the counts are of tasks so far, and only rise.
+    struct Look {
+        Time now;
+        uint64_t handed;   ///< run by this worker, less those that it inserted
+        uint64_t others;   ///< run or inserted by all other threads
+        Nanoseconds fine;  ///< tasks that take less on average are not worth being handed over
     };
 
     enum class Advice : uint8_t {
@@ -32,34 +32,34 @@ class Pace {
         kNap,
     };
     /// Some tasks took so long: all workers are of use.
-    [[nodiscard]] static bool coarse(uint64_t tasks, Nanoseconds took) {
-        return tasks > 0 && !fine(tasks, took);
+    [[nodiscard]] static bool coarse(uint64_t tasks, Nanoseconds took, Nanoseconds fine) {
+        return tasks > 0 && !are_fine(tasks, took, fine);
     }
     /// The worker has run some tasks.
-    [[nodiscard]] Advice ran(Time now, const Counts& counts) {
-        const Nanoseconds took = now - since_;
+    [[nodiscard]] Advice ran(const Look& look) {
+        const Nanoseconds took = look.now - before_.now;
         if (took < kWindow && !probing_) return Advice::kGoOn;
-        const bool nap = took < kLongest && fine(counts.handed - before_.handed, took) &&
-                         (probing_ || fine(counts.others - before_.others, took));
-        begin(now, counts);
+        const bool nap = took < kLongest && are_fine(look.handed - before_.handed, took, look.fine) &&
+                         (probing_ || are_fine(look.others - before_.others, took, look.fine));
+        before_ = look;
         probing_ = false;
         return nap ? Advice::kNap : Advice::kCoarse;
     }
     /// There were none. True: it naps all the same, since others go on and would have to wake it at once.
     /// That is so after a nap, and where it is `alone`, on the CPU of who inserts.
-    [[nodiscard]] bool found_none(Time now, const Counts& counts, bool alone) {
+    [[nodiscard]] bool found_none(const Look& look, bool alone) {
         if (std::exchange(probing_, false)) return true;
         const bool nap =
-            alone && static_cast<int64_t>(counts.others - before_.others) * kWakeUp > now - since_;
-        begin(now, counts);
+            alone && static_cast<int64_t>(look.others - before_.others) * kWakeUp > look.now - before_.now;
+        before_ = look;
         return nap;
     }
     /// It has napped, and looks whether it should again.
     [[nodiscard]] bool probing() const { return probing_; }
     /// The worker has napped. True: others do well, and this worker only looks whether that is still right.
-    [[nodiscard]] bool napped(Time now, const Counts& counts) {
-        probing_ = fine(counts.others - before_.others, now - since_);
-        begin(now, counts);
+    [[nodiscard]] bool napped(const Look& look) {
+        probing_ = are_fine(look.others - before_.others, look.now - before_.now, look.fine);
+        before_ = look;
         return probing_;
     }
 
@@ -69,16 +69,11 @@ class Pace {
     /// Longer windows have a sleep in them.
     static constexpr Nanoseconds kLongest = std::chrono::milliseconds(1);
 
-    [[nodiscard]] static bool fine(uint64_t tasks, Nanoseconds took) {
-        return static_cast<int64_t>(tasks) * kFine > took;
-    }
-    void begin(Time now, const Counts& counts) {
-        since_ = now;
-        before_ = counts;
+    [[nodiscard]] static bool are_fine(uint64_t tasks, Nanoseconds took, Nanoseconds fine) {
+        return static_cast<int64_t>(tasks) * fine > took;
     }
 
-    Time since_{};
-    Counts before_{};
+    Look before_{};
     bool probing_ = false;
 };
 

@@ -247,7 +247,7 @@ void TbbEngine::keep_pace() {
     if (workers_ == 1) return;
     Here& self = here();
     self.to_look = kLookEvery;
-    switch (self.pace.ran(SteadyClock().now(), counts_of(host_.all_lanes(), host_.lane()))) {
+    switch (self.pace.ran(look_around(host_.all_lanes(), host_.lane(), fine_))) {
         case Pace::Advice::kGoOn:
             return;
         case Pace::Advice::kCoarse:
@@ -262,7 +262,7 @@ void TbbEngine::nap() {
     const uint32_t seen = coarse_.load(std::memory_order_relaxed);
     if (nappers < workers_) {
         futex_wait(coarse_, seen, SteadyClock().now() + nappers * kBusyNap);
-        (void)here().pace.napped(SteadyClock().now(), counts_of(host_.all_lanes(), host_.lane()));
+        (void)here().pace.napped(look_around(host_.all_lanes(), host_.lane(), fine_));
         here().to_look = kProbe;
     }
     napping_.fetch_sub(1, std::memory_order_relaxed);

@@ -18,6 +18,7 @@
 #include <mutex>
 
 #include "base/clock.hpp"
+#include "engines/native/fine_tasks.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "engines/seats/seats.hpp"
 #include "engines/tbb/allowed_threads.hpp"
@@ -94,6 +95,7 @@ class TbbEngine final : public Engine {
     // brings something to be seen looks here after another.
     EventCount news_;
     std::atomic<int> suspended_{0};
+    FineTasks fine_;
     std::atomic<int> napping_{0};       // threads that nap, each for a bounded time, and never all
     std::atomic<uint32_t> coarse_{0};   // a futex: rises where tasks turn out to be coarse
     std::atomic<bool> polling_{false};  // a task of the arena calls the polling services
