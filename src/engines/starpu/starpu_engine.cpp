@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "engines/starpu/starpu_accesses.hpp"
 #include "heddle/error.hpp"
 #include "tasks/data_state.hpp"
 #include "tasks/producer_rest.hpp"
@@ -67,7 +66,9 @@ void StarPuEngine::insert(Lane&, Task& task) {
     if (task.accesses == 0) return submit(task, {});
     const std::lock_guard guard(mutex_);
     find_uses(task, uses_);
-    submit(task, uses_);
+    accesses_.clear();
+    for (const DataUse& use : uses_) accesses_.push_back({handle_of(*use.data), mode_of(use)});
+    submit(task, accesses_);
 }
 
 starpu_data_handle_t StarPuEngine::handle_of(const DataState& data) {
@@ -76,16 +77,13 @@ starpu_data_handle_t StarPuEngine::handle_of(const DataState& data) {
     return handle;
 }
 
-void StarPuEngine::submit(Task& task, const std::vector<DataUse>& uses) {
-    for (const DataUse& use : uses) (void)handle_of(*use.data);  // what may throw comes first
+void StarPuEngine::submit(Task& task, const std::vector<StarPuAccess>& accesses) {
     starpu_task* const job = starpu_task_create();
     job->cl = codelet();
     job->cl_arg = &task;
     job->callback_arg = this;
     if (task.named) job->name = task.notes().name;
-    set_accesses(*job, uses, [&](const DataUse& use) {
-        return StarPuAccess{handle_of(*use.data), mode_of(use)};
-    });
+    set_accesses(*job, accesses, [](const StarPuAccess& access) { return access; });
     if (const int error = starpu_task_submit(job); error != 0) {
         starpu_task_destroy(job);
         throw Error(ErrorCode::kUnavailable,

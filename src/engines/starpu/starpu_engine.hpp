@@ -19,6 +19,7 @@
 #include "engines/flows/task_flows.hpp"
 #include "engines/graphs/data_uses.hpp"
 #include "engines/seats/seats.hpp"
+#include "engines/starpu/starpu_accesses.hpp"
 #include "engines/starpu/starpu_devices.hpp"
 #include "engines/starpu/starpu_process.hpp"
 #include "engines/starpu/starpu_ready.hpp"
@@ -81,7 +82,7 @@ class StarPuEngine final : public Engine {
 
   private:
     [[nodiscard]] starpu_data_handle_t handle_of(const DataState& data);
-    void submit(Task& task, const std::vector<DataUse>& uses);
+    void submit(Task& task, const std::vector<StarPuAccess>& accesses);
     void run_next(StarPu::Worker& worker);
     static void leave(starpu_task& job, void* by) noexcept;
     void go_on(Task* task, starpu_task* job) noexcept;
@@ -102,7 +103,9 @@ class StarPuEngine final : public Engine {
 
     std::mutex mutex_;  // for those below, and so that what shares data has one order
     std::unordered_map<const DataState*, starpu_data_handle_t> handles_;
-    std::vector<DataUse> uses_;  // of the task that is being inserted
+    // Of the task that is being inserted.
+    std::vector<DataUse> uses_;
+    std::vector<StarPuAccess> accesses_;
 };
 
 }  // namespace heddle
