@@ -46,9 +46,14 @@ inline void print(const Figure& figure) {
 
 /// A figure that cannot be measured here, and why not.
 inline void print_skipped(const char* name, const std::string& why) {
+    std::string escaped;
+    for (const char c : why) {
+        if (c == '"' || c == '\\') escaped += '\\';
+        escaped += c == '\n' ? ' ' : c;
+    }
     fmt::print(R"({{"name":"{}","skipped":"{}"}})"
                "\n",
-               name, why);
+               name, escaped);
     std::fflush(stdout);
 }
 

@@ -156,9 +156,13 @@ void run(const Bench& bench) {
                 print_skipped((name + part).c_str(), why);
             continue;
         }
-        compare(bench, pair, "cholesky", name);
-        compare(bench, pair, "tiles", name + ".tiles");
-        break_down(bench, pair, name);
+        try {
+            compare(bench, pair, "cholesky", name);
+            compare(bench, pair, "tiles", name + ".tiles");
+            break_down(bench, pair, name);
+        } catch (const heddle::Error& error) {
+            std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
+        }
     }
 }
 

@@ -57,7 +57,7 @@ class BiasedLock {
     }
     static void leave_favoured(Key& key) noexcept { key.inside_.store(false, std::memory_order_release); }
 
-    /// For a thread that is not favoured, or not for what it does now.
+    /// For a thread that is not favoured; a favoured one may take its turn too, for what may throw.
     void lock(Key& key) noexcept { take_turn(&key); }
     /// For a thread without a key, which is never favoured.
     void lock() noexcept { take_turn(nullptr); }

@@ -103,7 +103,7 @@ Lane* look_for_lane(const LaneTable& table) noexcept {
     return of_thread == nullptr ? nullptr : of_thread->find(&table);
 }
 
-Lane& look_up_lane(const std::shared_ptr<LaneTable>& table, bool to_insert) {
+Lane& look_up_lane(const std::shared_ptr<LaneTable>& table, bool to_insert) try {
     latest_lane = {};  // its entry may go below, and with it the address's meaning
     if (of_thread == nullptr) {
         auto lanes = std::make_unique<LanesOfThread>();
@@ -114,6 +114,9 @@ Lane& look_up_lane(const std::shared_ptr<LaneTable>& table, bool to_insert) {
     if (lane == nullptr) lane = &of_thread->add(table, to_insert);
     latest_lane = {table.get(), lane};
     return *lane;
+} catch (const std::bad_alloc&) {
+    if (!to_insert) throw;
+    throw Error(ErrorCode::kLimit, "there is no memory for one more thread that inserts tasks");
 }
 
 }  // namespace heddle

@@ -41,8 +41,8 @@ struct Access {
     uint32_t group;  ///< with redux(): ReduxGroup::number
 };
 
-/// What makes a task more than a function that runs, in Task::special: others are asked once whether they are
-/// anything of it.
+/// What makes a task more than a function that runs, in Task::special: most are none of it, which is one
+/// question.
 enum Special : uint16_t {
     kCommutes = 1,      ///< needs its turn with data, when nothing is before it any more
     kReduces = 2,       ///< has private copies of data

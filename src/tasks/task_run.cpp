@@ -36,10 +36,11 @@ Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     // It may have been paused, and then gone on in another thread, which has a lane already.
     lane = lane_if_any(*lanes);
     Task* continuation = nullptr;
-    const bool never_entered =  // so that none has an edge from it
+    // Nobody has had to find who follows it.
+    const bool has_no_edges =
         (task.special & (kRecorded | kCommutes)) == 0 &&
         (task.accesses == 0 || (task.in_order && graph.end_in_order(lane->in_graph, task, continuation)));
-    if (!never_entered) return finish(*lane, task);
+    if (!has_no_edges) return finish(*lane, task);
     SequenceState& sequence = *task.sequence;
     memory.free(lane->records, task);
     count(*lane, sequence);

@@ -13,6 +13,12 @@ struct World {
         const BiasedLock::Guard guard(lock, keys[thread]);
         ++inside;
     }
+    /// Whether it is favoured or not, as where something may throw inside.
+    void take_turn(int thread) {
+        lock.lock(keys[thread]);
+        ++inside;
+        lock.unlock();
+    }
     void enter_without_key() {
         const std::lock_guard guard(lock);
         ++inside;
@@ -44,6 +50,18 @@ void the_favour_is_withdrawn(Explorer& explorer) {
     expect(explorer, world, 8);
 }
 
+/// The favoured one takes its turn, too, and keeps the favour for what it does next.
+void the_favoured_one_takes_its_turn(Explorer& explorer) {
+    auto world = std::make_shared<World>(3);
+    for (int i = 0; i < 4; ++i) world->enter(0);
+    explorer.thread([world] {
+        world->take_turn(0);
+        world->enter(0);
+    });
+    explorer.thread([world] { world->take_turn(1); });
+    expect(explorer, world, 7);
+}
+
 /// Whoever comes twice in turn has it.
 void the_favour_goes_round(Explorer& explorer) {
     auto world = std::make_shared<World>(1);
@@ -59,6 +77,11 @@ TEST(ExploredBiasedLock, OneIsInsideWhenTheFavourIsWithdrawn) {
     for (const Fault fault :
          {Fault::kRelaxedLoads, Fault::kRelaxedStores, Fault::kNoFences, Fault::kPlainReadModifyWrite})
         expect_found(the_favour_is_withdrawn, fault);
+}
+TEST(ExploredBiasedLock, OneIsInsideWhereTheFavouredOneTakesItsTurn) {
+    expect_holds(the_favoured_one_takes_its_turn);
+    for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores, Fault::kNoFences})
+        expect_found(the_favoured_one_takes_its_turn, fault);
 }
 TEST(ExploredBiasedLock, OneIsInsideWhoeverIsFavoured) {
     expect_holds(the_favour_goes_round);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "engines/native/lane_counts.hpp"
 #include "heddle/task.hpp"
 #include "tasks/runtime_state.hpp"
 
@@ -111,21 +112,31 @@ class FineTasksTest : public testing::Test {
     LaneTable& lanes_ = *runtime_.state().lanes;
     Lane& own_ = lanes_.acquire(false);
     Lane& other_ = lanes_.acquire(false);
+    void look() { (void)look_around(lanes_, own_, fine_, watch_); }
+
     FineTasks fine_;
+    FineTasks::Watch watch_;
 };
+
+TEST_F(FineTasksTest, OneInterruptedReadOfTheClockIsSoonForgotten) {
+    fine_.saw(-10ms);
+    for (int i = 0; i < 32; ++i) fine_.saw(110ns);
+    EXPECT_GT(fine_.limit(), 300ns);
+    EXPECT_LT(fine_.limit(), 340ns);
+}
 
 TEST_F(FineTasksTest, CountsThatAreReadAtOnceMakeTheLimitFall) {
     EXPECT_GT(fine_.limit(), 390ns) << "before anybody has looked CPUs are far apart";
     for (int i = 0; i < 500; ++i) {
         count_one(other_.ran);  // which this cache has
-        (void)fine_.look(lanes_, own_);
+        look();
     }
     EXPECT_LT(fine_.limit(), 300ns);
 }
 
 TEST_F(FineTasksTest, WhatNobodyHasWrittenTellsNothing) {
     const Nanoseconds before = fine_.limit();
-    for (int i = 0; i < 100; ++i) (void)fine_.look(lanes_, own_);
+    for (int i = 0; i < 100; ++i) look();
     EXPECT_EQ(fine_.limit(), before);
 }
 

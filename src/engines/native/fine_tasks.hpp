@@ -21,51 +21,49 @@ class FineTasks {
     static constexpr Nanoseconds kLongest{400};
 
     [[nodiscard]] Nanoseconds limit() const noexcept {
-        return std::clamp<Nanoseconds>(kLines * line(), kShortest, kLongest);
+        return std::clamp<Nanoseconds>(kLines * Nanoseconds(line_.load(std::memory_order_relaxed) / kSmooth),
+                                       kShortest, kLongest);
     }
 
-    /// By the thread with this lane, which has run a few tasks since its last look. Returns the time then.
-    Time look(LaneTable& lanes, const Lane& own) noexcept {
+    /// The lane whose count a worker times, one after the other until it finds one at work; the worker's own.
+    struct Watch {
+        uint32_t lane = 0;
+        uint64_t seen = 0;  ///< its count, when the worker read it last
+    };
+    /// By the worker with the lane `own`. Returns the time then.
+    Time time_a_line(LaneTable& lanes, const Lane& own, Watch& watch) noexcept {
         const SteadyClock clock;
-        const uint32_t watched = watched_.load(std::memory_order_relaxed);
-        const Lane& other = lanes[watched % lanes.size()];
+        const Lane& other = lanes[watch.lane % lanes.size()];
         const Time before = clock.now();
         const Time begin = clock.now();
         const uint64_t count = count_of(other);
         const Time end = clock.now();
-        if (&other != &own && count != seen_.load(std::memory_order_relaxed)) {
+        if (&other == &own || count == watch.seen)
+            ++watch.lane;
+        else if (begin - before < kInterrupted && end - begin < kInterrupted)
             saw((end - begin) - (begin - before));
-            seen_.store(count, std::memory_order_relaxed);
-        } else {
-            watched_.store(watched + 1, std::memory_order_relaxed);
-            seen_.store(count_of(lanes[(watched + 1) % lanes.size()]), std::memory_order_relaxed);
-        }
         return end;
     }
-
-  private:
-    /// As many of those times as a task has to take.
-    static constexpr int kLines = 3;
-    static constexpr Nanoseconds kShortest{160};
-    /// One look in so many changes it entirely; what takes longer was interrupted.
-    static constexpr int kSmooth = 8;
-    static constexpr Nanoseconds kInterrupted = std::chrono::microseconds(1);
-
+    /// Tasks that its thread has inserted and run.
     [[nodiscard]] static uint64_t count_of(const Lane& lane) noexcept {
         return lane.ran.load(std::memory_order_relaxed) + lane.inserted.load(std::memory_order_relaxed);
     }
-    [[nodiscard]] Nanoseconds line() const noexcept {
-        return Nanoseconds(line_.load(std::memory_order_relaxed) / kSmooth);
-    }
+
+    /// A line took so long, with the clock's own time taken off.
     void saw(Nanoseconds took) noexcept {
-        if (took > kInterrupted) return;
         const int64_t old = line_.load(std::memory_order_relaxed);
-        line_.store(old + took.count() - old / kSmooth, std::memory_order_relaxed);
+        line_.store(old + std::max<int64_t>(took.count(), 0) - old / kSmooth, std::memory_order_relaxed);
     }
 
+  private:
+    /// As many lines as a task has to take to be worth it.
+    static constexpr int kLines = 3;
+    static constexpr Nanoseconds kShortest{160};
+    /// The average is of about so many.
+    static constexpr int kSmooth = 8;
+    static constexpr Nanoseconds kInterrupted = std::chrono::microseconds(1);
+
     std::atomic<int64_t> line_{kSmooth * kLongest.count() / kLines};  ///< ns, times kSmooth
-    std::atomic<uint32_t> watched_{0};                                ///< a lane, counted on without end
-    std::atomic<uint64_t> seen_{0};                                   ///< its count at the latest look
 };
 
 }  // namespace heddle

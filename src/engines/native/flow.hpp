@@ -11,6 +11,7 @@
 
 #include "cores/biased_lock.hpp"
 #include "cores/worker_pool.hpp"
+#include "engines/native/fine_tasks.hpp"
 #include "engines/native/pace.hpp"
 #include "fibers/fiber.hpp"
 #include "fibers/stack_pool.hpp"
@@ -83,7 +84,9 @@ struct FlowsOfLane {
     bool reserved = false;    ///< some were made for when there is no memory
     Flow* current = nullptr;  ///< runs now
     Fiber* home = nullptr;    ///< the thread's own fiber, while it is in a flow
-    Pace pace;                ///< of the pool's worker whose lane it is
+    // Of the pool's worker whose lane it is:
+    Pace pace;
+    FineTasks::Watch watch;
     // Of that worker's latest look at the line:
     bool spared = false;  ///< others do as well without it
     bool of_use = false;  ///< they do not

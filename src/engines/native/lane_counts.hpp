@@ -7,18 +7,19 @@
 
 namespace heddle {
 
-/// Of the worker with this lane.
-[[nodiscard]] inline Pace::Look look_around(LaneTable& lanes, const Lane& lane, FineTasks& fine) noexcept {
-    const Time now = fine.look(lanes, lane);
-    Pace::Look result{
-        now, lane.ran.load(std::memory_order_relaxed) - lane.inserted.load(std::memory_order_relaxed), 0,
-        fine.limit()};
+/// What the worker with the lane `own` sees now. Times a line for `fine` on the way.
+[[nodiscard]] inline Pace::Look look_around(LaneTable& lanes, const Lane& own, FineTasks& fine,
+                                            FineTasks::Watch& watch) noexcept {
+    const Time now = fine.time_a_line(lanes, own, watch);
+    Pace::Look result{now,
+                      own.ran.load(std::memory_order_relaxed) - own.inserted.load(std::memory_order_relaxed),
+                      0, fine.limit()};
     const uint32_t count = lanes.size();
     for (uint32_t i = 0; i < count; ++i) {
-        const Lane& one = lanes[i];
-        if (&one != &lane)
-            result.others +=
-                one.ran.load(std::memory_order_relaxed) + one.inserted.load(std::memory_order_relaxed);
+        if (&lanes[i] == &own) continue;
+        const uint64_t tasks = FineTasks::count_of(lanes[i]);
+        result.others += tasks;
+        if (i == watch.lane % count) watch.seen = tasks;
     }
     return result;
 }

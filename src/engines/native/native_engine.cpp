@@ -217,7 +217,8 @@ bool NativeEngine::run_one(Worker& worker) {
         return true;
     }
     if (one_at_a_time_ && seated) tell_of_free_seat();
-    if (pace.found_none(look_around(host_.all_lanes(), lane, fine_), one_at_a_time_) || here.spared) {
+    if (pace.found_none(look_around(host_.all_lanes(), lane, fine_, here.watch), one_at_a_time_) ||
+        here.spared) {
         nap(lane, worker);
         return true;
     }
@@ -244,7 +245,7 @@ bool NativeEngine::help(Lane& lane, uint64_t) noexcept {
     here.has_more_to_insert = true;
     const bool found = help_here(lane, kHelp);
     here.has_more_to_insert = false;
-    if (has_tasks()) announce();  // this thread may have others to do now
+    tell_of_free_seat();  // this thread may have others to do now
     return found;
 }
 
@@ -289,8 +290,8 @@ bool NativeEngine::help_here(Lane& lane, int budget) {
 }
 
 void NativeEngine::keep_pace(Lane& lane, Worker& worker) {
-    Pace& pace = flows(lane).pace;
-    switch (pace.ran(look_around(host_.all_lanes(), lane, fine_))) {
+    FlowsOfLane& here = flows(lane);
+    switch (here.pace.ran(look_around(host_.all_lanes(), lane, fine_, here.watch))) {
         case Pace::Advice::kGoOn:
             return;
         case Pace::Advice::kCoarse:
@@ -301,14 +302,14 @@ void NativeEngine::keep_pace(Lane& lane, Worker& worker) {
 }
 
 void NativeEngine::nap(Lane& lane, Worker& worker) {
-    Pace& pace = flows(lane).pace;
+    FlowsOfLane& here = flows(lane);
     bool again = true;
     const int nappers = napping_.fetch_add(1, std::memory_order_relaxed) + 1;
     const uint32_t seen = coarse_.load(std::memory_order_relaxed);
     while (again && !worker.should_leave()) {
         futex_wait(coarse_, seen, SteadyClock().now() + nappers * kNap);
         if (coarse_.load(std::memory_order_relaxed) != seen) break;
-        again = pace.napped(look_around(host_.all_lanes(), lane, fine_)) && one_at_a_time_;
+        again = here.pace.napped(look_around(host_.all_lanes(), lane, fine_, here.watch)) && one_at_a_time_;
     }
     napping_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -342,6 +343,7 @@ void NativeEngine::wait_until(Lane& lane, const std::function<bool()>& reached) 
         if (!help_here(lane, kLookEvery) && !linger(reached) && !poll(reached))
             sleep([&] { return reached() || may_have_work(); }, Time::max());
     } while (!reached());
+    light_fence();  // as in tell_of_free_seat()
     if (may_have_work()) announce();
 }
 

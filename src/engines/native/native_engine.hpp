@@ -13,7 +13,6 @@
 
 #include "base/asymmetric_fence.hpp"
 #include "cores/worker_pool.hpp"
-#include "engines/native/fine_tasks.hpp"
 #include "engines/native/flow.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "tasks/engine.hpp"

@@ -78,6 +78,7 @@ void OpenMpEngine::feed(int threads) noexcept {
     window_ = room_;
     PollingServices& services = host_.polling_services();
     bool rang = true, seated = true;
+    Time cleared{};
     while (true) {
         while (Task* oldest = take_inserted())
             while (oldest != nullptr) make(*std::exchange(oldest, oldest->next));
@@ -96,7 +97,10 @@ void OpenMpEngine::feed(int threads) noexcept {
         else if (!more)
             rang = doze(seen, quiet ? Nanoseconds::max() : kIdleDelay);
         dozes_.store(false, std::memory_order_relaxed);
-        if (!rang) seated = seats_.clear_idle();
+        const Time now = SteadyClock().now();
+        if (rang && now - cleared < kIdleDelay) continue;
+        seated = seats_.clear_idle();
+        cleared = now;
     }
     const std::lock_guard guard(mutex_);
     released_ = INT_MAX / 2;

@@ -11,6 +11,8 @@ namespace {
 
 /// With a task in hand, before somebody is asked to make room.
 constexpr auto kPatience = std::chrono::milliseconds(1);
+/// Seats are taken from each other often where it takes no longer from one to the next.
+constexpr auto kOften = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -46,7 +48,7 @@ void Seats::leave(Seat& seat) noexcept {
     Lock lock(mutex_);
     if (seat.bound_to_ >= 0) pthread_setaffinity_np(seat.thread_, sizeof(seat.before_), &seat.before_);
     vacate(seat);
-    missed_ -= seat.missed_ ? 1 : 0;
+    forget_missed(seat);
     seats_.erase(seat.place_);
     settle();
     tell_provider(lock);
@@ -55,7 +57,7 @@ void Seats::leave(Seat& seat) noexcept {
 void Seats::stand_up(Seat& seat) noexcept {
     Lock lock(mutex_);
     vacate(seat);
-    missed_ -= std::exchange(seat.missed_, false) ? 1 : 0;
+    forget_missed(seat);
     settle();
     tell_provider(lock);
 }
@@ -63,7 +65,7 @@ void Seats::stand_up(Seat& seat) noexcept {
 void Seats::part(Seat& seat) noexcept {
     Lock lock(mutex_);
     vacate(seat);
-    missed_ -= std::exchange(seat.missed_, false) ? 1 : 0;
+    forget_missed(seat);
     seat.bound_to_ = -1;
     settle();
     tell_provider(lock);
@@ -109,7 +111,7 @@ bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_u
 bool Seats::stand_in_line(Seat& seat) noexcept {
     try {
         waiting_.push_back(&seat);
-        missed_ -= std::exchange(seat.missed_, false) ? 1 : 0;
+        forget_missed(seat);
         settle();
         return true;
     } catch (...) {
@@ -135,11 +137,8 @@ bool Seats::clear_idle() noexcept {
     Lock lock(mutex_);
     while (take_idle(false)) {
     }
-    for (const auto& seat : seats_) {
-        seat->used_.store(false, std::memory_order_relaxed);
-        seat->missed_ = false;
-    }
-    missed_ = 0;
+    for (const auto& seat : seats_) seat->used_.store(false, std::memory_order_relaxed);
+    forget_all_missed();
     settle();
     tell_provider(lock);
     return !occupied_.empty();
@@ -149,11 +148,8 @@ void Seats::stop() noexcept {
     const std::lock_guard guard(mutex_);
     stopped_ = true;
     for (Seat* seat : waiting_) seat->wake_.notify_one();
-    for (const auto& seat : seats_) {
-        seat->ordered_.store(true);
-        seat->missed_ = false;
-    }
-    missed_ = 0;
+    for (const auto& seat : seats_) seat->ordered_.store(true);
+    forget_all_missed();
 }
 
 void Seats::provider_changed() {
@@ -197,17 +193,28 @@ void Seats::vacate(Seat& seat) {
     seat.bound_to_ = -1;
 }
 
-/// With `used`, of any idle one.
+void Seats::forget_missed(Seat& seat) noexcept {
+    missed_count_ -= std::exchange(seat.missed_, false) ? 1 : 0;
+}
+
+void Seats::forget_all_missed() noexcept {
+    for (const auto& seat : seats_) seat->missed_ = false;
+    missed_count_ = 0;
+}
+
+/// With `used`, of any idle one, for somebody with a task. Where that happens again and again each has enough
+/// to do for a CPU, and may never wait for one: bound to the same CPU they are never in tasks at once.
 bool Seats::take_idle(bool used) {
     for (const auto& seat : seats_) {
         if (!used && seat->used_.load(std::memory_order_relaxed)) continue;
         auto idle = State::kIdle;
         if (!seat->state_.compare_exchange_strong(idle, State::kNone)) continue;
         vacate(*seat);
-        if (used && seat->used_.load(std::memory_order_relaxed)) {
-            seat->missed_ = true;
-            ++missed_;
-        }
+        if (!used) return true;
+        const Time now = SteadyClock().now();
+        if (now - std::exchange(taken_at_, now) > kOften) return true;
+        seat->missed_ = true;
+        ++missed_count_;
         return true;
     }
     return false;
@@ -232,12 +239,14 @@ void Seats::settle() {
         const auto hurried = std::ranges::find_if(waiting_, &Seat::hurry_);
         const auto next = hurried == waiting_.end() ? waiting_.begin() : hurried;
         Seat& seat = **next;
+        const int cpu = choose(free);  // where memory is short it is nobody's yet
+        occupied_.insert(cpu);
         waiting_.erase(next);
-        seat.cpu_ = choose(free);
-        occupied_.insert(seat.cpu_);
+        seat.cpu_ = cpu;
         seat.state_.store(State::kBusy);
         seat.wake_.notify_one();
     }
+    if (missed_count_ > 0 && SteadyClock().now() - taken_at_ > kOften) forget_all_missed();
     if (!provider_.shares()) return;
     CpuSet unused = granted_ - occupied_;
     for (int more = wanted_more(); more > 0 && !unused.empty(); --more) unused.erase(unused.first());
@@ -246,7 +255,7 @@ void Seats::settle() {
 }
 
 int Seats::wanted_more() const {
-    return std::min(most_ - occupied_.count(), static_cast<int>(waiting_.size()) + missed_);
+    return std::min(most_ - occupied_.count(), static_cast<int>(waiting_.size()) + missed_count_);
 }
 
 void Seats::tell_provider(Lock& lock) {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/clock.hpp"
 #include "tasks/engine.hpp"
 
 namespace heddle {
@@ -42,7 +43,7 @@ class Seats {
         std::atomic<bool> used_{false};  // since clear_idle() looked
         int cpu_ = -1;                   // where it sits; -1 with kNone
         bool hurry_ = false;             // waits, with a task in hand
-        bool missed_ = false;            // taken by another with a task, and may be wanted again at once
+        bool missed_ = false;            // see take_idle()
         int bound_to_ = -1;
         pthread_t thread_{};
         cpu_set_t before_{};  // where the thread could run before
@@ -100,6 +101,8 @@ class Seats {
     void read_usable();
     /// Takes the CPU from a seat that is not busy.
     void vacate(Seat& seat);
+    void forget_missed(Seat& seat) noexcept;
+    void forget_all_missed() noexcept;
     [[nodiscard]] bool take_idle(bool used);
     void order_one();
     void settle();
@@ -121,7 +124,8 @@ class Seats {
     CpuSet occupied_;                         // is sat on
     CpuSet lost_;                             // of these, those that were asked back
     CpuSet returned_, given_back_, parting_;  // to be told to the provider; being told
-    int missed_ = 0;                          // seats that are
+    int missed_count_ = 0;                    // seats with missed_
+    Time taken_at_{};                         // when the latest seat was taken from one without a task
     int told_demand_ = 0;
     bool telling_ = false;
     bool stopped_ = false;

@@ -87,6 +87,7 @@ struct TbbEngine::Here {
     bool spawned = false;  ///< oneTBB has tasks of this thread's, perhaps run since
     int to_look = 0;       ///< so many tasks before it looks whether it is of use
     Pace pace{};
+    FineTasks::Watch watch{};
 };
 
 TbbEngine::Here& TbbEngine::here() noexcept {
@@ -247,7 +248,7 @@ void TbbEngine::keep_pace() {
     if (workers_ == 1) return;
     Here& self = here();
     self.to_look = kLookEvery;
-    switch (self.pace.ran(look_around(host_.all_lanes(), host_.lane(), fine_))) {
+    switch (self.pace.ran(look_around(host_.all_lanes(), host_.lane(), fine_, self.watch))) {
         case Pace::Advice::kGoOn:
             return;
         case Pace::Advice::kCoarse:
@@ -262,8 +263,9 @@ void TbbEngine::nap() {
     const uint32_t seen = coarse_.load(std::memory_order_relaxed);
     if (nappers < workers_) {
         futex_wait(coarse_, seen, SteadyClock().now() + nappers * kBusyNap);
-        (void)here().pace.napped(look_around(host_.all_lanes(), host_.lane(), fine_));
-        here().to_look = kProbe;
+        Here& self = here();
+        (void)self.pace.napped(look_around(host_.all_lanes(), host_.lane(), fine_, self.watch));
+        self.to_look = kProbe;
     }
     napping_.fetch_sub(1, std::memory_order_relaxed);
 }
