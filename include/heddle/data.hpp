@@ -1,11 +1,13 @@
 // Data: memory that tasks name in their arguments, and by which they are ordered.
 //
-// A Scalar, Vector, Matrix or TileMatrix belongs to one Runtime and is either memory of the caller's, which
-// must outlive it, or memory of its own, zeroed. Tasks get views of it (T&, std::span, MatrixView); the
-// program itself reads it after wait(), or after the Sequence's, and until it inserts the next task that
-// writes it. Destroying it waits for the tasks that use it; memory of its own lives until those have ended
-// also where the caller is a task that they wait for. Matrices are column-major with a leading dimension, as
-// in BLAS. T is trivially copyable, so that engines may copy it to other memory.
+// A Scalar, Vector, Matrix or TileMatrix belongs to one Runtime, which must outlive it: declare the data
+// behind their runtime. It is either memory of the caller's, which must outlive it too, or memory of its own,
+// zeroed. Tasks are ordered by the objects that they name: two objects over one memory are strangers to each
+// other. Tasks get views of it (T&, std::span, MatrixView); the program itself reads it after wait(), or
+// after the Sequence's, and until it inserts the next task that writes it. Destroying it waits for the tasks
+// that use it; memory of its own lives until those have ended also where the caller is a task that they wait
+// for. Matrices are column-major with a leading dimension, as in BLAS. T is trivially copyable, so that
+// engines may copy it to other memory.
 //
 // Constructors throw kInvalidArgument for a size of zero or a leading dimension shorter than a column, and
 // kLimit where memory is short. Any thread may use data; moving and destruction are for one. Nothing outlives

@@ -43,15 +43,17 @@ class HEDDLE_API BlockCondition {
 };
 
 /// Called again and again by workers that have nothing else to do, never twice at once for the same data.
-/// True: it has done its work and is not called any more. Must not block and must not throw.
+/// True: it has done its work and is not called any more. Must not block and must not throw: what waits for
+/// tasks, or switches the engine, throws kInvalidArgument in it.
 using PollingService = bool (*)(void* data);
 
 /// The same service may be registered with several data; each pair is a registration of its own. Throws
 /// kInvalidArgument for a pair that is registered already. `name` is for people.
 HEDDLE_API void register_polling_service(Runtime& runtime, const std::string& name, PollingService service,
                                          void* data);
-/// When it returns, the service is not being called with these data and never will be. Not out of the service
-/// itself, which returns true instead. Throws kInvalidArgument for a pair that is not registered.
+/// When it returns, the service is not being called with these data and never will be. Throws
+/// kInvalidArgument for a pair that is not registered, and out of the service itself, which returns true
+/// instead.
 HEDDLE_API void unregister_polling_service(Runtime& runtime, PollingService service, void* data);
 
 }  // namespace heddle

@@ -177,6 +177,57 @@ constexpr bool can_call() {
     (std::make_index_sequence<kGiving<Arguments...>.size()>{});
 }
 
+/// What the function takes, as far as its type says: not for overloaded and generic ones.
+template <class Signature>
+struct Parameters {
+    static constexpr bool kKnown = false;
+};
+template <class Result, class... P>
+struct Parameters<Result (*)(P...)> {
+    static constexpr bool kKnown = true;
+    static constexpr bool kByValue[] = {!std::is_reference_v<P>..., false};
+    static constexpr size_t kCount = sizeof...(P);
+};
+template <class Result, class... P>
+struct Parameters<Result (*)(P...) noexcept> : Parameters<Result (*)(P...)> {};
+template <class F, class Result, class... P>
+struct Parameters<Result (F::*)(P...)> : Parameters<Result (*)(P...)> {};
+template <class F, class Result, class... P>
+struct Parameters<Result (F::*)(P...) const> : Parameters<Result (*)(P...)> {};
+template <class F, class Result, class... P>
+struct Parameters<Result (F::*)(P...) noexcept> : Parameters<Result (*)(P...)> {};
+template <class F, class Result, class... P>
+struct Parameters<Result (F::*)(P...) const noexcept> : Parameters<Result (*)(P...)> {};
+template <class Function>
+constexpr auto parameters_of() {
+    if constexpr (requires { &Function::operator(); })
+        return Parameters<decltype(&Function::operator())>();
+    else
+        return Parameters<Function>();
+}
+
+/// The function gets a reference for it, through which it writes.
+template <class A>
+inline constexpr bool kWritesByReference = false;
+template <class D, AccessMode M>
+inline constexpr bool kWritesByReference<DataArgument<D, M>> =
+    M != AccessMode::kIn&& std::is_lvalue_reference_v<typename D::View>;
+template <class D, class Combine>
+inline constexpr bool kWritesByReference<ReduxArgument<D, Combine>> =
+    std::is_lvalue_reference_v<typename D::View>;
+
+/// It takes a copy of what it is to write.
+template <class Function, class... Arguments>
+constexpr bool writes_a_copy() {
+    using Known = decltype(parameters_of<Function>());
+    if constexpr (Known::kKnown) {
+        constexpr bool kWrites[] = {kWritesByReference<Arguments>..., false};
+        for (size_t i = 0; i < kGiving<Arguments...>.size() && i < Known::kCount; ++i)
+            if (kWrites[kGiving<Arguments...>[i]] && Known::kByValue[i]) return true;
+    }
+    return false;
+}
+
 }  // namespace detail
 
 /// Reads. The function gets D's ConstView.

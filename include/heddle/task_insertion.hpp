@@ -263,6 +263,11 @@ constexpr void check_task() {
             can_call<std::decay_t<Function>, Arguments...>(),
             "the task's function cannot be called with what its arguments stand for: in() gives "
             "const T&, std::span<const T> or MatrixView<const T>, the others the same without const");
+    if constexpr ((kIsArgument<Arguments> && ...))
+        static_assert(
+            !writes_a_copy<std::decay_t<Function>, Arguments...>(),
+            "the task's function takes by value what it is to write, so that what it writes would be "
+            "lost: let it take T&");
 }
 
 /// Inserts, or with a `recording` records. `result`: what the task writes besides, or null. `build` makes the

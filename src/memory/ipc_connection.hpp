@@ -13,7 +13,6 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/forks.hpp"
 #include "base/os.hpp"
@@ -83,7 +82,7 @@ class IpcConnection final : public Connection, public std::enable_shared_from_th
     /// An operation under way.
     struct Running {
         std::shared_ptr<OperationState> state;
-        /// A put's, which is released with it.
+        /// A put's, which is released with it, as it was held.
         std::optional<LocalRange> released;
         /// It changes what gets that come after it see.
         bool writes = false;
@@ -117,6 +116,8 @@ class IpcConnection final : public Connection, public std::enable_shared_from_th
     /// What needs no message: a hit of a copy that this client can pin by itself, and its release. The caller
     /// has the lock.
     [[nodiscard]] std::optional<OperationResult> do_here(const Operation& operation);
+    /// It, or what it is a part of, is held, and not by a pin. Throws.
+    void check_held(const LocalRange& local) const;
     /// Null: this client has not pinned it. The caller has the lock.
     [[nodiscard]] PinnedCopies* copies_with(const LocalRange& local);
     /// A copy that this client has pinned is held by the server, too.
@@ -141,7 +142,7 @@ class IpcConnection final : public Connection, public std::enable_shared_from_th
     std::unordered_map<uint64_t, std::shared_ptr<Question>> questions_;
     std::unordered_map<uint64_t, Running> running_;
     size_t writing_ = 0;  // of these
-    std::unordered_set<uint64_t> held_;
+    std::unordered_map<uint64_t, LocalRange> held_;
     std::map<CacheId, Mapped> caches_;
     std::map<DataId, uint32_t> reserved_;  // versions, of which the server has said that there is room
     std::deque<Packet> outgoing_;          // what waits for room in the socket

@@ -43,7 +43,7 @@ CacheId wanted_cache(const Operation& operation) {
 OperationState::Outcome IpcConnection::outcome_of(const ipc::Reply& reply, const Running& running) {
     const auto* const failure = std::get_if<ipc::Failure>(&reply);
     if (running.released && !PinnedCopies::is_pinned(running.released->id)) {
-        if (failure != nullptr) held_.insert(running.released->id);
+        if (failure != nullptr) held_.emplace(running.released->id, *running.released);
     } else if (running.released && failure == nullptr) {
         if (PinnedCopies* const copies = copies_with(*running.released))
             copies->release(running.released->id);
@@ -60,7 +60,7 @@ OperationState::Outcome IpcConnection::outcome_of(const ipc::Reply& reply, const
     if (cache == caches_.end()) return MemoryError(MemoryErrorCode::kUnknown, "its cache was deleted");
     const bool apart = got->writable && cache->second.staging != nullptr;
     local.base = (apart ? cache->second.staging : cache->second.payload)->data();
-    held_.insert(local.id);
+    held_.emplace(local.id, local);
     return result_of(local, got->writable);
 }
 
@@ -113,6 +113,12 @@ void IpcConnection::execute(const Operation& operation, const std::shared_ptr<Op
     }
 }
 
+void IpcConnection::check_held(const LocalRange& local) const {
+    const auto held = held_.find(local.id);
+    if (held == held_.end()) throw unknown_range(local);
+    check_part_of(held->second, local);
+}
+
 void IpcConnection::begin(const Operation& operation, const std::shared_ptr<OperationState>& state) {
     map_cache(wanted_cache(operation));
     const auto* const release = std::get_if<op::Release>(&operation);
@@ -131,18 +137,19 @@ void IpcConnection::begin(const Operation& operation, const std::shared_ptr<Oper
         check_there();
         if (auto result = do_here(operation)) {
             tells = state->end(std::move(*result));
-        } else if (put != nullptr && !of_pinned && !held_.contains(put->source.id)) {
-            tells = state->end(unknown_range(put->source));
         } else if (release != nullptr) {
-            // Nobody waits for it: what may be wrong with it is known here.
-            const bool known = held_.erase(release->local.id) > 0;
-            if (known) send(ipc::packet_of(0, ipc::Request(*release)));
-            tells = known ? state->end(OperationResult{}) : state->end(unknown_range(release->local));
+            // Nobody waits for it: what may be wrong with it is found here.
+            check_held(release->local);
+            held_.erase(release->local.id);
+            send(ipc::packet_of(0, ipc::Request(*release)));
+            tells = state->end(OperationResult{});
         } else {
             Running running{state, {}};
+            if (put != nullptr && !of_pinned) check_held(put->source);
             if (put != nullptr && put->release) {
-                running.released = put->source;
-                held_.erase(put->source.id);
+                const auto held = held_.find(put->source.id);
+                running.released = held != held_.end() ? held->second : put->source;
+                if (held != held_.end()) held_.erase(held);
             }
             running.writes = put != nullptr || std::holds_alternative<op::GetExclusive>(operation);
             if (running.writes) ++writing_;

@@ -45,6 +45,24 @@ bool LocalRanges::has(const LocalRange& local) const noexcept {
     return slot < slots_.size() && slots_[slot].used && slots_[slot].generation == generation_of(local.id);
 }
 
+void check_part_of(const LocalRange& held, const LocalRange& named) {
+    if (held.cache != named.cache)
+        throw MemoryError(
+            MemoryErrorCode::kUnknown,
+            fmt::format("local range {:#x} is in cache {}, not in {}: only its range may be changed", held.id,
+                        held.cache.value, named.cache.value));
+    if (held.base != named.base)
+        throw MemoryError(MemoryErrorCode::kUnknown,
+                          fmt::format("local range {:#x} begins elsewhere in memory than its base says: only "
+                                      "its range may be changed",
+                                      held.id));
+    if (!held.range.contains(named.range))
+        throw MemoryError(
+            MemoryErrorCode::kOutside,
+            fmt::format("{} bytes from {} on are not all in local range {:#x}, which has {} from {} on",
+                        named.range.size, named.range.offset, held.id, held.range.size, held.range.offset));
+}
+
 HeldRange& LocalRanges::find(const LocalRange& local, ClientId client) {
     const uint32_t slot = slot_of(local.id);
     if (!has(local) || slots_[slot].held.client != client)
@@ -59,21 +77,7 @@ HeldRange& LocalRanges::find(const LocalRange& local, ClientId client) {
             MemoryErrorCode::kUnknown,
             fmt::format("local range {:#x} is not held any more, unless the put that is to release it fails",
                         local.id));
-    if (held.cache != local.cache)
-        throw MemoryError(
-            MemoryErrorCode::kUnknown,
-            fmt::format("local range {:#x} is in cache {}, not in {}: only its range may be changed",
-                        local.id, held.cache.value, local.cache.value));
-    if (held.base != local.base)
-        throw MemoryError(MemoryErrorCode::kUnknown,
-                          fmt::format("local range {:#x} begins elsewhere in memory than its base says: only "
-                                      "its range may be changed",
-                                      local.id));
-    if (!held.range.contains(local.range))
-        throw MemoryError(
-            MemoryErrorCode::kOutside,
-            fmt::format("{} bytes from {} on are not all in local range {:#x}, which has {} from {} on",
-                        local.range.size, local.range.offset, local.id, held.range.size, held.range.offset));
+    check_part_of({held.cache, local.id, held.base, held.range}, local);
     return held;
 }
 

@@ -31,6 +31,9 @@ struct HeldRange {
     bool leaves = false;
 };
 
+/// Whether `named` is `held`, or a part of it. Throws kUnknown, kOutside.
+void check_part_of(const LocalRange& held, const LocalRange& named);
+
 class LocalRanges {
   public:
     [[nodiscard]] LocalRange add(const HeldRange& held);

@@ -101,8 +101,9 @@ void Checker::find_missing(Place place, const std::string& what, const std::vect
 
 bool Checker::find_foreign_fields(const Topology& filter, const Traced& type) {
     const LabelSet pattern(filter.patterns[0].variant);
-    bool may_have = true;
-    for (const GuardedAction& action : filter.actions)
+    bool may_have = filter.actions.empty();  // which of them is taken the guards say
+    for (const GuardedAction& action : filter.actions) {
+        bool lacks = false;
         for (const OutputRecord& output : action.outputs)
             for (const Assignment& assignment : output) {
                 const Label from = assignment.from;
@@ -117,9 +118,11 @@ bool Checker::find_foreign_fields(const Topology& filter, const Traced& type) {
                     {}};
                 finding.fix = fmt::format("name it in the pattern: {}", named.text());
                 finding.sure = !type.labels.has(from) && (closed_ > 0 || type.lost.contains(from));
-                may_have &= !finding.sure;
+                lacks |= finding.sure;
                 find(std::move(finding));
             }
+        may_have |= !lacks;
+    }
     return may_have;
 }
 

@@ -100,9 +100,11 @@ void RuntimeState::replaces_engine(bool begins) {
 void RuntimeState::switch_engine(std::string_view name) {
     const EngineFactory& wanted = find_engine(name);
     Lane& own = lane();
-    if (current_frame() != nullptr)
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a task cannot switch the engine that runs it: let a thread outside of tasks do it");
+    if (current_frame() != nullptr || PollingServices::in_service())
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "a task or a polling service cannot switch the engine that runs it: let another thread do "
+            "it");
     const OneSwitch one(*this);
     while (!quiet()) {
         for (const auto& sequence : sequences()) engine->wait_until(own, [&] { return sequence->done(); });

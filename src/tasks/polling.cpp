@@ -8,6 +8,16 @@
 #include "tasks/runtime_state.hpp"
 
 namespace heddle {
+namespace {
+
+/// Whose service the calling thread is in.
+thread_local const PollingServices* here = nullptr;
+
+}  // namespace
+
+bool PollingServices::in_service() noexcept {
+    return here != nullptr;
+}
 
 void PollingServices::add(const std::string& name, PollingService service, void* data) {
     const std::lock_guard guard(mutex_);
@@ -29,6 +39,9 @@ void PollingServices::add(const std::string& name, PollingService service, void*
 void PollingServices::remove(PollingService service, void* data) {
     std::unique_lock lock(mutex_);
     const Entry entry{{}, service, data, false};
+    if (here == this && under_way_ == entry)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a polling service cannot unregister itself while it is called: it returns true instead");
     const auto removed = std::erase(entries_, entry);
     count_.store(entries_.size(), std::memory_order_release);
     const bool running = polling_ && under_way_ == entry;
@@ -48,7 +61,9 @@ bool PollingServices::poll() noexcept {
         under_way_.service = entries_[i].service;
         under_way_.data = entries_[i].data;
         lock.unlock();
+        const auto* const outer = std::exchange(here, this);
         const bool finished = under_way_.service(under_way_.data);
+        here = outer;
         lock.lock();
         done = done || finished;
         // The list may have changed meanwhile.

@@ -35,6 +35,8 @@ class PollingServices {
     void add(const std::string& name, PollingService service, void* data);
     void remove(PollingService service, void* data);
     [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+    /// The calling thread is in a service, of any runtime.
+    [[nodiscard]] static bool in_service() noexcept;
     /// Calls each once; nothing where another thread is at it. True: one of them was done.
     bool poll() noexcept;
 

@@ -167,6 +167,34 @@ TEST_F(MemoryIpcTest, ErrorsAreThoseOfTheServer) {
     client.release(own);
 }
 
+TEST_F(MemoryIpcTest, ARangeThatIsNamedWronglyIsHeldStill) {
+    const DataId data = allocated("0123456789");
+    Client client(path_);
+    const CacheId cache = client.create_cache(8), other = client.create_cache(8);
+    const MutableLocalRange own = client.allocate_local(4, cache);
+    const auto refused = [&](const auto& spoil, const char* why) {
+        MutableLocalRange spoilt = own;
+        spoil(spoilt);
+        EXPECT_THAT([&] { client.release(spoilt); }, ThrowsMessage<MemoryError>(HasSubstr(why)));
+        EXPECT_THAT(
+            [&] {
+                client.put_and_release(spoilt, {data, {0, spoilt.range.size}});
+            },
+            ThrowsMessage<MemoryError>(HasSubstr(why)));
+    };
+    refused([&](LocalRange& local) { local.cache = other; }, "only its range may be changed");
+    refused([](LocalRange& local) { local.base = nullptr; }, "begins elsewhere in memory");
+    refused([](LocalRange& local) { local.range.size = 5; }, "are not all in local range");
+    refused([](LocalRange& local) { ++local.id; }, "is not held by this client");
+    MutableLocalRange part = own;
+    part.range = {1, 2};
+    client.put(part, {data, {3, 2}});
+    client.put_and_release(part, {data, {3, 2}});
+    EXPECT_THAT([&] { client.release(own); },
+                ThrowsMessage<MemoryError>(HasSubstr("is not held by this client")));
+    client.delete_cache(cache);
+}
+
 TEST_F(MemoryIpcTest, NothingStaysOfAClient) {
     const DataId data = allocated("0123456789");
     {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -244,6 +245,41 @@ TEST_P(PausingRules, AServiceMayRegisterItselfAgainInItsLastCall) {
     again.done.block();
     wait_for_idle_workers(10);
     EXPECT_EQ(again.calls, 2);
+}
+
+/// None of these could ever end.
+TEST_P(PausingRules, AServiceThatWaitsForWhatItKeepsFromHappeningIsTold) {
+    struct Mistaken {
+        Runtime* runtime;
+        Sequence* sequence;
+        std::vector<std::string> told{};
+        BlockCondition never{}, done{};
+
+        void attempt(const std::function<void()>& what) {
+            try {
+                what();
+                told.emplace_back();
+            } catch (const Error& error) {
+                told.emplace_back(error.code() == ErrorCode::kInvalidArgument ? error.what() : "");
+            }
+        }
+        static bool call(void* data) {
+            auto& self = *static_cast<Mistaken*>(data);
+            self.attempt([&] { unregister_polling_service(*self.runtime, &Mistaken::call, data); });
+            self.attempt([&] { self.runtime->switch_engine("native"); });
+            self.attempt([&] { self.sequence->wait(); });
+            self.done.signal();
+            return true;
+        }
+    } mistaken{&*runtime_, &*sequence_};
+    sequence_->insert([&] { mistaken.never.block(); });
+    register_polling_service(*runtime_, "mistaken", &Mistaken::call, &mistaken);
+    mistaken.done.block();
+    mistaken.never.signal();
+    sequence_->wait();
+    EXPECT_THAT(mistaken.told,
+                testing::ElementsAre(HasSubstr("returns true instead"), HasSubstr("let another thread do it"),
+                                     HasSubstr("cannot wait for tasks")));
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "algebra/eigenvalues.hpp"
 #include "algebra/lapack.hpp"
@@ -16,6 +16,7 @@
 #include "command.hpp"
 #include "engine_names.hpp"
 #include "heddle/error.hpp"
+#include "matrix_file.hpp"
 #include "task_progress.hpp"
 
 namespace heddle::tool {
@@ -88,19 +89,14 @@ void print(const EigenOptions& options, const algebra::Eigenvalues& found,
     fmt::print("difference from LAPACK, of the largest eigenvalue: {:.2g}\n", apart);
 }
 
-void write_values(const std::string& path, const std::vector<double>& values) {
-    std::ofstream out(path, std::ios::binary);
-    if (out) algebra::write_matrix_market(out, algebra::column(values));
-    out.close();
-    if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
-}
-
 void eigen(const EigenOptions& options) {
     constexpr double kLimit = 1e-9;
     if (options.engines.size() > 2)
         throw UsageError(
             "--engine takes one engine, or two: for the stages with tiles, and for bulge chasing");
     check_engines(options.engines);
+    std::optional<NewFile> out;
+    if (!options.out.empty()) out.emplace(options.out);
     (void)algebra::lapack();
     const DenseMatrix a = read_square(options.a), b = read_square(options.b);
     if (a.rows() != b.rows())
@@ -124,7 +120,7 @@ void eigen(const EigenOptions& options) {
     }
     const algebra::LapackEigenvalues lapack = algebra::eigenvalues_by_lapack(a, b, workers);
     print(options, found, lapack);
-    if (!options.out.empty()) write_values(options.out, found.values);
+    if (out) write_matrix(*out, algebra::column(found.values));
     if (const double apart = difference(found, lapack); !(apart <= kLimit))
         throw Error(
             ErrorCode::kBadInput,

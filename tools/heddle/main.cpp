@@ -22,6 +22,20 @@ std::string variables() {
     return text + "The manual, heddle(1), tells what they mean.";
 }
 
+/// The words of a command that is none, where that is what is wrong; else nothing.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+    const CLI::App* known = &app;
+    std::string words;
+    int next = 1;
+    for (; !known->get_subcommands().empty() && next < argc; ++next) {
+        known = known->get_subcommands().front();
+        if (known->get_name() != argv[next]) return "";
+        words += known->get_name() + " ";
+    }
+    const bool has_commands = !known->get_subcommands([](const CLI::App*) { return true; }).empty();
+    return has_commands && next < argc && argv[next][0] != '-' ? words + argv[next] : "";
+}
+
 /// What was printed may not have arrived: a full disk is no success.
 int whole_output(int exit_code) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
@@ -70,10 +84,9 @@ int main(int argc, char** argv) {
     } catch (const CLI::RuntimeError& ended) {
         return whole_output(ended.get_exit_code());  // of a command that was run
     } catch (const CLI::ParseError& error) {
-        const bool names_a_command = argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty();
-        const std::string what =
-            names_a_command ? fmt::format("there is no command '{}'", argv[1]) : std::string(error.what());
-        to_stderr("heddle: {}; heddle --help tells what there is\n", what);
+        const std::string unknown = unknown_command(app, argc, argv);
+        to_stderr("heddle: {}; heddle --help tells what there is\n",
+                  unknown.empty() ? error.what() : fmt::format("there is no command '{}'", unknown));
         return kUsage;
     } catch (const UsageError& error) {
         to_stderr("heddle: {}\n", error.what());

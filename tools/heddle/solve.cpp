@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "heddle/dag.hpp"
 #include "heddle/error.hpp"
 #include "heddle/task.hpp"
+#include "matrix_file.hpp"
 #include "solve_covariance.hpp"
 #include "task_progress.hpp"
 
@@ -169,13 +169,6 @@ void write_dag(const std::string& path, const Dag& dag) {
     write_graph_file(path, dag.dot());
 }
 
-void write_solution(const std::string& path, const DenseMatrix& x) {
-    std::ofstream out(path, std::ios::binary);
-    if (out) algebra::write_matrix_market(out, x.view());
-    out.close();
-    if (!out) throw Error(ErrorCode::kSystem, fmt::format("{}: it cannot be written", path));
-}
-
 void solve(const SolveOptions& options) {
     if (!(options.accuracy > 0 && options.accuracy < 1))
         throw UsageError(fmt::format("--accuracy: it is above 0 and below 1, not {:g}", options.accuracy));
@@ -186,6 +179,9 @@ void solve(const SolveOptions& options) {
         throw UsageError("A.mtx is required, or --covariance; heddle --help tells what there is");
     check_engines(options.engines);
     if (!options.dag.empty()) check_graph_file(options.dag);
+    // Whether it can be written is told before hours of work.
+    std::optional<NewFile> out;
+    if (!options.out.empty()) out.emplace(options.out);
     (void)algebra::lapack();
     const System system = read_system(options);
     Runtime runtime(RuntimeOptions{options.engines.front(), {}, options.workers});
@@ -214,7 +210,7 @@ void solve(const SolveOptions& options) {
         print_json(options, system, tile, workers, solutions);
     else
         print_text(options, system, tile, workers, solutions);
-    if (!options.out.empty()) write_solution(options.out, solutions.front().x);
+    if (out) write_matrix(*out, solutions.front().x.view());
     for (const Solution& solution : solutions)
         if (!(solution.residual <= algebra::kResidualLimit))
             throw Error(ErrorCode::kBadInput,

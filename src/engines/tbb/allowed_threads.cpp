@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <mutex>
-#include <set>
 
 #include "engines/forked.hpp"
 
@@ -16,7 +15,7 @@ using Control = tbb::global_control;
 /// Of the process.
 struct Limit {
     std::mutex mutex;
-    std::multiset<size_t> needed;
+    size_t workers = 0;  // that all of them need
     std::unique_ptr<Control> control;
     size_t set = 0;      // by the control
     size_t without = 0;  // what oneTBB allows where there is none
@@ -25,7 +24,7 @@ struct Limit {
     void adjust() {
         if (over) return;
         if (control == nullptr) without = Control::active_value(Control::max_allowed_parallelism);
-        const size_t most = needed.empty() ? 0 : *needed.rbegin();
+        const size_t most = workers == 0 ? 0 : workers + 1;
         if (most <= without) return control.reset();
         if (control != nullptr && most == set) return;
         // The new one is there before the old one goes: threads that stay are not sent away in between.
@@ -52,15 +51,15 @@ Limit& limit() {
 
 }  // namespace
 
-AllowedThreads::AllowedThreads(size_t needed) : needed_(needed) {
+AllowedThreads::AllowedThreads(size_t workers) : workers_(workers) {
     LibraryThreads::begin();  // whoever uses oneTBB passes here
     Limit& all = limit();
     const std::lock_guard guard(all.mutex);
-    const auto mine = all.needed.insert(needed);
+    all.workers += workers_;
     try {
         all.adjust();
     } catch (...) {
-        all.needed.erase(mine);
+        all.workers -= workers_;
         throw;
     }
 }
@@ -68,7 +67,7 @@ AllowedThreads::AllowedThreads(size_t needed) : needed_(needed) {
 AllowedThreads::~AllowedThreads() {
     Limit& all = limit();
     const std::lock_guard guard(all.mutex);
-    all.needed.erase(all.needed.find(needed_));
+    all.workers -= workers_;
     try {
         all.adjust();
     } catch (...) {

@@ -115,7 +115,7 @@ void TbbEngine::Observer::on_scheduler_entry(bool worker) {
     } catch (...) {
         // Told to whom it concerns when a task needs one.
     }
-    (void)engine_.seats_.sit_down(*seat);
+    engine_.sit_idle(*seat);
 }
 
 void TbbEngine::Observer::on_scheduler_exit(bool) {
@@ -131,8 +131,7 @@ TbbEngine::TbbEngine(const EngineOptions& options)
       workers_(options.workers),
       id_(++last_id),
       seats_(options),
-      // Of the threads that oneTBB thinks right one is the program's own, which in ours is not.
-      threads_(static_cast<size_t>(options.workers) + 1),
+      threads_(static_cast<size_t>(options.workers)),
       arena_(options.workers, 0),
       observer_(*this, arena_) {
     observer_.observe(true);
@@ -240,8 +239,15 @@ void TbbEngine::work(Task* task) {
     // Where the CPU was asked back the next is waited for with nothing in hand.
     Seats::Seat& seat = *here().seat;
     if (--here().depth > 0) return;
-    if (!seats_.end(seat)) (void)seats_.sit_down(seat);
+    if (!seats_.end(seat)) sit_idle(seat);
     if (here().to_look <= 0 || napping_.load(std::memory_order_relaxed) > 0) keep_pace();
+}
+
+/// With a CPU to look for tasks on, which others may have where there are none: oneTBB lets a thread sleep in
+/// the arena, and tells nobody.
+void TbbEngine::sit_idle(Seats::Seat& seat) {
+    while (seats_.sit_down(seat) && !seats_.end(seat)) {
+    }
 }
 
 void TbbEngine::keep_pace() {
@@ -345,8 +351,11 @@ void TbbEngine::suspend(Announcement publish) {
     // one.
     host_.flush(host_.lane());
     const int depth = std::exchange(here().depth, 0);
-    // Idle, or without a seat: what the thread runs next takes one.
-    (void)seats_.end(*here().seat);
+    // Idle, or without a seat where there seems to be nothing else: what the thread runs next takes one.
+    if (here().spawned || has_queued())
+        (void)seats_.end(*here().seat);
+    else
+        seats_.stand_up(*here().seat);
     TaskFrame* const frame = host_.swap_frame(nullptr);
     const Exceptions exceptions = swap_exceptions({});
     tbb::task::suspend([&](tbb::task::suspend_point point) {

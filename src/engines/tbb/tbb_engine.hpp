@@ -64,6 +64,7 @@ class TbbEngine final : public Engine {
     void work(Task* task);
     void come_home(Task* task) noexcept;
     void run_chain(Task* task);
+    void sit_idle(Seats::Seat& seat);
     /// A thread naps where tasks are so fine that another does them as fast without it, as Pace says.
     void keep_pace();
     void nap();

@@ -52,7 +52,7 @@ class Comings final : public tbb::task_scheduler_observer {
 };
 
 void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argument) {
-    const AllowedThreads threads(static_cast<size_t>(width));
+    const AllowedThreads threads(static_cast<size_t>(width - 1));
     tbb::task_arena arena(width, 1);
     arena.initialize();
     const Comings comings(arena, crew);
