@@ -142,11 +142,13 @@ class HEDDLE_API OperationFuture {
 
     [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
     [[nodiscard]] bool is_ready() const;
-    /// Waits. Throws what the operation ended with. Once.
+    /// Waits. Throws what the operation ended with. Once: from then on it is not valid(), and both throw
+    /// kInvalidArgument.
     [[nodiscard]] OperationResult get();
 
   private:
     friend class Client;
+    void check() const;
     explicit OperationFuture(std::shared_ptr<OperationState> state) : state_(std::move(state)) {}
     std::shared_ptr<OperationState> state_;
 };

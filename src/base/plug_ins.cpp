@@ -51,7 +51,10 @@ void* plug_in_function(const std::string& file, const char* function, const std:
             reason = fmt::format("{} is no plug-in of heddle: it has no {}()", path, function);
         return found;
     }
-    reason = fmt::format("heddle's plug-in for it is not installed: {}", how);
+    const char* const named = ::secure_getenv("HEDDLE_PLUGINS");
+    const std::string where =
+        named != nullptr && *named != '\0' ? fmt::format("in {} (HEDDLE_PLUGINS)", named) : "installed";
+    reason = fmt::format("heddle's plug-in for it is not {}: {}", where, how);
     return nullptr;
 }
 

@@ -261,11 +261,19 @@ void Client::put_and_release_and_set_tag(const LocalRange& source, const GlobalR
     (void)execute_sync(op::Put{source, global, tag, true, readers, retain});
 }
 
+void OperationFuture::check() const {
+    if (!valid())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "this future has no operation: it was made without one, or get() has been called");
+}
+
 bool OperationFuture::is_ready() const {
+    check();
     return state_->connection->is_done(*state_);
 }
 
 OperationResult OperationFuture::get() {
+    check();
     const std::shared_ptr<OperationState> state = std::exchange(state_, nullptr);
     state->connection->wait(*state);
     return state->take();

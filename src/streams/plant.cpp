@@ -340,8 +340,17 @@ std::vector<std::string> Plant::remarks() const {
 }
 
 std::string no_way(const Record& record, const std::vector<LabelSet>& taken) {
-    return fmt::format("{} cannot go on here: {}", record.text(),
-                       taken.empty() ? "no record is taken" : text_of(taken) + " is wanted");
+    std::string why = taken.empty() ? "no record is taken" : text_of(taken) + " is wanted";
+    // One of them may be all there, and the record be kept by what goes nowhere but where it is named.
+    const auto is_there = [&](const LabelSet& set) {
+        return std::ranges::all_of(set.labels(), [&](const Label label) { return record.has(label); });
+    };
+    if (const auto set = std::ranges::find_if(taken, is_there); set != taken.end())
+        for (const auto& [label, value] : record.tags())
+            if (label.kind() == LabelKind::kBindingTag && !set->has(label))
+                why +=
+                    fmt::format(", without {}, as a binding tag goes only where it is named", label.text());
+    return fmt::format("{} cannot go on here: {}", record.text(), why);
 }
 
 }  // namespace heddle::streams

@@ -65,7 +65,9 @@ void refuse(const std::string& message) {
 }
 
 void refuse_handle(const char* kind) {
-    refuse(std::string("this is not a ") + kind + ": it is NULL, was destroyed, or was never made");
+    const bool an = std::strchr("aeio", *kind) != nullptr;
+    refuse(std::string("this is not ") + (an ? "an " : "a ") + kind +
+           ": it is NULL, was destroyed, or was never made");
 }
 
 }  // namespace heddle::c

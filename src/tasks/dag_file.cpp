@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "base/settings.hpp"
 #include "heddle/error.hpp"
@@ -30,6 +31,12 @@ std::string file_name(std::string name, int number) {
 std::unique_ptr<DagFile> DagFile::from_environment() {
     const std::string named = setting("HEDDLE_DAG");
     if (named.empty()) return nullptr;
+    for (const std::string_view picture : {".svg", ".png", ".pdf"})
+        if (named.ends_with(picture))
+            throw Error(ErrorCode::kInvalidArgument,
+                        fmt::format("HEDDLE_DAG: {}: the graph is written as text: name a file that ends in "
+                                    ".dot, of which Graphviz makes a picture (dot -T{})",
+                                    named, picture.substr(1)));
     const std::string name = file_name(named, ++runtimes);
     std::FILE* const file = std::fopen(name.c_str(), "we");
     if (file == nullptr)

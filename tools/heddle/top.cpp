@@ -101,7 +101,7 @@ class Looks {
         const auto now = std::chrono::steady_clock::now();
         seconds_ = std::chrono::duration<double>(now - looked_at_).count();
         looked_at_ = now;
-        before_ = std::exchange(status_, status_ ? observer_.status() : counted_status(observer_));
+        before_ = std::exchange(status_, counted_status(observer_));
         memory_text_ = memory_.look();
     }
     [[nodiscard]] const ArbiterSnapshot& status() const { return *status_; }
