@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "heddle/parameters.hpp"
 #include "heddle/streams_record.hpp"
 
 namespace heddle::snet {
@@ -95,33 +96,8 @@ class Emit {
 
 namespace detail {
 
-/// The types of a function's parameters, as Tuple, where they are not templates.
-template <class Function>
-struct Parameters {};
-template <class Function>
-requires requires {
-    &Function::operator();
-}
-struct Parameters<Function> : Parameters<decltype(&Function::operator())> {};
-template <class Result, class... Types>
-struct Parameters<Result (*)(Types...)> {
-    using Tuple = std::tuple<Types...>;
-};
-template <class Result, class... Types>
-struct Parameters<Result (*)(Types...) noexcept> : Parameters<Result (*)(Types...)> {};
-template <class Class, class Result, class... Types>
-struct Parameters<Result (Class::*)(Types...)> : Parameters<Result (*)(Types...)> {};
-template <class Class, class Result, class... Types>
-struct Parameters<Result (Class::*)(Types...) const> : Parameters<Result (*)(Types...)> {};
-template <class Class, class Result, class... Types>
-struct Parameters<Result (Class::*)(Types...) noexcept> : Parameters<Result (*)(Types...)> {};
-template <class Class, class Result, class... Types>
-struct Parameters<Result (Class::*)(Types...) const noexcept> : Parameters<Result (*)(Types...)> {};
-
-template <class Function>
-concept PlainFunction = requires {
-    typename Parameters<Function>::Tuple;
-};
+using heddle::detail::Parameters;
+using heddle::detail::PlainFunction;
 
 /// What a label's value is given as to a parameter of this type; whether it was moved out.
 template <class Label, class Parameter>

@@ -5,18 +5,21 @@
 // by the data it names. An argument refers to its data and is for one insertion; it does nothing by itself.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "heddle/data.hpp"
 #include "heddle/export.hpp"
 #include "heddle/future.hpp"
+#include "heddle/parameters.hpp"
 
 namespace heddle {
 
@@ -177,35 +180,6 @@ constexpr bool can_call() {
     (std::make_index_sequence<kGiving<Arguments...>.size()>{});
 }
 
-/// What the function takes, as far as its type says: not for overloaded and generic ones.
-template <class Signature>
-struct Parameters {
-    static constexpr bool kKnown = false;
-};
-template <class Result, class... P>
-struct Parameters<Result (*)(P...)> {
-    static constexpr bool kKnown = true;
-    static constexpr bool kByValue[] = {!std::is_reference_v<P>..., false};
-    static constexpr size_t kCount = sizeof...(P);
-};
-template <class Result, class... P>
-struct Parameters<Result (*)(P...) noexcept> : Parameters<Result (*)(P...)> {};
-template <class F, class Result, class... P>
-struct Parameters<Result (F::*)(P...)> : Parameters<Result (*)(P...)> {};
-template <class F, class Result, class... P>
-struct Parameters<Result (F::*)(P...) const> : Parameters<Result (*)(P...)> {};
-template <class F, class Result, class... P>
-struct Parameters<Result (F::*)(P...) noexcept> : Parameters<Result (*)(P...)> {};
-template <class F, class Result, class... P>
-struct Parameters<Result (F::*)(P...) const noexcept> : Parameters<Result (*)(P...)> {};
-template <class Function>
-constexpr auto parameters_of() {
-    if constexpr (requires { &Function::operator(); })
-        return Parameters<decltype(&Function::operator())>();
-    else
-        return Parameters<Function>();
-}
-
 /// The function gets a reference for it, through which it writes.
 template <class A>
 inline constexpr bool kWritesByReference = false;
@@ -216,14 +190,18 @@ template <class D, class Combine>
 inline constexpr bool kWritesByReference<ReduxArgument<D, Combine>> =
     std::is_lvalue_reference_v<typename D::View>;
 
-/// It takes a copy of what it is to write.
+/// It takes a copy of what it is to write, as far as its type says.
 template <class Function, class... Arguments>
 constexpr bool writes_a_copy() {
-    using Known = decltype(parameters_of<Function>());
-    if constexpr (Known::kKnown) {
+    if constexpr (PlainFunction<Function>) {
+        using Types = typename Parameters<Function>::Tuple;
         constexpr bool kWrites[] = {kWritesByReference<Arguments>..., false};
-        for (size_t i = 0; i < kGiving<Arguments...>.size() && i < Known::kCount; ++i)
-            if (kWrites[kGiving<Arguments...>[i]] && Known::kByValue[i]) return true;
+        return [&]<size_t... I>(std::index_sequence<I...>) {
+            return (
+                (kWrites[kGiving<Arguments...>[I]] && !std::is_reference_v<std::tuple_element_t<I, Types>>) ||
+                ...);
+        }
+        (std::make_index_sequence<std::min(kGiving<Arguments...>.size(), std::tuple_size_v<Types>)>{});
     }
     return false;
 }

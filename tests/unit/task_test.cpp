@@ -91,6 +91,15 @@ TEST_P(TaskTest, FunctionsOfAnySizeComeWhole) {
     EXPECT_EQ(y.get(), x.get());
 }
 
+/// What such a function writes would be lost, and does not compile: check_task() says why.
+template <class Function, AccessMode kMode>
+constexpr bool kIsRefused = detail::writes_a_copy<Function, detail::DataArgument<Scalar<int>, kMode>>();
+static_assert(kIsRefused<void (*)(int), AccessMode::kOut> &&
+              kIsRefused<void (*)(double), AccessMode::kInOut>);
+static_assert(kIsRefused<decltype([](const int) mutable noexcept {}), AccessMode::kCommute>);
+static_assert(!kIsRefused<void (*)(int&), AccessMode::kOut> && !kIsRefused<void (*)(int), AccessMode::kIn>);
+static_assert(!kIsRefused<decltype([](auto) {}), AccessMode::kOut>, "of a template nobody can tell");
+
 TEST_P(TaskTest, TwoTasksRunAtOnce) {
     if (runtime_.cpus().count() < 2) GTEST_SKIP() << "this process may use one CPU only";
     std::atomic<int> met{0};
