@@ -43,8 +43,8 @@ class HEDDLE_API BlockCondition {
 };
 
 /// Called again and again by workers that have nothing else to do, never twice at once for the same data.
-/// True: it has done its work and is not called any more. Must not block and must not throw: what waits for
-/// tasks, or switches the engine, throws kInvalidArgument in it.
+/// True: it has done its work and is not called any more. Must not block and must not throw: the
+/// waits of a Sequence and a Runtime, and switch_engine(), throw kInvalidArgument in it.
 using PollingService = bool (*)(void* data);
 
 /// The same service may be registered with several data; each pair is a registration of its own. Throws

@@ -119,7 +119,7 @@ template <class Closure>
 inline constexpr bool kIsPlain = std::is_trivially_copyable_v<Closure> && sizeof(Closure) <= kLargestPlain;
 
 /// One of the data of a plain task, which it reads or writes.
-struct DataUse {
+struct PlainUse {
     const DataView* data;
     AccessMode mode;
 };
@@ -129,7 +129,7 @@ struct DataUse {
 /// kInvalidArgument for data of another runtime, and has not inserted it then.
 HEDDLE_API void insert_plain(SequenceState& sequence, Body body, const PlainClosure<kSmallClosure>& closure);
 HEDDLE_API void insert_plain(SequenceState& sequence, Body body, const std::byte* closure, uint32_t bytes,
-                             const DataUse* uses, uint32_t count);
+                             const PlainUse* uses, uint32_t count);
 
 template <class Function, class... Arguments>
 struct Closure {
@@ -247,11 +247,11 @@ struct NamedData {
 };
 
 template <class D, AccessMode M>
-void name_use(DataUse* uses, size_t& count, const DataArgument<D, M>& argument) {
+void name_use(PlainUse* uses, size_t& count, const DataArgument<D, M>& argument) {
     uses[count++] = {argument.data, M};
 }
 template <class Argument>
-void name_use(DataUse*, size_t&, const Argument&) {}
+void name_use(PlainUse*, size_t&, const Argument&) {}
 
 template <class Function, class... Arguments>
 constexpr void check_task() {
@@ -285,7 +285,7 @@ void insert_task(SequenceState& sequence, RecordingState* recording, const TaskO
             build(&closure);
             if constexpr (kData == 0 && kBytes == kSmallClosure)
                 return insert_plain(sequence, &Closure::body, closure);
-            DataUse uses[kData + 1];
+            PlainUse uses[kData + 1];
             size_t count = 0;
             (name_use(uses, count, arguments), ...);
             return insert_plain(sequence, &Closure::body, closure.bytes, kBytes, uses, kData);

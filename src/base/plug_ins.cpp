@@ -23,11 +23,16 @@ std::string library_folder() {
 
 namespace {
 
+/// By the user; empty: none.
+std::string named_folder() {
+    const char* const folder = ::secure_getenv("HEDDLE_PLUGINS");
+    return folder == nullptr ? "" : folder;
+}
+
 /// Where plug-ins may be, best first: beside the library, or the library's folder as a program in bin,
 /// libexec/heddle or libexec/heddle/bench sees it.
 std::vector<std::string> plug_in_folders() {
-    if (const char* folder = ::secure_getenv("HEDDLE_PLUGINS"); folder != nullptr && *folder != '\0')
-        return {folder};
+    if (const std::string named = named_folder(); !named.empty()) return {named};
     const std::string own = library_folder();
     return {own + "/heddle", own + "/../lib/heddle", own + "/../" HEDDLE_LIBRARY_FOLDER "/heddle",
             own + "/../../" HEDDLE_LIBRARY_FOLDER "/heddle",
@@ -51,9 +56,8 @@ void* plug_in_function(const std::string& file, const char* function, const std:
             reason = fmt::format("{} is no plug-in of heddle: it has no {}()", path, function);
         return found;
     }
-    const char* const named = ::secure_getenv("HEDDLE_PLUGINS");
-    const std::string where =
-        named != nullptr && *named != '\0' ? fmt::format("in {} (HEDDLE_PLUGINS)", named) : "installed";
+    const std::string named = named_folder();
+    const std::string where = named.empty() ? "installed" : fmt::format("in {} (HEDDLE_PLUGINS)", named);
     reason = fmt::format("heddle's plug-in for it is not {}: {}", where, how);
     return nullptr;
 }

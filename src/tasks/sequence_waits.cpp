@@ -77,6 +77,10 @@ void RuntimeState::pause_until_done(SequenceState& sequence, const InnerWait& wa
 }
 
 void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind) {
+    if (kind == InnerWait::Kind::kMay && PollingServices::in_service() && !sequence.done())
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a polling service cannot wait for tasks, as its worker runs none meanwhile: it returns "
+                    "false, and looks again when it is called again");
     const TaskFrame* frame = current_frame();
     if (frame == nullptr) return wait_until([&] { return sequence.done(); });
     const InnerWait wait(*frame,
@@ -99,10 +103,6 @@ void RuntimeState::wait(SequenceState& sequence) {
         throw Error(ErrorCode::kInvalidArgument,
                     "a task cannot wait for the sequence that it is in: it would wait for itself. "
                     "Give what it is to wait for a sequence of its own");
-    if (PollingServices::in_service() && !sequence.done())
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a polling service cannot wait for tasks, as its worker runs none meanwhile: it returns "
-                    "false, and looks again when it is called again");
     wait_until_done(sequence, InnerWait::Kind::kMay);
     std::exception_ptr error = failures.take(sequence);
     forget_failures();

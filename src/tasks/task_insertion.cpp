@@ -104,7 +104,7 @@ Insertion::Insertion(SequenceState& sequence, const TaskShape& shape) : sequence
 }
 
 void insert_plain(SequenceState& sequence, Body body, const std::byte* closure, uint32_t bytes,
-                  const DataUse* uses, uint32_t count) {
+                  const PlainUse* uses, uint32_t count) {
     RuntimeState& runtime = sequence.runtime;
     Lane& lane = lane_to_insert(runtime.lanes);
     Task& task = runtime.memory.allocate(lane.records, sizeof(Task) + Task::closure_at(count) + bytes);
