@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/statistics.hpp"
+#include "trace/escape.hpp"
 
 namespace heddle::bench {
 
@@ -46,14 +47,7 @@ inline void print(const Figure& figure) {
 
 /// A figure that cannot be measured here, and why not.
 inline void print_skipped(const char* name, const std::string& why) {
-    std::string escaped;
-    for (const char c : why) {
-        if (c == '"' || c == '\\') escaped += '\\';
-        escaped += c == '\n' ? ' ' : c;
-    }
-    fmt::print(R"({{"name":"{}","skipped":"{}"}})"
-               "\n",
-               name, escaped);
+    fmt::print("{{\"name\":\"{}\",\"skipped\":{}}}\n", name, trace::json_string(why));
     std::fflush(stdout);
 }
 
