@@ -37,6 +37,12 @@ std::string followed(const std::string& name) {
 
 }  // namespace
 
+void NewFile::check(const std::string& path) {
+    struct stat older {};
+    if (::stat(path.c_str(), &older) == 0 && !S_ISREG(older.st_mode)) return;
+    const NewFile attempt(path);
+}
+
 NewFile::NewFile(std::string path) : name_(std::move(path)) {
     struct stat older {};
     const bool has_older = ::stat(name_.c_str(), &older) == 0;

@@ -18,6 +18,9 @@ namespace heddle {
 class NewFile {
   public:
     explicit NewFile(std::string path);
+    /// Before long work: whether it can be made there. Nothing is left of the attempt, however the work ends;
+    /// what is no file is not opened.
+    static void check(const std::string& path);
     /// Nothing stays of what was not kept.
     ~NewFile();
     NewFile(const NewFile&) = delete;

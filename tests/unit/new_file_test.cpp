@@ -49,6 +49,20 @@ TEST(NewFileTest, HasItsNameOnceItIsKept) {
     EXPECT_EQ(count_in(folder.path()), 1U);
 }
 
+TEST(NewFileTest, ACheckLeavesNothingAndOpensNoPipe) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/data", pipe = folder.path() + "/pipe";
+    NewFile::check(path);
+    EXPECT_EQ(count_in(folder.path()), 0U);
+    std::ofstream(path) << "warp";
+    NewFile::check(path);
+    EXPECT_EQ(file_text(path), "warp");
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    NewFile::check(pipe);  // would wait for a reader
+    EXPECT_EQ(count_in(folder.path()), 2U);
+    EXPECT_THROW(NewFile::check(folder.path() + "/no/such"), Error);
+}
+
 /// As of a process that had this one's number and was killed.
 TEST(NewFileTest, WhatAKilledWriterHasLeftIsInNobodysWay) {
     constexpr size_t kLeft = 1000;

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "algebra/eigenvalues.hpp"
 #include "algebra/lapack.hpp"
@@ -95,8 +94,7 @@ void eigen(const EigenOptions& options) {
         throw UsageError(
             "--engine takes one engine, or two: for the stages with tiles, and for bulge chasing");
     check_engines(options.engines);
-    std::optional<NewFile> out;
-    if (!options.out.empty()) out.emplace(options.out);
+    if (!options.out.empty()) NewFile::check(options.out);
     (void)algebra::lapack();
     const DenseMatrix a = read_square(options.a), b = read_square(options.b);
     if (a.rows() != b.rows())
@@ -120,7 +118,7 @@ void eigen(const EigenOptions& options) {
     }
     const algebra::LapackEigenvalues lapack = algebra::eigenvalues_by_lapack(a, b, workers);
     print(options, found, lapack);
-    if (out) write_matrix(*out, algebra::column(found.values));
+    if (!options.out.empty()) write_matrix(options.out, algebra::column(found.values));
     if (const double apart = difference(found, lapack); !(apart <= kLimit))
         throw Error(
             ErrorCode::kBadInput,

@@ -3,16 +3,18 @@
 
 #include <span>
 #include <sstream>
+#include <string>
 
 #include "algebra/matrix_market.hpp"
 #include "base/new_file.hpp"
 
 namespace heddle::tool {
 
-/// The file was made before the work, so that whether it can be written was told then.
-inline void write_matrix(NewFile& file, MatrixView<const double> matrix) {
+/// Whole or not at all, as NewFile.
+inline void write_matrix(const std::string& path, MatrixView<const double> matrix) {
     std::ostringstream text;
     algebra::write_matrix_market(text, matrix);
+    NewFile file(path);
     file.write(std::as_bytes(std::span(text.view())));
     file.keep();
 }

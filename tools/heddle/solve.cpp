@@ -179,9 +179,7 @@ void solve(const SolveOptions& options) {
         throw UsageError("A.mtx is required, or --covariance; heddle --help tells what there is");
     check_engines(options.engines);
     if (!options.dag.empty()) check_graph_file(options.dag);
-    // Whether it can be written is told before hours of work.
-    std::optional<NewFile> out;
-    if (!options.out.empty()) out.emplace(options.out);
+    if (!options.out.empty()) NewFile::check(options.out);
     (void)algebra::lapack();
     const System system = read_system(options);
     Runtime runtime(RuntimeOptions{options.engines.front(), {}, options.workers});
@@ -210,7 +208,7 @@ void solve(const SolveOptions& options) {
         print_json(options, system, tile, workers, solutions);
     else
         print_text(options, system, tile, workers, solutions);
-    if (out) write_matrix(*out, solutions.front().x.view());
+    if (!options.out.empty()) write_matrix(options.out, solutions.front().x.view());
     for (const Solution& solution : solutions)
         if (!(solution.residual <= algebra::kResidualLimit))
             throw Error(ErrorCode::kBadInput,
