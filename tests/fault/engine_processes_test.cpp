@@ -85,7 +85,7 @@ class EngineProcessDeathTest : public OnEachEngine {
     }
 
     [[noreturn]] void pause_without_memory() const {
-        constexpr size_t kTasks = 1'000;
+        constexpr size_t kTasks = 8'000;  // 500 MiB of stacks
         std::atomic<size_t> blocked{0}, refused{0};
         {
             Runtime runtime(options(1));
@@ -188,7 +188,7 @@ TEST_P(EngineProcessDeathTest, WithoutAThreadNobodyWaitsForEver) {
 TEST_P(EngineProcessDeathTest, WithoutMemoryForAStackAWaitIsRefused) {
     if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer has address space of its own";
     if (engine_.name != "tbb")
-        GTEST_SKIP() << "skipped: OutOfStacksDeathTest is for those with stacks of ours";
+        GTEST_SKIP() << "skipped: OutOfStacksDeathTest is for native, StarPU ends a process without memory";
     EXPECT_EXIT(pause_without_memory(), testing::ExitedWithCode(0), "");
 }
 

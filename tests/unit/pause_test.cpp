@@ -217,45 +217,12 @@ TEST(PauseManyTest, AMillionPausesUnderRandomSignals) {
     EXPECT_EQ(wrong, 0);
 }
 
-/// oneTBB would stop for ever.
-TEST(PauseManyTest, WhatIsTooManyForTbbIsRefused) {
-    for (const EngineInfo& engine : Runtime::engines())
-        if (engine.name == "tbb" && !engine.available) GTEST_SKIP() << "skipped: " << engine.reason;
-    if (test::kSanitized) GTEST_SKIP() << "skipped: so many stacks are too much for a sanitizer";
-    constexpr size_t kTasks = 6'000, kMost = 4'000;
-    Runtime runtime({.engine = "tbb", .cpus = {}, .workers = 1});
-    std::vector<BlockCondition> conditions(kTasks);
-    std::atomic<size_t> made{0}, refused{0}, children_ran{0};
-    Sequence sequence(runtime);
-    for (BlockCondition& condition : conditions)
-        sequence.insert([&] {
-            Sequence children(runtime);
-            try {
-                condition.block();
-                ++made;
-            } catch (const Error& error) {
-                EXPECT_EQ(error.code(), ErrorCode::kLimit);
-                EXPECT_THAT(error.what(), HasSubstr("4000 tasks"));
-                ++refused;
-                // One that its destructor waits for.
-                children.insert([&] { ++children_ran; });
-            }
-        });
-    while (refused < kTasks - kMost) std::this_thread::yield();
-    for (BlockCondition& condition : conditions) condition.signal();
-    sequence.wait();
-    EXPECT_EQ(made, kMost);
-    EXPECT_EQ(refused, kTasks - kMost);
-    EXPECT_EQ(children_ran, refused);
-}
-
 class WaitingOnEachEngine : public test::OnEachEngine {};
 INSTANTIATE_TEST_SUITE_P(Engines, WaitingOnEachEngine, test::engines(), test::engine_name);
 
 TEST_P(WaitingOnEachEngine, WhatEndedBeforeAPauseCountsWhereverItGoesOn) {
     Runtime runtime(options(2));
-    // Other tasks wait meanwhile: oneTBB goes on with these in any thread only where it has left its own
-    // stack.
+    // Other tasks wait meanwhile.
     std::vector<BlockCondition> held(2);
     Sequence holding(runtime), steps(runtime);
     for (BlockCondition& one : held) holding.insert([&] { one.block(); });
@@ -276,11 +243,10 @@ TEST_P(WaitingOnEachEngine, WhatEndedBeforeAPauseCountsWhereverItGoesOn) {
     holding.wait();
 }
 
-/// Ten thousand where a pause costs a stack of ours, fewer where it is one of oneTBB's, some threads' worth
-/// with OpenMP.
+/// Ten thousand where a pause costs a stack, some threads' worth with OpenMP.
 TEST_P(WaitingOnEachEngine, ManyTasksWaitAtOnce) {
     const bool sleeps = engine_.name.starts_with("openmp");
-    const size_t most = sleeps ? 12 : engine_.name == "tbb" ? 2'000 : 10'000;
+    const size_t most = sleeps ? 12 : 10'000;
     Runtime runtime(options(1));
     expect_all_wait_at_once(runtime, test::kSanitized ? std::min<size_t>(most, 500) : most);
 }

@@ -184,7 +184,6 @@ TEST_P(SharingTest, CopiesAreCombinedBeforeTheNextReaderOrWriter) {
 
 /// As many copies as tasks that were paused with one are freed by one task, on a stack that is small.
 TEST_P(SharingTest, TenThousandMayBePausedWithACopyEach) {
-    if (GetParam() != std::string("native")) GTEST_SKIP() << "skipped: others pause fewer tasks";
     const int count = test::kThreadSanitized ? 1'000 : 10'000;  // it has room for so many stacks
     Scalar<long> sum(runtime_, 0);
     Sequence sequence(runtime_);

@@ -16,12 +16,14 @@ TaskFlows::TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()>
     : host_(host), woken_callback_(std::move(woken)), pool_(StackPool::Options::of(stack_bytes)) {}
 
 TaskFlows::~TaskFlows() {
+    wait_for_wakers();
+    for (Flow* spare : spare_)
+        if (spare != nullptr) end(*spare);
+    while (resting_ != nullptr) end(*std::exchange(resting_, resting_->next));
+}
+
+void TaskFlows::wait_for_wakers() const noexcept {
     while (waking_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
-    while (Flow* flow = resting_) {
-        resting_ = flow->next;
-        stacks_.give_back(flow->stack);
-        delete flow;
-    }
 }
 
 TaskFlows::Flow*& TaskFlows::current() noexcept {
@@ -31,7 +33,8 @@ TaskFlows::Flow*& TaskFlows::current() noexcept {
     return of_thread;
 }
 
-TaskFlows::Flow& TaskFlows::take() {
+TaskFlows::Flow& TaskFlows::take(Lane& lane) {
+    if (Flow* spare = std::exchange(spare_[lane.index], nullptr)) return *spare;
     const std::lock_guard guard(lock_);
     if (Flow* flow = resting_) {
         resting_ = flow->next;
@@ -47,27 +50,33 @@ TaskFlows::Flow& TaskFlows::take() {
     }
 }
 
-void TaskFlows::rest(Flow& flow) noexcept {
-    const std::lock_guard guard(lock_);
-    if (resting_count_ < kMostResting) {
-        flow.next = std::exchange(resting_, &flow);
-        ++resting_count_;
+void TaskFlows::rest(Lane& lane, Flow& flow) noexcept {
+    Flow*& spare = spare_[lane.index];
+    if (spare == nullptr) {
+        spare = &flow;
         return;
     }
+    const std::lock_guard guard(lock_);
+    if (resting_count_ == kMostResting) return end(flow);
+    flow.next = std::exchange(resting_, &flow);
+    ++resting_count_;
+}
+
+void TaskFlows::end(Flow& flow) noexcept {
     Stack& stack = flow.stack;
     delete &flow;
     stacks_.give_back(stack);
 }
 
-TaskFlows::Outcome TaskFlows::run(Task& task, void* token) {
-    Flow& flow = take();
+TaskFlows::Outcome TaskFlows::run(Lane& lane, Task& task, void* token) {
+    Flow& flow = take(lane);
     flow.task = &task;
     flow.outcome = {};
     flow.outcome.token = token;
-    return enter(flow);
+    return enter(lane, flow);
 }
 
-TaskFlows::Outcome TaskFlows::resume() {
+TaskFlows::Outcome TaskFlows::resume(Lane& lane) {
     Flow* flow;
     {
         const std::lock_guard guard(lock_);
@@ -77,10 +86,10 @@ TaskFlows::Outcome TaskFlows::resume() {
         if (first_woken_ == nullptr) last_woken_ = nullptr;
         any_woken_.store(first_woken_ != nullptr, std::memory_order_seq_cst);
     }
-    return enter(*flow);
+    return enter(lane, *flow);
 }
 
-TaskFlows::Outcome TaskFlows::enter(Flow& flow) {
+TaskFlows::Outcome TaskFlows::enter(Lane& lane, Flow& flow) {
     Stay stay;
     flow.stay = &stay;
     Flow* const outer = std::exchange(current(), &flow);
@@ -91,7 +100,7 @@ TaskFlows::Outcome TaskFlows::enter(Flow& flow) {
     // Paused: it may be somebody else's by now.
     if (!stay.ended) return {};
     const Outcome outcome = flow.outcome;
-    rest(flow);
+    rest(lane, flow);
     return outcome;
 }
 

@@ -9,6 +9,7 @@
 // when it is destroyed.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 
@@ -35,16 +36,19 @@ class TaskFlows {
     TaskFlows(const TaskFlows&) = delete;
     TaskFlows& operator=(const TaskFlows&) = delete;
 
+    // `lane` is the calling thread's.
     /// Runs a task, here and now. Throws kLimit where there is no memory for a stack, and has not run it.
-    Outcome run(Task& task, void* token);
-    /// Goes on with a task that was woken, if there is one. The thread has a lane (EngineHost::lane()).
-    Outcome resume();
+    Outcome run(Lane& lane, Task& task, void* token);
+    /// Goes on with a task that was woken, if there is one.
+    Outcome resume(Lane& lane);
     /// The same with one that was told (suspend()) and that nobody else wakes.
-    Outcome resume(Waiter& paused) { return enter(static_cast<Flow&>(paused)); }
+    Outcome resume(Lane& lane, Waiter& paused) { return enter(lane, static_cast<Flow&>(paused)); }
     [[nodiscard]] bool any_woken() const noexcept { return any_woken_.load(std::memory_order_seq_cst); }
 
     /// In a task that runs here. Before it pauses for the first time `first(token)` is called.
     void suspend(Announcement publish, void (*first)(void* token));
+    /// Returns when nobody is left in `woken` who woke a task that has ended since.
+    void wait_for_wakers() const noexcept;
 
   private:
     /// On the stack of who runs a flow.
@@ -69,15 +73,17 @@ class TaskFlows {
     [[nodiscard, gnu::noinline]] static Flow*& current() noexcept;
 
     static void main(void* flow);
-    Outcome enter(Flow& flow);
-    [[nodiscard]] Flow& take();
-    void rest(Flow& flow) noexcept;
+    Outcome enter(Lane& lane, Flow& flow);
+    [[nodiscard]] Flow& take(Lane& lane);
+    void rest(Lane& lane, Flow& flow) noexcept;
+    void end(Flow& flow) noexcept;  // with the lock, or when nobody else is there
     void wake(Flow& flow) noexcept;
 
     EngineHost& host_;
     const std::function<void()> woken_callback_;
     const FloatModes modes_ = FloatModes::current();  ///< the program's, where it made the engine
     StackPool pool_;
+    std::array<Flow*, LaneTable::kMost> spare_{};  ///< for the next task; each its lane's
 
     ShortLock lock_;  // for all below
     StackCache stacks_{pool_};
@@ -85,7 +91,7 @@ class TaskFlows {
     int resting_count_ = 0;
     Flow *first_woken_ = nullptr, *last_woken_ = nullptr;
     std::atomic<bool> any_woken_{false};  // read without the lock; seq_cst, with who sleeps for want of work
-    /// Threads in wake(), which may have nothing else that keeps the engine alive.
+    // Threads in wake(), which may have nothing else that keeps the engine alive.
     std::atomic<int> waking_{0};
 };
 

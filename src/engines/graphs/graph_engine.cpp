@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/signals_blocked.hpp"
+#include "engines/patient_lane.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -127,18 +128,7 @@ void GraphEngine::hand_over() noexcept {
     std::stable_sort(could_run_.begin(), end,
                      [](const auto& a, const auto& b) { return a.task->priority > b.task->priority; });
     for (auto one = could_run_.begin(); one != end; ++one)
-        NativeBehind::may_run(lane_of_feeder(), *one->task, *one->in_graph);
-}
-
-Lane& GraphEngine::lane_of_feeder() noexcept {
-    while (true) {
-        try {
-            return host_.lane();
-        } catch (...) {
-            // It needs memory once: others will give some back.
-            std::this_thread::yield();
-        }
-    }
+        NativeBehind::may_run(patient_lane(host_), *one->task, *one->in_graph);
 }
 
 Task* GraphEngine::ended(Lane&, InGraph& in_graph, Task* continuation) noexcept {

@@ -48,7 +48,6 @@ class GraphEngine final : public NativeBehind {
     void feed(ForeignGraph& graph) noexcept;
     void hand_over() noexcept;
     void bind_feeder() const;
-    [[nodiscard]] Lane& lane_of_feeder() noexcept;
 
     const MakeGraph make_;
 

@@ -127,7 +127,7 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
         for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
             if (flows_.any_woken()) {
                 host_.flush(lane);  // what goes on may run for long
-                after(flows_.resume());
+                after(lane, flows_.resume(lane));
             } else if (ready_.any() || devices_.any()) {
                 run_next(worker);
             } else {
@@ -171,18 +171,18 @@ void StarPuEngine::rest_all() noexcept {
 
 void StarPuEngine::run(starpu_task& job) noexcept {
     StarPu::here()->in_hand = false;
-    go_on(&StarPuReady::task_of(job), &job);
+    go_on(host_.lane(), &StarPuReady::task_of(job), &job);
 }
 
 /// Runs the task, and children that can run after it.
-void StarPuEngine::go_on(Task* task, starpu_task* job) noexcept {
+void StarPuEngine::go_on(Lane& lane, Task* task, starpu_task* job) noexcept {
     while (task != nullptr) {
         TaskFlows::Outcome outcome;
         try {
-            outcome = flows_.run(*task, job);
+            outcome = flows_.run(lane, *task, job);
         } catch (...) {
             // No memory for a stack: on the thread's own, where it cannot pause.
-            outcome.continuation = host_.run_here(host_.lane(), *task);
+            outcome.continuation = host_.run_here(lane, *task);
             outcome.ended = true;
         }
         if (!outcome.ended) return;
@@ -194,11 +194,11 @@ void StarPuEngine::go_on(Task* task, starpu_task* job) noexcept {
 }
 
 /// Of a task that was resumed.
-void StarPuEngine::after(const TaskFlows::Outcome& outcome) noexcept {
+void StarPuEngine::after(Lane& lane, const TaskFlows::Outcome& outcome) noexcept {
     if (!outcome.ended) return;
     ended_.fetch_add(1, std::memory_order_relaxed);
     if (outcome.token != nullptr) leave_by_task(*static_cast<starpu_task*>(outcome.token));
-    go_on(outcome.continuation, nullptr);
+    go_on(lane, outcome.continuation, nullptr);
 }
 
 /// False: there is no memory to keep it, and it runs before its turn.

@@ -73,8 +73,9 @@ class StarPuEngine final : public Engine {
     [[nodiscard]] StarPuDevices& devices() noexcept { return devices_; }
     /// Goes on with a task that is paused, in the codelet of another one.
     void resume(Waiter& paused) noexcept {
-        host_.flush(host_.lane());
-        after(flows_.resume(paused));
+        Lane& lane = host_.lane();
+        host_.flush(lane);
+        after(lane, flows_.resume(lane, paused));
     }
     /// The function of a codelet that has returned before has ended.
     static void leave_by_task(starpu_task& job) noexcept;
@@ -85,8 +86,8 @@ class StarPuEngine final : public Engine {
     void submit(Task& task, const std::vector<StarPuAccess>& accesses);
     void run_next(StarPu::Worker& worker);
     static void leave(starpu_task& job, void* by) noexcept;
-    void go_on(Task* task, starpu_task* job) noexcept;
-    void after(const TaskFlows::Outcome& outcome) noexcept;
+    void go_on(Lane& lane, Task* task, starpu_task* job) noexcept;
+    void after(Lane& lane, const TaskFlows::Outcome& outcome) noexcept;
     [[nodiscard]] bool put_off(Task& task) noexcept;
 
     EngineHost& host_;

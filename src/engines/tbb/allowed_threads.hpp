@@ -2,9 +2,8 @@
 //
 // oneTBB counts the CPUs of the machine it runs on, which may have fewer than the one that is described, and
 // takes the least of all limits that are set. So there is one for all engines and kernels of the process, the
-// sum of what they need: a thread stays in an arena whose tasks wait for those of another. There is none
-// where oneTBB allows as many anyway. A limit of the program's own holds. When the process ends the limit
-// stays as it is. Any thread.
+// sum of what they need. There is none where oneTBB allows as many anyway. A limit of the program's own
+// holds. When the process ends the limit stays as it is. Any thread.
 #pragma once
 
 #include <cstddef>

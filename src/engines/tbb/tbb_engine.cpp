@@ -1,15 +1,12 @@
 #include "engines/tbb/tbb_engine.hpp"
 
-#include <cxxabi.h>
-#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/version.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <climits>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/full_fence.hpp"
@@ -18,6 +15,7 @@
 #include "cores/futex.hpp"
 #include "engines/forked.hpp"
 #include "engines/native/lane_counts.hpp"
+#include "engines/patient_lane.hpp"
 #include "engines/tbb/tbb_kernels.hpp"
 #include "heddle/error.hpp"
 #include "tasks/producer_rest.hpp"
@@ -25,11 +23,6 @@
 namespace heddle {
 namespace {
 
-/// Stacks of oneTBB that are suspended at once. It counts them in 12 bits of an arena, together with threads
-/// from outside; with 4,096 its own threads leave the arena for good.
-constexpr int kMostSuspended = 4'000;
-/// And so many more whose wait cannot be refused.
-constexpr int kReserved = 64;
 /// A thread that has served the queue looks for more for so long, and at the clock after so many looks.
 constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
 constexpr int kLooks = 16;
@@ -48,41 +41,13 @@ EngineHost& expect_threads(EngineHost& host) {
     return host;
 }
 
-/// Where oneTBB cannot have another stack it writes where there is none. So there has to be memory for one
-/// for each of the threads that may ask for it at once. Stacks that it keeps are not made anew.
-void expect_memory_for_stacks(int suspended, int workers) {
-    constexpr int kKept = 4;  // for each slot of an arena
-    if (suspended < kKept * workers) return;
-    const size_t guards = 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t stack = tbb::global_control::active_value(tbb::global_control::thread_stack_size) + guards;
-    const size_t bytes = stack * (static_cast<size_t>(workers) + 1);
-    void* const room =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (room == MAP_FAILED)
-        throw Error(ErrorCode::kLimit,
-                    "there is no memory for another stack of oneTBB, which are " +
-                        std::to_string(stack >> 10) +
-                        " KiB each: let fewer tasks wait at once, or use the engine native");
-    munmap(room, bytes);
-}
-
-/// What the C++ runtime knows of a thread's exceptions (Itanium C++ ABI, __cxa_eh_globals).
-struct Exceptions {
-    void* caught = nullptr;
-    unsigned int uncaught = 0;
-};
-/// Never inlined, as here().
-[[gnu::noinline]] Exceptions swap_exceptions(const Exceptions& exceptions) noexcept {
-    return std::exchange(*reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()), exceptions);
-}
-
 }  // namespace
 
 /// What a thread is in the arena where it is, of the engine with that id.
 struct TbbEngine::Here {
     uint64_t engine = 0;
     Seats::Seat* seat = nullptr;
-    int depth = 0;         ///< tasks on its stack
+    int depth = 0;         ///< tasks of oneTBB on its stack
     int nested = 0;        ///< calls of help() in tasks
     bool spawned = false;  ///< oneTBB has tasks of this thread's, perhaps run since
     int to_look = 0;       ///< so many tasks before it looks whether it is of use
@@ -92,8 +57,7 @@ struct TbbEngine::Here {
 
 TbbEngine::Here& TbbEngine::here() noexcept {
     thread_local Here of_thread;
-    // Without it g++ sees that the address is always the same, and calls this once for both sides of a
-    // suspension.
+    // Without it g++ sees that the address is always the same, and calls this once for both sides of a pause.
     asm volatile("" ::: "memory");
     return of_thread;
 }
@@ -109,12 +73,6 @@ void TbbEngine::Observer::on_scheduler_entry(bool worker) {
     here() = {};
     here().engine = engine_.id_;
     here().seat = seat;
-    try {
-        // Before a task that was suspended goes on in this thread, perhaps as its first.
-        (void)engine_.host_.lane();
-    } catch (...) {
-        // Told to whom it concerns when a task needs one.
-    }
     engine_.sit_idle(*seat);
 }
 
@@ -132,6 +90,7 @@ TbbEngine::TbbEngine(const EngineOptions& options)
       id_(++last_id),
       seats_(options),
       threads_(static_cast<size_t>(options.workers)),
+      flows_(options.host, options.stack_bytes, [this] { call(); }),
       arena_(options.workers, 0),
       observer_(*this, arena_) {
     observer_.observe(true);
@@ -140,6 +99,7 @@ TbbEngine::TbbEngine(const EngineOptions& options)
 TbbEngine::~TbbEngine() noexcept {
     stop_.store(true);
     seats_.stop();
+    flows_.wait_for_wakers();  // who may still call
     arena_.execute([this] { group_.wait(); });
     std::unique_lock lock(mutex_);
     left_.wait(lock, [this] { return inside_ == 0; });
@@ -191,16 +151,18 @@ void TbbEngine::answer() noexcept {
     full_fence();
 }
 
-void TbbEngine::serve() {
+void TbbEngine::serve(Lane& lane) {
+    Here& self = here();
     answer();
     do {
-        while (Task* task = fetch()) {
+        while (has_queued()) {
+            Task* const task = flows_.any_woken() ? nullptr : fetch();
             // Another thread does what this one will not be at.
             if (has_queued()) call();
-            here().spawned = false;
-            run_chain(task);
+            self.spawned = false;
+            task != nullptr ? run_chain(lane, task) : go_on_with_woken(lane);
             // What it made possible is oneTBB's, and comes before what is new.
-            if (!here().spawned && here().depth == 1 && !here().seat->should_leave()) continue;
+            if (!self.spawned && self.depth == 1 && !self.seat->should_leave()) continue;
             if (has_queued()) call();
             return;
         }
@@ -208,10 +170,8 @@ void TbbEngine::serve() {
 }
 
 bool TbbEngine::linger() noexcept {
-    // Others have their turn when this returns: tasks that were woken, and services.
-    if (suspended_.load(std::memory_order_relaxed) > 0 || stop_.load(std::memory_order_relaxed) ||
-        !host_.polling_services().empty())
-        return false;
+    // Services have their turn when this returns.
+    if (stop_.load(std::memory_order_relaxed) || !host_.polling_services().empty()) return false;
     // One is enough.
     if (called_.exchange(true, std::memory_order_seq_cst)) return false;
     const Time until = SteadyClock().now() + kLinger;
@@ -221,11 +181,10 @@ bool TbbEngine::linger() noexcept {
     return has_queued();
 }
 
-void TbbEngine::keep(Task& task) noexcept {
+void TbbEngine::keep(Lane& lane, Task& task) noexcept {
     try {
         spawn(&task);
     } catch (...) {
-        Lane& lane = host_.lane();
         for (Task* now = &task; now != nullptr;) now = host_.run_here(lane, *now);
     }
 }
@@ -234,13 +193,14 @@ void TbbEngine::work(Task* task) {
     if (!in_arena()) return come_home(task);
     // False: the engine goes, there are calls left, and no tasks.
     if (here().depth == 0 && !seats_.begin(*here().seat)) return;
-    ++here().depth;
-    task == nullptr ? serve() : run_chain(task);
+    Here& self = here();
+    Lane& lane = patient_lane(host_);
+    ++self.depth;
+    task == nullptr ? serve(lane) : run_chain(lane, task);
     // Where the CPU was asked back the next is waited for with nothing in hand.
-    Seats::Seat& seat = *here().seat;
-    if (--here().depth > 0) return;
-    if (!seats_.end(seat)) sit_idle(seat);
-    if (here().to_look <= 0 || napping_.load(std::memory_order_relaxed) > 0) keep_pace();
+    if (--self.depth > 0) return;
+    if (!seats_.end(*self.seat)) sit_idle(*self.seat);
+    if (self.to_look <= 0 || napping_.load(std::memory_order_relaxed) > 0) keep_pace();
 }
 
 /// With a CPU to look for tasks on, which others may have where there are none: oneTBB lets a thread sleep in
@@ -289,27 +249,43 @@ void TbbEngine::come_home(Task* task) noexcept {
         if (task != nullptr) incoming_.push(*task);
     } catch (...) {
         // No memory to keep it: it runs here and now.
-        Lane& lane = host_.lane();
+        Lane& lane = patient_lane(host_);
         for (Task* now = task; now != nullptr;) now = host_.run_here(lane, *now);
         host_.flush(lane);
     }
-    if (!urgent_.empty() || incoming_.size() > 0) call();
+    if (has_queued()) call();
 }
 
-void TbbEngine::run_chain(Task* task) {
-    Lane* lane = &host_.lane();
-    while (task != nullptr) {
-        count_one(lane->ran);
-        --here().to_look;
-        Task* const continuation = host_.run(lane, *task);
-        const bool leaves = here().depth == 1 && here().seat->should_leave();
-        task = leaves ? nullptr : after(continuation);
-        if (leaves && continuation != nullptr) keep(*continuation);
+void TbbEngine::run_chain(Lane& lane, Task* task) {
+    while (task != nullptr) task = after(lane, run(lane, *task));
+    host_.flush(lane);
+}
+
+void TbbEngine::go_on_with_woken(Lane& lane) {
+    host_.flush(lane);  // it may run for long
+    run_chain(lane, after(lane, flows_.resume(lane)));
+}
+
+TaskFlows::Outcome TbbEngine::run(Lane& lane, Task& task) noexcept {
+    count_one(lane.ran);
+    --here().to_look;
+    try {
+        return flows_.run(lane, task, nullptr);
+    } catch (...) {
+        // No memory for a stack: on the thread's own, where it cannot pause.
+        return {.ended = true, .continuation = host_.run_here(lane, task)};
     }
-    host_.flush(*lane);
 }
 
-Task* TbbEngine::after(Task* continuation) noexcept {
+/// What this thread runs after a task that has ended or paused.
+Task* TbbEngine::after(Lane& lane, const TaskFlows::Outcome& outcome) noexcept {
+    const Here& self = here();
+    if (self.depth > 1 || !self.seat->should_leave()) return most_urgent(outcome.continuation);
+    if (outcome.continuation != nullptr) keep(lane, *outcome.continuation);
+    return nullptr;
+}
+
+Task* TbbEngine::most_urgent(Task* continuation) noexcept {
     if (urgent_.empty()) return continuation;
     // Those with less than 0 come behind what oneTBB has, and what lies in the queue.
     if (continuation == nullptr) return urgent_.pop(false);
@@ -321,52 +297,14 @@ Task* TbbEngine::after(Task* continuation) noexcept {
     return urgent_.pop(true);
 }
 
-std::string TbbEngine::why_no_more_pause() const {
-    return std::to_string(kMostSuspended) +
-           " tasks of the engine tbb wait already, and oneTBB can have no more in an arena; the engine "
-           "native "
-           "can";
-}
-
-/// The task's stack waits, and the thread goes on with another; the task perhaps goes on in another thread.
 void TbbEngine::suspend(Announcement publish) {
-    if (!in_arena() || here().depth == 0)
-        throw Error(ErrorCode::kInvalidArgument,
-                    "a task of the engine tbb cannot wait in another thread than its own");
-    if (suspended_.fetch_add(1) >= kMostSuspended + (publish.must ? kReserved : 0)) {
-        suspended_.fetch_sub(1);
-        throw Error(ErrorCode::kLimit, why_no_more_pause());
-    }
-    try {
-        expect_memory_for_stacks(suspended_.load(std::memory_order_relaxed), workers_);
-    } catch (...) {
-        suspended_.fetch_sub(1);
-        throw;
-    }
-    struct Suspended final : Waiter {
-        void wake() noexcept override { tbb::task::resume(point); }
-        tbb::task::suspend_point point{};
-    } self;
-    // The thread may find nothing else to do, and the chain of which this task is a link goes on in another
-    // one.
-    host_.flush(host_.lane());
-    const int depth = std::exchange(here().depth, 0);
-    // Idle, or without a seat where there seems to be nothing else: what the thread runs next takes one.
-    if (here().spawned || has_queued())
-        (void)seats_.end(*here().seat);
-    else
-        seats_.stand_up(*here().seat);
-    TaskFrame* const frame = host_.swap_frame(nullptr);
-    const Exceptions exceptions = swap_exceptions({});
-    tbb::task::suspend([&](tbb::task::suspend_point point) {
-        self.point = point;
-        if (!publish.call(publish.argument, self)) tbb::task::resume(point);
-    });
-    (void)swap_exceptions(exceptions);
-    (void)host_.swap_frame(frame);
-    (void)seats_.begin(*here().seat);
-    here().depth = depth;
-    suspended_.fetch_sub(1);
+    // What oneTBB has on the stack of its algorithms belongs to the thread.
+    if (tbb::task::current_context() != &context_)
+        throw Error(
+            ErrorCode::kLimit,
+            "a task of the engine tbb cannot be paused inside an algorithm or an arena of oneTBB, whose "
+            "stack belongs to the thread: let it wait before or after these");
+    flows_.suspend(publish, [](void*) {});
 }
 
 void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
@@ -376,13 +314,17 @@ void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
 
 bool TbbEngine::help(Lane& lane, uint64_t wanted) noexcept {
     if (host_.frame() != nullptr && in_arena() && here().nested < kMostNested) {
-        Task* task = urgent_.pop(true);
-        if (task == nullptr) task = incoming_.pop();
         ++here().nested;
+        const bool woken = flows_.any_woken();
+        Task* task = nullptr;
+        if (woken)
+            go_on_with_woken(lane);
+        else if (task = urgent_.pop(true); task == nullptr)
+            task = incoming_.pop();
         for (Task* now = task; now != nullptr;) now = host_.run_here(lane, *now);
         --here().nested;
         host_.flush(lane);
-        if (task != nullptr) return true;
+        if (woken || task != nullptr) return true;
     }
     // A thread that is not the arena's cannot run a single task; it gives those that are time.
     return rest_while(news_, wanted, [this] { return ran_in(host_.all_lanes()); });

@@ -5,9 +5,10 @@
 // runs them one by one and looks a little longer for more, for to be called costs more than a fine task.
 // oneTBB decides which thread does what; a thread has a seat, and with it a CPU, while it is in the arena.
 //
-// A task that waits is suspended, as oneTBB can: the thread goes on with others, on another stack. Threads
-// outside the arena sleep in wait_until(). Priorities, which tasks of oneTBB do not have, are a heap: while
-// something is in it, all that becomes ready goes there.
+// A task that waits is paused (TaskFlows), and its thread goes back to oneTBB; one that was woken goes on in
+// a call. (A task that oneTBB suspends keeps its thread in the arena: docs/ENGINES.md.) Threads outside the
+// arena sleep in wait_until(). Priorities, which tasks of oneTBB do not have, are a heap: while something is
+// in it, all that becomes ready goes there.
 #pragma once
 
 #include <oneapi/tbb/task_arena.h>
@@ -18,6 +19,7 @@
 #include <mutex>
 
 #include "base/clock.hpp"
+#include "engines/flows/task_flows.hpp"
 #include "engines/native/fine_tasks.hpp"
 #include "engines/native/priority_queue.hpp"
 #include "engines/seats/seats.hpp"
@@ -38,7 +40,6 @@ class TbbEngine final : public Engine {
     bool help(Lane& lane, uint64_t wanted) noexcept override;
     void services_arrived() override;
     [[nodiscard]] bool suspends() const override { return true; }
-    [[nodiscard]] std::string why_no_more_pause() const override;
     void suspend(Announcement publish) override;
 
   private:
@@ -53,7 +54,7 @@ class TbbEngine final : public Engine {
       private:
         TbbEngine& engine_;
     };
-    /// Of the calling thread. Never inlined: what is thread-local is looked up anew after a suspension.
+    /// Of the calling thread. Never inlined: what is thread-local is looked up anew after a pause.
     struct Here;
     [[nodiscard, gnu::noinline]] static Here& here() noexcept;
 
@@ -63,22 +64,27 @@ class TbbEngine final : public Engine {
     /// One task of the arena: runs `task`, or with null the first of the heap, and what follows from it.
     void work(Task* task);
     void come_home(Task* task) noexcept;
-    void run_chain(Task* task);
+    void run_chain(Lane& lane, Task* task);
+    void go_on_with_woken(Lane& lane);
+    [[nodiscard]] TaskFlows::Outcome run(Lane& lane, Task& task) noexcept;
+    [[nodiscard]] Task* after(Lane& lane, const TaskFlows::Outcome& outcome) noexcept;
     void sit_idle(Seats::Seat& seat);
     /// A thread naps where tasks are so fine that another does them as fast without it, as Pace says.
     void keep_pace();
     void nap();
     void end_naps() noexcept;
     /// What lies in the queues, until there is nothing more or something else has its turn.
-    void serve();
+    void serve(Lane& lane);
     /// Who is called looks at the queues after this.
     void answer() noexcept;
     [[nodiscard]] Task* fetch() noexcept;
     /// Looks a little longer. False: nothing came, and whoever brings something calls again.
     [[nodiscard]] bool linger() noexcept;
-    [[nodiscard]] bool has_queued() const noexcept { return !urgent_.empty() || incoming_.size() > 0; }
-    [[nodiscard]] Task* after(Task* continuation) noexcept;
-    void keep(Task& task) noexcept;
+    [[nodiscard]] bool has_queued() const noexcept {
+        return flows_.any_woken() || !urgent_.empty() || incoming_.size() > 0;
+    }
+    [[nodiscard]] Task* most_urgent(Task* continuation) noexcept;
+    void keep(Lane& lane, Task& task) noexcept;
     void poll() noexcept;
     [[nodiscard]] bool come_again() noexcept;
 
@@ -95,7 +101,6 @@ class TbbEngine final : public Engine {
     // Threads that wait outside the arena: counted before they look for the last time, with a full fence; who
     // brings something to be seen looks here after another.
     EventCount news_;
-    std::atomic<int> suspended_{0};
     FineTasks fine_;
     std::atomic<int> napping_{0};       // threads that nap, each for a bounded time, and never all
     std::atomic<uint32_t> coarse_{0};   // a futex: rises where tasks turn out to be coarse
@@ -107,7 +112,9 @@ class TbbEngine final : public Engine {
     std::condition_variable left_;
 
     AllowedThreads threads_;
-    tbb::task_group group_;
+    TaskFlows flows_;
+    tbb::task_group_context context_;  // of the tasks that are ours, and of no others
+    tbb::task_group group_{context_};
     tbb::task_arena arena_;
     Observer observer_;
 };
