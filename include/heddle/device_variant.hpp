@@ -84,7 +84,7 @@ class HEDDLE_API TaskDevices {
                      function = std::forward<Function>(function)](auto&&... seen) mutable {
             run(variant, described, [&] { function(seen...); });
         };
-        heddle::detail::check_task<decltype(body), Arguments...>();
+        static_assert(heddle::detail::check_task<decltype(body), Arguments...>());
         using Closure = heddle::detail::KeepingClosure<decltype(body), Arguments...>;
         heddle::detail::insert_task<Closure>(
             sequence.state(), nullptr, &options, nullptr,

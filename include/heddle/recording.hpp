@@ -37,12 +37,12 @@ class HEDDLE_API Recording {
     /// As Sequence::insert(), and the task is kept. Throws what that throws, and kInvalidArgument once there
     /// was a replay.
     template <detail::TaskFunction Function, class... Arguments>
-    void insert(Function&& function, Arguments... arguments) {
-        insert_with(nullptr, std::forward<Function>(function), std::move(arguments)...);
+    void insert(Function&& function, Arguments&&... arguments) {
+        insert_with(nullptr, std::forward<Function>(function), std::forward<Arguments>(arguments)...);
     }
     template <class Function, class... Arguments>
-    void insert(const TaskOptions& options, Function&& function, Arguments... arguments) {
-        insert_with(&options, std::forward<Function>(function), std::move(arguments)...);
+    void insert(const TaskOptions& options, Function&& function, Arguments&&... arguments) {
+        insert_with(&options, std::forward<Function>(function), std::forward<Arguments>(arguments)...);
     }
 
     /// Inserts all of it into a sequence of the same runtime. Throws kInvalidArgument for another one,
@@ -56,17 +56,19 @@ class HEDDLE_API Recording {
 
   private:
     template <class Function, class... Arguments>
-    void insert_with(const TaskOptions* options, Function&& function, Arguments... arguments) {
-        static_assert((!detail::kIsFuture<Arguments> && ...),
+    void insert_with(const TaskOptions* options, Function&& function, Arguments&&... arguments) {
+        static_assert((!detail::kIsFuture<std::decay_t<Arguments>> && ...),
                       "a recorded task cannot have a future: it has one value, and is settled but once");
-        detail::check_task<Function, Arguments...>();
-        using Closure = detail::RecordedClosure<std::decay_t<Function>, Arguments...>;
-        detail::insert_task<Closure>(
-            tasks(), state_.get(), options, nullptr,
-            [&](void* at) {
-                new (at) Closure{std::forward<Function>(function), {{std::move(arguments)}...}};
-            },
-            arguments...);
+        if constexpr (detail::check_task<Function, std::decay_t<Arguments>...>()) {
+            using Closure = detail::RecordedClosure<std::decay_t<Function>, std::decay_t<Arguments>...>;
+            detail::insert_task<Closure>(
+                tasks(), state_.get(), options, nullptr,
+                [&](void* at) {
+                    new (at)
+                        Closure{std::forward<Function>(function), {{std::forward<Arguments>(arguments)}...}};
+                },
+                arguments...);
+        }
     }
     [[nodiscard]] detail::SequenceState& tasks();
 

@@ -120,22 +120,22 @@ class HEDDLE_API Sequence {
     /// that waits for what its inserter does later does so by a BlockCondition (heddle/pause.hpp), which
     /// holds nobody up.
     template <detail::TaskFunction Function, class... Arguments>
-    void insert(Function&& function, Arguments... arguments) {
-        insert_with(nullptr, std::forward<Function>(function), std::move(arguments)...);
+    void insert(Function&& function, Arguments&&... arguments) {
+        insert_with(nullptr, std::forward<Function>(function), std::forward<Arguments>(arguments)...);
     }
     template <class Function, class... Arguments>
-    void insert(const TaskOptions& options, Function&& function, Arguments... arguments) {
-        insert_with(&options, std::forward<Function>(function), std::move(arguments)...);
+    void insert(const TaskOptions& options, Function&& function, Arguments&&... arguments) {
+        insert_with(&options, std::forward<Function>(function), std::forward<Arguments>(arguments)...);
     }
 
     /// The same with a Future of what the function returns, or throws; the latter is rethrown by wait(), too.
     template <detail::TaskFunction Function, class... Arguments>
-    [[nodiscard]] auto async(Function&& function, Arguments... arguments) {
-        return async_with(nullptr, std::forward<Function>(function), std::move(arguments)...);
+    [[nodiscard]] auto async(Function&& function, Arguments&&... arguments) {
+        return async_with(nullptr, std::forward<Function>(function), std::forward<Arguments>(arguments)...);
     }
     template <class Function, class... Arguments>
-    [[nodiscard]] auto async(const TaskOptions& options, Function&& function, Arguments... arguments) {
-        return async_with(&options, std::forward<Function>(function), std::move(arguments)...);
+    [[nodiscard]] auto async(const TaskOptions& options, Function&& function, Arguments&&... arguments) {
+        return async_with(&options, std::forward<Function>(function), std::forward<Arguments>(arguments)...);
     }
 
     /// Until all of its tasks so far have ended; the calling thread runs tasks meanwhile. Rethrows the first
@@ -147,30 +147,36 @@ class HEDDLE_API Sequence {
 
   private:
     template <class Function, class... Arguments>
-    void insert_with(const TaskOptions* options, Function&& function, Arguments... arguments) {
-        detail::check_task<Function, Arguments...>();
-        using Closure = detail::Closure<std::decay_t<Function>, Arguments...>;
-        detail::insert_task<Closure>(
-            *state_, nullptr, options, nullptr,
-            [&](void* at) {
-                new (at) Closure{std::forward<Function>(function), {{std::move(arguments)}...}};
-            },
-            arguments...);
+    void insert_with(const TaskOptions* options, Function&& function, Arguments&&... arguments) {
+        if constexpr (detail::check_task<Function, std::decay_t<Arguments>...>()) {
+            using Closure = detail::Closure<std::decay_t<Function>, std::decay_t<Arguments>...>;
+            detail::insert_task<Closure>(
+                *state_, nullptr, options, nullptr,
+                [&](void* at) {
+                    new (at)
+                        Closure{std::forward<Function>(function), {{std::forward<Arguments>(arguments)}...}};
+                },
+                arguments...);
+        }
     }
     template <class Function, class... Arguments>
-    auto async_with(const TaskOptions* options, Function&& function, Arguments... arguments) {
-        detail::check_task<Function, Arguments...>();
-        using Result = std::decay_t<decltype(detail::call(
-            std::declval<std::decay_t<Function>&>(), std::declval<detail::ArgumentPack<Arguments...>&>()))>;
-        using Closure = detail::PromiseClosure<Result, std::decay_t<Function>, Arguments...>;
-        auto result = detail::make_future_value<Result>(*state_);
-        detail::insert_task<Closure>(
-            *state_, nullptr, options, &result->view(),
-            [&](void* at) {
-                new (at) Closure{std::forward<Function>(function), {{std::move(arguments)}...}, result};
-            },
-            arguments...);
-        return Future<Result>(std::move(result));
+    auto async_with(const TaskOptions* options, Function&& function, Arguments&&... arguments) {
+        if constexpr (detail::check_task<Function, std::decay_t<Arguments>...>()) {
+            using Result = std::decay_t<decltype(detail::call(
+                std::declval<std::decay_t<Function>&>(),
+                std::declval<detail::ArgumentPack<std::decay_t<Arguments>...>&>()))>;
+            using Closure =
+                detail::PromiseClosure<Result, std::decay_t<Function>, std::decay_t<Arguments>...>;
+            auto result = detail::make_future_value<Result>(*state_);
+            detail::insert_task<Closure>(
+                *state_, nullptr, options, &result->view(),
+                [&](void* at) {
+                    new (at) Closure{
+                        std::forward<Function>(function), {{std::forward<Arguments>(arguments)}...}, result};
+                },
+                arguments...);
+            return Future<Result>(std::move(result));
+        }
     }
 
     std::shared_ptr<detail::SequenceState> state_;

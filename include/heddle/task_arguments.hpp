@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -84,6 +85,18 @@ struct ValueArgument {
     T& get() { return value; }
 };
 
+/// Throws kLimit.
+[[noreturn]] HEDDLE_API void refuse_scratch(size_t size, size_t element_bytes);
+/// Not initialised.
+template <class T>
+std::unique_ptr<T[]> scratch_memory(size_t size) {
+    try {
+        return std::make_unique_for_overwrite<T[]>(size);
+    } catch (const std::bad_alloc&) {
+        refuse_scratch(size, sizeof(T));
+    }
+}
+
 template <class T>
 struct ScratchArgument {
     size_t size;
@@ -92,7 +105,7 @@ struct ScratchArgument {
         size_t size;
         operator std::span<T>() const { return {elements.get(), size}; }
     };
-    Memory get() const { return {std::make_unique_for_overwrite<T[]>(size), size}; }
+    Memory get() const { return {scratch_memory<T>(size), size}; }
 };
 
 template <class A>
@@ -252,7 +265,8 @@ template <class T>
 [[nodiscard]] auto value(T value) {
     return detail::ValueArgument<T>{std::move(value)};
 }
-/// Memory for `size` elements while the task runs, not initialised. The function gets std::span<T>.
+/// Memory for `size` elements while the task runs, not initialised. The function gets std::span<T>. The task
+/// fails with kLimit where there is none.
 template <class T>
 [[nodiscard]] auto scratch(size_t size) {
     return detail::ScratchArgument<T>{size};

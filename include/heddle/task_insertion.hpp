@@ -253,21 +253,26 @@ void name_use(PlainUse* uses, size_t& count, const DataArgument<D, M>& argument)
 template <class Argument>
 void name_use(PlainUse*, size_t&, const Argument&) {}
 
+/// Compiles, and is true, for what can be a task.
 template <class Function, class... Arguments>
-constexpr void check_task() {
+constexpr bool check_task() {
     static_assert((kIsArgument<Arguments> && ...),
                   "arguments of tasks are given by in(), out(), inout(), commute(), redux(), after(), "
                   "value() or scratch()");
-    if constexpr ((kIsArgument<Arguments> && ...))
-        static_assert(
-            can_call<std::decay_t<Function>, Arguments...>(),
-            "the task's function cannot be called with what its arguments stand for: in() gives "
-            "const T&, std::span<const T> or MatrixView<const T>, the others the same without const");
-    if constexpr ((kIsArgument<Arguments> && ...))
-        static_assert(
-            !writes_a_copy<std::decay_t<Function>, Arguments...>(),
-            "the task's function takes by value what it is to write, so that what it writes would be "
-            "lost: let it take T&");
+    if constexpr (!(kIsArgument<Arguments> && ...)) {
+        return false;
+    } else {
+        constexpr bool kCanBeCalled = can_call<std::decay_t<Function>, Arguments...>();
+        static_assert(kCanBeCalled,
+                      "the task's function cannot be called with what its arguments stand for: in() gives "
+                      "const T&, std::span<const T> or MatrixView<const T>, the others the same without "
+                      "const");
+        constexpr bool kLosesNothing = !writes_a_copy<std::decay_t<Function>, Arguments...>();
+        static_assert(kLosesNothing,
+                      "the task's function takes by value what it is to write, so that what it writes would "
+                      "be lost: let it take T&");
+        return kCanBeCalled && kLosesNothing;
+    }
 }
 
 /// Inserts, or with a `recording` records. `result`: what the task writes besides, or null. `build` makes the

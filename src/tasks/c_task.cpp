@@ -14,8 +14,7 @@ constexpr size_t kSmallCopy = 512;
 
 void run_here(Closure& closure) {
     std::unique_ptr<std::byte[]> scratch;
-    if (closure.scratch_bytes > 0)
-        scratch = std::make_unique_for_overwrite<std::byte[]>(closure.scratch_bytes);
+    if (closure.scratch_bytes > 0) scratch = detail::scratch_memory<std::byte>(closure.scratch_bytes);
     for (size_t i = 0; i < closure.count; ++i)
         if (Argument& argument = closure.arguments()[i]; argument.reduction != nullptr)
             argument.data = &detail::private_copy(

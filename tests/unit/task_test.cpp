@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -99,6 +103,27 @@ static_assert(kIsRefused<void (*)(int), AccessMode::kOut> &&
 static_assert(kIsRefused<decltype([](const int) mutable noexcept {}), AccessMode::kCommute>);
 static_assert(!kIsRefused<void (*)(int&), AccessMode::kOut> && !kIsRefused<void (*)(int), AccessMode::kIn>);
 static_assert(!kIsRefused<decltype([](auto) {}), AccessMode::kOut>, "of a template nobody can tell");
+
+TEST_P(TaskTest, ScratchIsOneTasksAloneAndOneThatIsTooLargeIsItsFailure) {
+    std::atomic<int> wrong{0};
+    Sequence sequence(runtime_);
+    for (int i = 0; i < 100; ++i)
+        sequence.insert(
+            [&wrong, i](std::span<int> elements) {
+                std::ranges::fill(elements, i);
+                std::this_thread::yield();
+                wrong += elements.size() != 50 || std::ranges::count(elements, i) != 50;
+            },
+            scratch<int>(50));
+    sequence.wait();
+    EXPECT_EQ(wrong, 0);
+    for (const size_t size :
+         {std::numeric_limits<size_t>::max() / 4, std::numeric_limits<size_t>::max() / 64}) {
+        sequence.insert([](std::span<double>) {}, scratch<double>(size));
+        EXPECT_THAT([&] { sequence.wait(); },
+                    ThrowsMessage<Error>(HasSubstr("no memory for scratch of " + std::to_string(size))));
+    }
+}
 
 TEST_P(TaskTest, TwoTasksRunAtOnce) {
     if (runtime_.cpus().count() < 2) GTEST_SKIP() << "this process may use one CPU only";
