@@ -345,38 +345,6 @@ TEST(SnetCommandTest, CallsOfBoxesAreTraced) {
     EXPECT_EQ(drawn.reap(), 0) << file_text(work.path() + "/summary");
 }
 
-TEST(SnetCommandTest, AnObserverThatIsWaitedForSaysWhenToGoOn) {
-    const TemporaryFolder work;
-    const Listener listener;
-    std::ofstream(work.path() + "/net.snet")
-        << "<metadata><net name=\"n\"><observer/><observer_interactive/><observer_data value=\"tagvalues\"/>"
-           "<observer_port value=\""
-        << listener.port()
-        << "\"/><observer_code value=\"X\"/></net></metadata>\nnet n connect [{<a>} -> {<b = a + 1>}];\n";
-    std::ofstream(work.path() + "/in.json") << "{\"<a>\": 1}\n";
-    Child child({kHeddle, "snet", "run", work.path() + "/net.snet", "-i", work.path() + "/in.json"}, {}, -1,
-                work.path() + "/said");
-    const Descriptor observer = listener.accept();
-    std::string heard;
-    for (const char* wanted : {"type=\"before\" code=\"X\" >\n<record type=\"data\" mode=\"textual\" >\n"
-                               "<tag label=\"a\" >1</tag>\n</record>\n</observer>\n",
-                               "type=\"after\" code=\"X\" >\n<record type=\"data\" mode=\"textual\" >\n"
-                               "<tag label=\"b\" >2</tag>\n</record>\n</observer>\n"}) {
-        while (heard.find(wanted) == std::string::npos) {
-            char bytes[1024];
-            const ssize_t got = ::read(observer.get(), bytes, sizeof bytes);
-            ASSERT_GT(got, 0) << heard << file_text(work.path() + "/said");
-            heard.append(bytes, static_cast<size_t>(got));
-        }
-        EXPECT_EQ(file_text(work.path() + "/said").find("<record"), std::string::npos);
-        const std::string answer = "<observer oid=\"1\" />";
-        ASSERT_EQ(::write(observer.get(), answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
-    }
-    ASSERT_TRUE(child.ends_within(60s));
-    EXPECT_EQ(child.reap(), 0);
-    EXPECT_NE(file_text(work.path() + "/said").find("<tag label=\"b\">2</tag>"), std::string::npos);
-}
-
 TEST(SnetCommandTest, GraphIsAPictureWhereGraphvizIs) {
     const TemporaryFolder work;
     const std::string pairs = HEDDLE_TEST_DATA "/golden/streams/pairs/net.snet";  // nothing for cpp in it

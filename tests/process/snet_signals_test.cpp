@@ -1,5 +1,5 @@
 // `heddle snet run` and signals: the first one ends the input, the second one drops what is under way, and
-// the third one the process.
+// the third one the process. And what is told of the records that a failure drops.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -20,20 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run whose input comes by a pipe that stays open, and whose box says when it was called first, and goes
-/// on when it may.
+/// A run whose input comes by a pipe that stays open, and whose box says when it was called first, goes on
+/// when it may, and sends the one variant that it has, or tries to send another. Records with <c> pass by.
 class HeldRun {
   public:
-    explicit HeldRun(bool waits) {
+    explicit HeldRun(bool waits, int variant = 1) {
         const std::string wait = fmt::format(
             "extern int creat(const char *, unsigned); extern int close(int);\n"
             "extern int access(const char *, int); extern int usleep(unsigned);\n"
             "close(creat(\"{0}/called\", 0600));\n"
             "while (access(\"{0}/go\", 0) != 0) usleep(1000);\n",
             work_.path());
-        std::ofstream(work_.path() + "/net.snet")
-            << "box hold ((<a>) -> (<a>)) { <<< C |\n"
-            << (waits ? wait : "") << "C4SNetOut(hnd, 1, a); >>> }\nnet n connect hold;\n";
+        std::ofstream(work_.path() + "/net.snet") << "box hold ((<a>) -> (<a>)) { <<< C |\n"
+                                                  << (waits ? wait : "") << "C4SNetOut(hnd, " << variant
+                                                  << ", a); >>> }\nnet n connect hold | [{<c>} -> {<c>}];\n";
         EXPECT_EQ(::mkfifo((work_.path() + "/in").c_str(), 0600), 0);
         input_ = Descriptor(::open((work_.path() + "/in").c_str(), O_RDWR | O_CLOEXEC));
         child_ = Child({HEDDLE_BUILD_DIR "/bin/heddle", "snet", "run", work_.path() + "/net.snet", "-i",
@@ -118,6 +118,21 @@ TEST(SnetSignalsTest, TheSecondDropsWhatIsUnderWayAndSaysHowMuch) {
         << said;
     EXPECT_EQ(counts[1], counts[2]);
     EXPECT_EQ(run.text("out"), "{\"terminate\": true}\n");
+}
+
+TEST(SnetSignalsTest, AFailureSaysHowMuchIsLost) {
+    HeldRun run(true, 2);
+    run.write("{\"<a>\": 1}\n{\"<a>\": 2}\n{\"<a>\": 3}\n{\"<c>\": 4}\n");
+    ASSERT_TRUE(run.comes("called", ""));
+    ASSERT_TRUE(run.comes("out", "{\"<c>\": 4}\n"));  // so that those before it are under way
+    run.let_go();
+    ASSERT_TRUE(run.child().ends_within(60s));
+    EXPECT_EQ(WEXITSTATUS(run.child().reap()), 1);
+    EXPECT_NE(
+        run.text("said").find("stopped by a failure: 4 records went in, 1 came out, 2 under way were lost\n"),
+        std::string::npos)
+        << run.text("said");
+    EXPECT_EQ(run.text("out"), "{\"<c>\": 4}\n{\"terminate\": true}\n");
 }
 
 TEST(SnetSignalsTest, TheThirdEndsTheProcess) {

@@ -1,4 +1,5 @@
-// BoxCrash: which box a process dies in, on stderr, before the signal takes it down as ever.
+// BoxCrash: which box ends the process, by a signal or by exit(), on stderr, before that takes it down as
+// ever.
 #pragma once
 
 #include <cstddef>

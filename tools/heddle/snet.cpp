@@ -67,22 +67,29 @@ void tell_of_first(int signal) {
         ::sigabbrev_np(signal));
 }
 
-/// Until the input ends or is stopped. Returns how many.
-uint64_t push_all(streams::Network& network, std::FILE* file, const std::string& name,
-                  const std::function<void()>& before_waiting, const InputEnd& end) {
-    uint64_t count = 0;
+/// Until the input ends or is stopped. Counts those that go in.
+void push_all(streams::Network& network, std::FILE* file, const std::string& name,
+              const std::function<void()>& before_waiting, const InputEnd& end, uint64_t& count) {
     try {
         const auto reader = streams::make_record_reader(
             std::make_unique<streams::InputText>(file, name, before_waiting, end.descriptor()));
         while (SnetStop::signal() == 0) {
             std::optional<Record> record = reader->next();
             if (!record) break;
-            network.push(std::move(*record));
             ++count;
+            network.push(std::move(*record));
         }
     } catch (const streams::InputStopped&) {  // in the midst of a record
     }
-    return count;
+}
+
+/// After a failure that has stopped it. Throws nothing.
+void settle_stopped(streams::Network& network) noexcept {
+    try {
+        network.settle();
+    } catch (...) {
+        // It was told by then.
+    }
 }
 
 /// What came out before a failure, and the last record. That it cannot be written is told by the failure.
@@ -118,8 +125,11 @@ void run(const SnetOptions& options) {
     network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
     network_options.calls = [&](const streams::BoxDefinition& box) { return calls.of(box); };
-    network_options.on_failure = tell_end;
-    uint64_t left = 0;
+    network_options.on_failure = [&] {
+        tell_end();
+        observers.stop_waiting();
+    };
+    uint64_t taken = 0, left = 0;
     network_options.output = [&](const Record& record) {
         output.write(record);
         ++left;
@@ -138,20 +148,28 @@ void run(const SnetOptions& options) {
             end, [](int by) { tell_of_first(by); },
             [&] {
                 network.cancel();
+                observers.stop_waiting();
                 to_stderr("heddle snet: what is under way is dropped\n");
             });
-        const uint64_t taken = push_all(
-            network, input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); },
-            end);
-        network.settle();
+        const auto tell_counts = [&](const std::string& why) {
+            to_stderr("heddle snet: stopped by {}: {} records went in, {} came out, {} under way were lost\n",
+                      why, taken, left, network.dropped());
+        };
+        try {
+            push_all(
+                network, input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); },
+                end, taken);
+            network.settle();
+        } catch (...) {
+            settle_stopped(network);
+            if (network.dropped() > 0) tell_counts("a failure");
+            throw;
+        }
         output.flush();
         observers.flush();
         for (const std::string& remark : network.remarks()) to_stderr("heddle snet: {}\n", remark);
         signal = SnetStop::signal();
-        if (signal != 0)
-            to_stderr(
-                "heddle snet: stopped by SIG{}: {} records went in, {} came out, {} under way were lost\n",
-                ::sigabbrev_np(signal), taken, left, network.dropped());
+        if (signal != 0) tell_counts(std::string("SIG") + ::sigabbrev_np(signal));
     } catch (...) {
         end_without_failing(output);
         if (letters) end_without_failing(*letters);

@@ -161,7 +161,7 @@ streams::BoxFunction SnetBoxes::find(const BoxDefinition& box) const {
         throw Error(
             ErrorCode::kBadInput,
             fmt::format("there is no function for the box \"{}\" in {}: name a shared object, or a "
-                        "file of C or C++, that has it with --boxes",
+                        "file of C or C++, that has it with --boxes (in C++ as extern \"C\")",
                         box.name, names_.empty() ? "any file" : fmt::format("{}", fmt::join(names_, ", "))));
     auto signature = std::make_shared<Signature>(box);
     return [function, signature](BoxCall& call) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/standard_streams.hpp"
 #include "heddle/error.hpp"
 #include "streams/xml_reader.hpp"
 
@@ -88,7 +89,7 @@ streams::Observe SnetObservers::observe(const std::string& position, const strea
         streams::append_escaped(code, given);
         code += "\" ";
     }
-    return [=, &place, at_once = !port.empty()](const Record& record, bool is_before) {
+    return [=, this, &place, at_once = !port.empty()](const Record& record, bool is_before) {
         if (type != "both" && (type == "before") != is_before) return;
         std::string text =
             fmt::format("{}\" type=\"{}\" {}>\n", before, is_before ? "before" : "after", code);
@@ -96,7 +97,7 @@ streams::Observe SnetObservers::observe(const std::string& position, const strea
         text += "</observer>\n";
         const std::lock_guard one(place.mutex);
         write(place, text, at_once);
-        if (interactive) wait_for_answer(place, number);
+        if (interactive) wait_for_answer(place, name, number);
     };
 }
 
@@ -114,23 +115,36 @@ void SnetObservers::write(Place& place, const std::string& text, bool at_once) {
                     fmt::format("an observation cannot be written: {}", std::strerror(errno)));
 }
 
-void SnetObservers::wait_for_answer(Place& place, int number) {
+void SnetObservers::stop_waiting() noexcept {
+    stopped_ = true;
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, place] : places_) (void)::shutdown(::fileno(place->file.get()), SHUT_RD);
+}
+
+void SnetObservers::wait_for_answer(Place& place, const std::string& name, int number) const {
     const std::string wanted = fmt::format("oid=\"{}\"", number);
     while (true) {
-        // <observer oid="3" />, and others before it.
+        // <observer oid="3" />
         for (size_t end = 0; (end = place.heard.find('>')) != std::string::npos;) {
-            const std::string answer = place.heard.substr(0, end);
+            const std::string answer = place.heard.substr(0, end + 1);
             place.heard.erase(0, end + 1);
-            if (answer.find("<observer") != std::string::npos && answer.find(wanted) != std::string::npos)
-                return;
+            if (answer.find("<observer") == std::string::npos) continue;
+            if (answer.find(wanted) != std::string::npos) return;
+            to_stderr("heddle snet: warning: {} answers {}, and is asked for <observer {} />\n", name,
+                      answer.substr(answer.find("<observer")), wanted);
         }
         char bytes[1024];
         const ssize_t got = ::recv(::fileno(place.file.get()), bytes, sizeof bytes, 0);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) throw Error(ErrorCode::kSystem, "the observer that is to be waited for has gone away");
+        if (got <= 0)
+            throw Error(
+                ErrorCode::kSystem,
+                fmt::format("the observer at {} that is to be waited for {}", name,
+                            stopped_ ? "had not answered when the run was stopped" : "has gone away"));
         place.heard.append(bytes, static_cast<size_t>(got));
         if (place.heard.size() > (size_t{1} << 20))
-            throw Error(ErrorCode::kBadInput, "what the observer answers is no <observer oid=... />");
+            throw Error(ErrorCode::kBadInput,
+                        fmt::format("what the observer at {} answers is no <observer oid=... />", name));
     }
 }
 

@@ -6,6 +6,7 @@
 // observation is a text of XML of its own, as S-Net's run-time system writes it.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,8 @@ class SnetObservers {
     [[nodiscard]] streams::Observe observe(const std::string& position, const streams::Metadata& metadata);
     /// Throws kSystem where something could not be written.
     void flush();
+    /// Nobody is waited for any more: observations that wait for an answer fail. Any thread.
+    void stop_waiting() noexcept;
 
   private:
     /// Where observations go; several parts may share one.
@@ -35,11 +38,12 @@ class SnetObservers {
     };
     Place& place_of(const std::string& name);
     static void write(Place& place, const std::string& text, bool at_once);
-    static void wait_for_answer(Place& place, int number);
+    void wait_for_answer(Place& place, const std::string& name, int number) const;
 
-    std::mutex mutex_;
+    std::mutex mutex_;  // for the others but stopped_
     std::map<std::string, std::unique_ptr<Place>> places_;
     int numbers_ = 0;
+    std::atomic<bool> stopped_{false};
 };
 
 }  // namespace heddle::tool
