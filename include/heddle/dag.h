@@ -21,7 +21,7 @@ extern "C" {
 typedef struct heddle_dag heddle_dag_t;
 
 /** Waits for all tasks of the runtime; no other thread may insert meanwhile. It keeps `most_tasks`, or with 0
- * 2,000. NULL, and an error, in a task and where the runtime has one already. */
+ * 2,000. A runtime may have several. NULL, and an error, in a task. */
 HEDDLE_TASK_API heddle_dag_t* heddle_dag_create(heddle_runtime_t* runtime, size_t most_tasks);
 /** Tasks inserted since, also those that it had no room for; 0, and an error, for what is no graph. */
 HEDDLE_TASK_API size_t heddle_dag_tasks(const heddle_dag_t* dag);

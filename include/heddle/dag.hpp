@@ -25,8 +25,8 @@ class HEDDLE_API Dag {
   public:
     static constexpr size_t kMostTasks = 2'000;
 
-    /// Waits for all tasks; no other thread may insert meanwhile. Throws kInvalidArgument in a task, or where
-    /// the runtime has one already. The runtime must outlive it.
+    /// Waits for all tasks; no other thread may insert meanwhile. A runtime may have several. Throws
+    /// kInvalidArgument in a task. The runtime must outlive it.
     explicit Dag(Runtime& runtime, size_t most_tasks = kMostTasks);
     /// As the constructor.
     ~Dag();

@@ -13,15 +13,12 @@ Dag::Dag(Runtime& runtime, size_t most_tasks)
             ErrorCode::kInvalidArgument,
             "a task cannot ask for the graph of the tasks that it is one of: let a thread outside do it");
     runtime_.wait();
-    if (!runtime_.state().graph.watch(log_.get()))
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            "the graph of this runtime's tasks is being kept already, by another Dag or by HEDDLE_DAG");
+    runtime_.state().graph.watch(*log_);
 }
 
 Dag::~Dag() {
     runtime_.wait();
-    (void)runtime_.state().graph.watch(nullptr);
+    runtime_.state().graph.stop_watching(*log_);
 }
 
 size_t Dag::tasks() const {

@@ -42,6 +42,7 @@ struct DagLog {
 
     [[nodiscard]] std::string dot() const;
 
+    DagLog* next = nullptr;  ///< of those that are told; the graph's
     const size_t most_nodes;
     size_t inserted = 0;
     std::vector<Node> nodes;

@@ -162,10 +162,10 @@ class Graph {
     /// until that one ends. Enters all that stand in line. Throws std::bad_alloc.
     [[nodiscard]] std::vector<Task*> followers(Task& task, size_t most);
 
-    /// Tells of all that it finds from now on, to nobody with null. While no task is in it. False: it does so
-    /// already.
-    [[nodiscard]] bool watch(DagLog* log) noexcept;
-    [[nodiscard]] bool watched() const noexcept { return watch_ != nullptr; }
+    /// Tells of all that it finds from now on. While no task is in it, as the next one.
+    void watch(DagLog& log) noexcept;
+    void stop_watching(const DagLog& log) noexcept;
+    [[nodiscard]] bool watched() const noexcept { return watchers_ != nullptr; }
     /// While nothing more is told.
     template <class Look>
     [[nodiscard]] auto told(const Look& look) {
@@ -253,6 +253,8 @@ class Graph {
     }
 
     [[nodiscard]] static Task* finish_entered(Task& task, GraphSeat& seat) noexcept;
+    template <class Tell>
+    void tell_watchers(const Tell& tell) const noexcept;
     void tell_alone(Task& task) noexcept;
     void tell(const Task& task, Domain& domain) noexcept;
     void tell_join(const Task& task, const DataState* data, const LastUses& uses) noexcept;
@@ -276,7 +278,7 @@ class Graph {
     std::atomic<uint32_t> in_line_{0}, started_{0};  // written under the lock
     TaskMemory::Cache joins_;                        // for those that entering the line makes
     Domain root_{nullptr};
-    DagLog* watch_ = nullptr;  // written while no task is in the graph
+    DagLog* watchers_ = nullptr;  // by DagLog::next; written while no task is in the graph
 };
 
 }  // namespace heddle

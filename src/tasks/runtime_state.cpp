@@ -54,7 +54,7 @@ RuntimeState::RuntimeState(const RuntimeOptions& options, CpuSet among, bool cal
           runtime.memory.empty(lane.records);
       })) {
     know_outer_affinity();
-    if (dag_file != nullptr) (void)graph.watch(&dag_file->log());
+    if (dag_file != nullptr) graph.watch(dag_file->log());
     start_engine(find_engine(options.engine));
 }
 

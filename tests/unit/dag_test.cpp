@@ -118,9 +118,29 @@ TEST_P(DagTest, BeyondItsBoundItCounts) {
     EXPECT_EQ(edges(dag.dot()).size(), 2U);
 }
 
-TEST_P(DagTest, ThereIsOneAtATimeAndNotInATask) {
-    const Dag dag(runtime_);
-    EXPECT_THROW(Dag{runtime_}, Error);
+TEST_P(DagTest, EachOfSeveralTellsOfWhatCameSince) {
+    const Dag outer(runtime_);
+    Scalar<int> x(runtime_);
+    Sequence sequence(runtime_);
+    const auto insert = [&](int count) {
+        for (int i = 0; i < count; ++i) sequence.insert([](int&) {}, inout(x));
+        sequence.wait();
+    };
+    insert(3);
+    std::string told;
+    {
+        const Dag inner(runtime_);
+        insert(4);
+        told = inner.dot();
+        EXPECT_EQ(inner.tasks(), 4U);
+    }
+    insert(2);
+    EXPECT_EQ(edges(told).size(), 3U);
+    EXPECT_EQ(outer.tasks(), 9U);
+    EXPECT_EQ(edges(outer.dot()).size(), 8U);
+}
+
+TEST_P(DagTest, NotInATask) {
     Sequence sequence(runtime_);
     sequence.insert([this] { const Dag inner(runtime_); });
     EXPECT_THROW(sequence.wait(), Error);
