@@ -24,8 +24,6 @@
 
 namespace heddle {
 
-struct TaskFrame;
-
 namespace detail {
 
 struct SequenceState;
@@ -53,7 +51,7 @@ class HEDDLE_API FutureState {
 
   private:
     struct Core;
-    void wait_in(const TaskFrame& frame) const;
+    void wait_inside() const;  // of a task or a kernel
 
     std::unique_ptr<Core> core_;
     std::exception_ptr error_;          // written before settled_, with release, and never again

@@ -153,7 +153,7 @@ void CrewKernels::run(Job job) {
 void CrewKernels::run_turn(Turn& turn) noexcept {
     const auto until = std::chrono::steady_clock::now() + kLongestTurn;
     while (true) {
-        turn.crew.begin(*turn.job.kernel);
+        turn.crew.begin(*turn.job.kernel, turn.job.kernel->knot);
         turn.job.kernel->compute();
         if (!std::exchange(turn.holds_exit_up, true)) ExitGate::hold_up();
         turn.job.kernel->tell();

@@ -12,7 +12,7 @@ namespace heddle::detail {
 void KernelState::compute() noexcept {
     TaskFrame* const frame = current_frame();
     frame_.store(frame, std::memory_order_relaxed);
-    if (frame != nullptr) frame->kernel = &knot_;
+    if (frame != nullptr) frame->kernel = &knot;
     try {
         function();
     } catch (...) {
@@ -73,8 +73,8 @@ void KernelState::wait_until_ended(InnerWait::Kind kind) {
         throw Error(ErrorCode::kInvalidArgument,
                     "a kernel cannot wait for itself: let who spawned it do so, or another kernel");
     std::optional<InnerWait> wait;
-    if (const TaskFrame* const frame = current_frame())
-        wait.emplace(*frame, InnerWait::Target{knot_, &wake_refused, this}, kind);
+    if (const auto caller = InnerWait::Caller::here(); !caller.is_outside())
+        wait.emplace(caller, InnerWait::Target{knot, &wake_refused, this}, kind);
     const auto refused = [&] { return wait && wait->refused(); };
     Waiting self{wait ? &*wait : nullptr, nullptr, nullptr};
     const auto publish = [&](Waiter& waiter) noexcept {

@@ -32,11 +32,12 @@ struct KernelState {
     std::function<void(std::exception_ptr)> ended;
     std::function<void(KernelState&)> forget;  ///< called when it is done()
     std::exception_ptr error;                  ///< to be read when done()
+    WaitedFor knot;                            ///< for InnerWait
 
   private:
     /// On the stack of who waits.
     struct Waiting {
-        const InnerWait* wait;  ///< null outside of tasks
+        const InnerWait* wait;  ///< null outside of tasks and kernels
         Waiter* waiter;
         Waiting* next;
     };
@@ -47,7 +48,6 @@ struct KernelState {
         false};  // written under the mutex, last: who reads true sees what the kernel wrote
     std::mutex mutex_;
     Waiting* waiting_ = nullptr;
-    WaitedFor knot_;
     std::atomic<const TaskFrame*> frame_{nullptr};  // of the task that it is, while it runs
 };
 

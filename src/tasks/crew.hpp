@@ -32,6 +32,7 @@ namespace heddle {
 namespace detail {
 struct KernelState;
 }
+struct WaitedFor;
 
 /// What a crew tells those who decide how many kernels run at once.
 class CrewWatcher {
@@ -71,9 +72,14 @@ class Crew final : public KernelCrew {
     [[nodiscard]] int settle();
     [[nodiscard]] CpuSet cpus() const;
     [[nodiscard]] const CpuSet& makers_affinity() const noexcept { return options_.makers_affinity; }
-    /// The kernel that it runs now, for threads of that kernel to ask. Before it runs.
-    void begin(const detail::KernelState& kernel) noexcept { kernel_ = &kernel; }
+    /// The kernel that it runs now, for threads of that kernel to ask, and what others know of who waits for
+    /// it. Before it runs.
+    void begin(const detail::KernelState& kernel, WaitedFor& waited_for) noexcept {
+        kernel_ = &kernel;
+        waited_for_ = &waited_for;
+    }
     [[nodiscard]] const detail::KernelState* kernel() const noexcept { return kernel_; }
+    [[nodiscard]] WaitedFor* waited_for() const noexcept { return waited_for_; }
 
     void join() noexcept override;
     void join_when_there_is_room() noexcept override;
@@ -115,7 +121,9 @@ class Crew final : public KernelCrew {
     void remove(Membership& member) noexcept;
 
     const CrewOptions options_;
-    const detail::KernelState* kernel_ = nullptr;  // written between kernels
+    // Written between kernels.
+    const detail::KernelState* kernel_ = nullptr;
+    WaitedFor* waited_for_ = nullptr;
     // Under the lock of all crews.
     CpuSet wanted_;
     CpuSet held_;  ///< where its threads are bound; empty before it begins, or while it lends all

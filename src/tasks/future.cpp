@@ -90,17 +90,19 @@ void FutureState::wait() const {
                                 : "a task cannot wait for the future of one that waits under it on the same "
                                   "stack, as tasks do on engines that cannot pause them: neither would ever "
                                   "be done");
-    if (innermost == nullptr) return core_->data.runtime.wait_until([this] { return settled(); });
-    wait_in(*innermost);
+    if (InnerWait::Caller::here().is_outside())
+        return core_->data.runtime.wait_until([this] { return settled(); });
+    wait_inside();
 }
 
 void FutureState::wait_in_follower() const {
-    if (!settled()) wait_in(*current_frame());
+    if (!settled()) wait_inside();
 }
 
-void FutureState::wait_in(const TaskFrame& frame) const {
-    const InnerWait wait(frame, {core_->link.knot, &Core::wake_refused, core_.get()}, InnerWait::Kind::kMay);
-    if (frame.runtime->engine->suspends()) {
+void FutureState::wait_inside() const {
+    const auto caller = InnerWait::Caller::here();
+    const InnerWait wait(caller, {core_->link.knot, &Core::wake_refused, core_.get()}, InnerWait::Kind::kMay);
+    if (caller.task != nullptr && caller.task->runtime->engine->suspends()) {
         FutureWaiter self{&wait, nullptr, nullptr};
         wait_for_wake([&](Waiter& waiter) noexcept {
             self.waiter = &waiter;

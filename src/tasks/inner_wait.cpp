@@ -6,6 +6,7 @@
 
 #include "cores/short_lock.hpp"
 #include "heddle/error.hpp"
+#include "tasks/crew.hpp"
 #include "tasks/data_state.hpp"
 #include "tasks/runtime_state.hpp"
 
@@ -31,8 +32,9 @@ InnerWait::Knot* future_of(Task& task) noexcept {
     return future == nullptr ? nullptr : &future->knot;
 }
 
-std::string name_of(const TaskFrame& frame) {
-    const Task& task = *frame.task;
+std::string name_of(const InnerWait::Caller& caller) {
+    if (caller.task == nullptr) return "a kernel";
+    const Task& task = *caller.task->task;
     const char* name = task.named ? const_cast<Task&>(task).notes().name : nullptr;
     return name == nullptr ? "a task without a name" : std::string("task ") + name;
 }
@@ -53,9 +55,10 @@ struct InnerWait::Walk {
         if (task.sequence != nullptr) reach(task.sequence->knot, by, from);
         if (Knot* const future = future_of(task)) reach(*future, by, from);
     }
-    /// What cannot be before the tasks of these frames, which all run or wait.
-    void reach(const TaskFrame& frame, InnerWait* by, Knot* from) noexcept {
-        for (const TaskFrame* one = &frame; one != nullptr; one = one->below) {
+    /// What cannot be before the tasks of these frames, which all run or wait, or before the kernel.
+    void reach(const Caller& caller, InnerWait* by, Knot* from) noexcept {
+        if (caller.kernel != nullptr) reach(*caller.kernel, by, from);
+        for (const TaskFrame* one = caller.task; one != nullptr; one = one->below) {
             if (one->kernel != nullptr) reach(*one->kernel, by, from);
             if (one->over)
                 reach(one->task->sequence->knot, by, from);
@@ -77,8 +80,14 @@ struct InnerWait::Walk {
     Knot* open = nullptr;
 };
 
-InnerWait::InnerWait(const TaskFrame& frame, const Target& target, Kind kind)
-    : frame_(frame), target_(target), kind_(kind) {
+InnerWait::Caller InnerWait::Caller::here() noexcept {
+    if (const TaskFrame* const frame = current_frame()) return {frame, nullptr};
+    const Crew* const crew = Crew::here();
+    return {nullptr, crew == nullptr ? nullptr : crew->waited_for()};
+}
+
+InnerWait::InnerWait(const Caller& caller, const Target& target, Kind kind)
+    : caller_(caller), target_(target), kind_(kind) {
     const std::lock_guard guard(all_waits);
     while (closes_circle()) {
         if (kind == Kind::kMay) refuse(told());
@@ -99,13 +108,13 @@ InnerWait::~InnerWait() {
 /// tells by which waits.
 bool InnerWait::closes_circle() const noexcept {
     Walk walk;
-    walk.reach(frame_, nullptr, nullptr);
+    walk.reach(caller_, nullptr, nullptr);
     while (walk.open != nullptr) {
         Knot& knot = *std::exchange(walk.open, walk.open->next);
         if (&knot == &target_.knot) return true;
         for (InnerWait* wait = knot.waiters; wait != nullptr && walk.left > 0;
              wait = wait->next_, --walk.left)
-            if (!wait->refused()) walk.reach(wait->frame_, wait, &knot);
+            if (!wait->refused()) walk.reach(wait->caller_, wait, &knot);
     }
     return false;
 }
@@ -129,22 +138,23 @@ bool InnerWait::break_circle() const noexcept {
 
 /// Who waits for whom.
 std::string InnerWait::told() const {
-    const std::string caller = name_of(frame_);
+    const std::string caller = name_of(caller_);
     std::string text = caller + " waits for ";
     int count = 0;
     for (const Knot* at = &target_.knot; at->by != nullptr; at = at->from) {
-        if (++count <= kMostTold) text += name_of(at->by->frame_) + ", which waits for ";
+        if (++count <= kMostTold) text += name_of(at->by->caller_) + ", which waits for ";
     }
     if (count > kMostTold) text += std::to_string(count - kMostTold) + " more, the last of which waits for ";
     return text + (count == 0 ? "one that comes after it by the data that both name" : caller);
 }
 
-void InnerWait::refuse(const std::string& circle) {
+void InnerWait::refuse(const std::string& circle) const {
+    const std::string who = caller_.task == nullptr ? "kernel" : "task";
     throw Error(
         ErrorCode::kInvalidArgument,
-        "a task cannot wait for what waits, by a task of it, by its data or through others, for this "
-        "task: neither would ever be done" +
-            (circle.empty() ? "" : " (" + circle + ")") +
+        "a " + who +
+            " cannot wait for what waits, by a task of it, by its data or through others, for this " + who +
+            ": neither would ever be done" + (circle.empty() ? "" : " (" + circle + ")") +
             ". Order such tasks by data that they name, or give what is to be waited for a sequence of "
             "its own");
 }

@@ -1,7 +1,8 @@
-// InnerWait: a task that waits for a sequence, a future or a kernel; so that circles of such waits are found.
+// InnerWait: a task or a kernel that waits for a sequence, a future or a kernel; so that circles of such
+// waits are found.
 //
 // A sequence cannot be done before its tasks, a future not be settled before its own, nor a kernel that is a
-// task; a task that waits does not end before what it waits for, nor do those that follow it by data. So a
+// task; what waits does not end before what it waits for, nor do those that follow a task by data. So a
 // wait says what cannot be before what, and one that closes a circle would never end: it is refused. Where it
 // cannot be, since a Sequence is being destroyed, another wait of the circle is. A wait for data is one for a
 // sequence (DataHandle::wait). What tasks wait for by other means (conditions, descriptors, services) is not
@@ -9,8 +10,8 @@
 // engine with a graph of its own finds.
 //
 // On the stack of who waits. All that there are hang together under one lock of the process, for tasks wait
-// across runtimes; who waits outside of tasks does not come here, nor who finds that nothing is to be waited
-// for.
+// across runtimes; who waits outside of tasks and kernels does not come here, nor who finds that nothing is
+// to be waited for.
 #pragma once
 
 #include <atomic>
@@ -35,9 +36,18 @@ class InnerWait {
         void* owner;
     };
 
-    /// In the task of `frame`. Throws kInvalidArgument where a circle would be closed; with kMust refuses
-    /// another wait of it, if there is one that may be.
-    InnerWait(const TaskFrame& frame, const Target& target, Kind kind);
+    /// Who waits: a task, or a kernel that is none, by any thread of its own.
+    struct Caller {
+        const TaskFrame* task = nullptr;
+        Knot* kernel = nullptr;
+        /// The calling thread's; one of neither kind has neither.
+        [[nodiscard]] static Caller here() noexcept;
+        [[nodiscard]] bool is_outside() const noexcept { return task == nullptr && kernel == nullptr; }
+    };
+
+    /// In `caller`, which is not outside. Throws kInvalidArgument where a circle would be closed; with kMust
+    /// refuses another wait of it, if there is one that may be.
+    InnerWait(const Caller& caller, const Target& target, Kind kind);
     ~InnerWait();
     InnerWait(const InnerWait&) = delete;
     InnerWait& operator=(const InnerWait&) = delete;
@@ -54,9 +64,9 @@ class InnerWait {
     [[nodiscard]] bool closes_circle() const noexcept;
     [[nodiscard]] bool break_circle() const noexcept;
     [[nodiscard]] std::string told() const;
-    [[noreturn]] static void refuse(const std::string& circle);
+    [[noreturn]] void refuse(const std::string& circle) const;
 
-    const TaskFrame& frame_;
+    const Caller caller_;
     const Target target_;
     const Kind kind_;
     std::string circle_;  // written before refused_

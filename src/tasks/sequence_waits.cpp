@@ -81,9 +81,10 @@ void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind
         throw Error(ErrorCode::kInvalidArgument,
                     "a polling service cannot wait for tasks, as its worker runs none meanwhile: it returns "
                     "false, and looks again when it is called again");
-    const TaskFrame* frame = current_frame();
-    if (frame == nullptr) return wait_until([&] { return sequence.done(); });
-    const InnerWait wait(*frame,
+    if (sequence.done()) return;
+    const auto caller = InnerWait::Caller::here();
+    if (caller.is_outside()) return wait_until([&] { return sequence.done(); });
+    const InnerWait wait(caller,
                          {sequence.knot,
                           [](void* refused) noexcept {
                               auto& its = *static_cast<SequenceState*>(refused);
@@ -91,7 +92,7 @@ void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind
                           },
                           &sequence},
                          kind);
-    if (frame->runtime->engine->suspends())
+    if (caller.task != nullptr && caller.task->runtime->engine->suspends())
         pause_until_done(sequence, wait);
     else
         wait_until([&] { return sequence.done() || wait.refused(); });

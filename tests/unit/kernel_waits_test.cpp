@@ -1,4 +1,4 @@
-// Kernels that are tasks wait for each other, and for tasks: in a circle one of them is refused.
+// Kernels wait for each other, and for tasks: in a circle one of them is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,11 +19,6 @@ using testing::HasSubstr;
 
 class KernelWaits : public test::OnEachEngine {
   protected:
-    void SetUp() override {
-        OnEachEngine::SetUp();
-        if (engine_.name.starts_with("openmp") || engine_.name == "tbb")
-            GTEST_SKIP() << "skipped: kernels of foreign runtimes are no tasks, and not looked at";
-    }
     /// Counts in `refused` a wait that is.
     template <class Wait>
     void wait_or_count(const Wait& wait) {
@@ -69,6 +64,70 @@ TEST_P(KernelWaits, OfAKernelAndATaskThatWaitForEachOtherOneIsRefused) {
     });
     for (BlockCondition& condition : spawned) condition.signal();
     sequence.wait();
+    kernel->wait();
+    EXPECT_EQ(refused_, 1);
+}
+
+TEST_P(KernelWaits, OfAKernelAndATaskWithAFutureThatWaitForEachOtherOneIsRefused) {
+    Runtime runtime(options());
+    Offload offload(engine_.name);
+    Sequence sequence(runtime);
+    std::optional<Kernel> kernel;
+    std::array<BlockCondition, 2> spawned;
+    const Future<int> future = sequence.async([&] {
+        spawned[0].block();
+        wait_or_count([&] { kernel->wait(); });
+        return 3;
+    });
+    kernel = offload.spawn([&] {
+        spawned[1].block();
+        wait_or_count([&] { future.wait(); });
+    });
+    for (BlockCondition& condition : spawned) condition.signal();
+    EXPECT_EQ(future.get(), 3);
+    kernel->wait();
+    EXPECT_EQ(refused_, 1);
+}
+
+/// A kernel of this engine waits for one of native, that for a task, and the task for the first.
+TEST_P(KernelWaits, ACircleAcrossEnginesIsFound) {
+    Runtime runtime(options());
+    Offload offload(engine_.name), other("native");
+    Sequence sequence(runtime);
+    std::optional<Kernel> first, second;
+    std::array<BlockCondition, 3> spawned;
+    first = offload.spawn([&] {
+        spawned[0].block();
+        wait_or_count([&] { second->wait(); });
+    });
+    second = other.spawn([&] {
+        spawned[1].block();
+        wait_or_count([&] { sequence.wait(); });
+    });
+    sequence.insert([&] {
+        spawned[2].block();
+        wait_or_count([&] { first->wait(); });
+    });
+    for (BlockCondition& condition : spawned) condition.signal();
+    first->wait();
+    second->wait();
+    sequence.wait();
+    EXPECT_EQ(refused_, 1);
+}
+
+TEST_P(KernelWaits, WhereADestructorInAKernelClosesTheCircleAnotherWaitIsRefused) {
+    Runtime runtime(options());
+    Offload offload(engine_.name);
+    std::optional<Kernel> kernel;
+    BlockCondition spawned;
+    kernel = offload.spawn([&] {
+        Sequence sequence(runtime);
+        sequence.insert([&] {
+            spawned.block();
+            wait_or_count([&] { kernel->wait(); });
+        });
+    });
+    spawned.signal();
     kernel->wait();
     EXPECT_EQ(refused_, 1);
 }
