@@ -220,9 +220,14 @@ class Arbiter {
     [[nodiscard]] bool is_stopped(ClientId client) const;
     [[nodiscard]] std::vector<ClientId> stopped() const;
     void set_limits(ClientId client, int min, int max, int weight, Time now);
-    /// What the groups of the client's process allow: CPUs, or any where there are none, and so many by a
-    /// quota, or any number by 0. What its affinity did not have when it came stays forbidden.
-    void limit(ClientId client, const CpuSet& cpuset, int quota, Time now);
+    /// What is allowed to the client's process from outside, by its groups and by its affinity now.
+    struct Bounds {
+        CpuSet cpuset{};    ///< empty: any
+        CpuSet affinity{};  ///< empty: any
+        int quota = 0;      ///< in CPUs; 0: any number
+    };
+    /// What its affinity did not have when it came stays forbidden, unless it is all that it has now.
+    void limit(ClientId client, const Bounds& bounds, Time now);
     /// Answers a Fence: its threads were bound (or could not be, which is counted).
     void fenced(ClientId client, bool bound, Time now);
     /// What there is to hand out has changed: a cpuset, a quota. Holders are asked to leave what is gone.

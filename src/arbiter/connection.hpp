@@ -35,6 +35,7 @@ struct Server::Connection {
     Reservation stands_for;                  ///< of an observer: what the program that it became was to have
     bool binds_threads = false;              ///< itself, one by one
     std::vector<std::string> limit_files{};  ///< that say what its groups allow it
+    CpuSet wanted_affinity{};                ///< for all threads, from outside; empty: nobody knows
     std::vector<ClientId> peers;             ///< whose pages the client was given
     void* grant_mapping = nullptr;
     void* client_mapping = nullptr;
@@ -64,6 +65,12 @@ struct Server::Connection {
         grant_mapping = client_mapping = nullptr;
     }
 };
+
+/// Of a mask as Os has them.
+inline CpuSet set_of(const std::vector<unsigned long>& mask) {
+    return CpuSet::from_native(reinterpret_cast<const cpu_set_t*>(mask.data()),
+                               mask.size() * sizeof(mask[0]));
+}
 
 template <class Message>
 void Server::queue(Connection& connection, const Message& message) {

@@ -15,11 +15,6 @@ constexpr Nanoseconds kLongestRest = std::chrono::seconds(1);
 constexpr int kForGood = 2;  // after so many offences the cpuset group stays
 constexpr int kMostExcuses = 20;
 
-CpuSet set_of(const std::vector<unsigned long>& mask) {
-    return CpuSet::from_native(reinterpret_cast<const cpu_set_t*>(mask.data()),
-                               mask.size() * sizeof(mask[0]));
-}
-
 }  // namespace
 
 void Server::tell_what_fences() {

@@ -1,9 +1,11 @@
 // What the control groups of programs allow them, by a cpuset or a quota, and that they may be in others than
-// the arbiter.
+// the arbiter; and what somebody outside allows them by their affinity (taskset -ap).
 //
-// The kernel tells of what is written there, and nobody of what is written from another container, nor that a
-// program was moved to another group. So the arbiter looks when a program comes, when a file was written, at
-// one program now and then while programs compete, and more seldom at whatever else it is awake for.
+// The kernel tells of what is written there, and nobody of what is written from another container, that a
+// program was moved to another group, or that it was bound. So the arbiter looks when a program comes, when a
+// file was written, at one program now and then while programs compete, and more seldom at whatever else it
+// is awake for. What is wanted of all threads is seen by one that the program never binds itself, its
+// witness.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -24,16 +26,21 @@ constexpr Nanoseconds kLookElse = std::chrono::seconds(1);
 
 }  // namespace
 
-void Arbiter::limit(ClientId id, const CpuSet& cpuset, int quota, Time now) {
+void Arbiter::limit(ClientId id, const Bounds& bounds, Time now) {
     Client* const client = find(id);
     if (client == nullptr) return;
-    CpuSet allowed = cpuset.empty() ? client->affinity : client->affinity & cpuset;
-    // A cpuset that has none of them moves the program to its own.
-    if (allowed.empty()) allowed = cpuset & machine_.cpus();
-    if (allowed == client->allowed && quota == client->quota) return;
+    CpuSet allowed = client->affinity;
+    for (const CpuSet& bound : {bounds.cpuset, bounds.affinity}) {
+        if (bound.empty()) continue;
+        allowed = allowed & bound;
+        // What has none of them moves the program to its own.
+        if (allowed.empty()) allowed = bound & machine_.cpus();
+    }
+    if (allowed.empty()) return;
+    if (allowed == client->allowed && bounds.quota == client->quota) return;
     account(now);
     client->allowed = std::move(allowed);
-    client->quota = quota;
+    client->quota = bounds.quota;
     client->usable = (client->allowed & cpus_).count();
     revoke(*client, client->granted - client->allowed, now);
     rebalance(now);
@@ -61,8 +68,18 @@ void Server::look_at_limits_of(Connection& connection) {
         limits = read_cgroup_limits(os_, process);  // somebody may have written them before
     }
     if (!limits.is_whole) return;
-    arbiter_.limit(connection.client, limits.cpuset.value_or(CpuSet{}),
-                   static_cast<int>(std::ceil(limits.quota_cpus())), clock_.now());
+    look_at_witness(connection);
+    arbiter_.limit(connection.client,
+                   {limits.cpuset.value_or(CpuSet{}), connection.wanted_affinity,
+                    static_cast<int>(std::ceil(limits.quota_cpus()))},
+                   clock_.now());
+}
+
+/// While the arbiter has bound threads of the process itself their affinity tells nothing.
+void Server::look_at_witness(Connection& connection) {
+    if (connection.client_page() == nullptr || connection.grant_page()->fenced.load() != 0) return;
+    const auto witness = static_cast<pid_t>(connection.client_page()->witness.load());
+    if (witness > 0) connection.wanted_affinity = set_of(os_.thread_mask(connection.peer.pid, witness));
 }
 
 void Server::watch_limits(Connection& connection, const std::vector<std::string>& files) {

@@ -155,6 +155,7 @@ class Server {
     [[nodiscard]] bool has_undone(ClientId client, Fenced& fenced, const CpuSet& off);
     void look_at_limits();
     void look_at_limits_of(Connection& connection);
+    void look_at_witness(Connection& connection);
     void limits_were_written();
     void watch_limits(Connection& connection, const std::vector<std::string>& files);
     void look_for_those_that_are_stopped();

@@ -278,16 +278,29 @@ int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {
     return found < 0 ? found : failure;
 }
 
+namespace {
+
+std::vector<unsigned long> mask_of(pid_t thread) {
+    std::vector<unsigned long> mask(kAffinityWords);
+    const long bytes = ::syscall(SYS_sched_getaffinity, thread, mask.size() * sizeof(mask[0]), mask.data());
+    mask.resize(bytes < 0 ? 0 : static_cast<size_t>(bytes) / sizeof(mask[0]));
+    return mask;
+}
+
+}  // namespace
+
 std::map<pid_t, std::vector<unsigned long>> Os::thread_masks(pid_t pid) {
     std::map<pid_t, std::vector<unsigned long>> masks;
-    std::vector<unsigned long> mask(kAffinityWords);
     (void)for_each_thread(pid, [&](pid_t thread) {
-        const long bytes =
-            ::syscall(SYS_sched_getaffinity, thread, mask.size() * sizeof(mask[0]), mask.data());
-        const auto words = bytes / static_cast<long>(sizeof(mask[0]));
-        if (bytes >= 0) masks.emplace(thread, std::vector(mask.begin(), mask.begin() + words));
+        if (std::vector<unsigned long> mask = mask_of(thread); !mask.empty())
+            masks.emplace(thread, std::move(mask));
     });
     return masks;
+}
+
+std::vector<unsigned long> Os::thread_mask(pid_t pid, pid_t thread) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread);
+    return ::access(path.c_str(), F_OK) == 0 ? mask_of(thread) : std::vector<unsigned long>{};
 }
 
 int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask, bool awake) {

@@ -107,6 +107,8 @@ class Os : public FileSystem {
     virtual int bind_thread(pid_t thread, const std::vector<unsigned long>& mask);
     /// Where each thread of a process may run; none where the system does not say.
     [[nodiscard]] virtual std::map<pid_t, std::vector<unsigned long>> thread_masks(pid_t pid);
+    /// Where one of them may run; empty where it is none of them.
+    [[nodiscard]] virtual std::vector<unsigned long> thread_mask(pid_t pid, pid_t thread);
     /// 1 where some thread of the process may run on a CPU of the mask, 0 where none may. With `awake`, a
     /// thread that waits for something is none.
     virtual int process_may_use(pid_t pid, const std::vector<unsigned long>& mask, bool awake);

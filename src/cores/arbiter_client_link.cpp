@@ -14,6 +14,7 @@
 #include "cores/arbiter_socket.hpp"
 #include "cores/futex.hpp"
 #include "heddle/error.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 namespace {
@@ -37,13 +38,26 @@ int again_after(const Error& error, int otherwise) {
     return error.code() == ErrorCode::kUnavailable ? kAgainMs : otherwise;
 }
 
+/// Where it can be, the calling thread is where the process may run, though its maker was bound.
+bool is_unbound() noexcept {
+    try {
+        return set_thread_affinity(outer_affinity());
+    } catch (...) {
+        return false;
+    }
+}
+
 }  // namespace
 
 void ArbiterClient::run() {
     sigset_t all;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // signals belong to the program's own threads
+    const bool is_witness = is_unbound();
     while (!stopping_) {
+        if (is_witness)
+            link_.load()->connection.page().witness.store(static_cast<uint32_t>(::gettid()),
+                                                          std::memory_order_relaxed);
         listen(*link_.load());
         if (!stopping_) reregister();
     }

@@ -277,7 +277,8 @@ typedef struct {
     heddle_atomic_u64 since_ns; /* CLOCK_MONOTONIC when demand was last written */
     heddle_atomic_u32 meeting;  /* threads of parallel regions that run and whose threads often meet */
     heddle_atomic_u32 widened;  /* threads that run elsewhere for as long as they start a program */
-    heddle_atomic_u32 reserved_1[10];
+    heddle_atomic_u32 witness; /* a thread that the client never binds: who has bound it meant all; 0: none */
+    heddle_atomic_u32 reserved_1[9];
     heddle_atomic_u32 sleepers; /* its threads that sleep until a CPU is handed to them */
     heddle_atomic_u32 watched;  /* 1: some of its threads may be waiting for a CPU, asleep or not */
     heddle_atomic_u32 reserved_2[14];

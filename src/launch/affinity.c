@@ -396,6 +396,8 @@ static bool read_program_mask(size_t bytes, const cpu_set_t* mask, cpu_set_t* re
 long affinity_set_by_program(pid_t thread, size_t bytes, const cpu_set_t* mask) {
     REAL(syscall)
     cpu_set_t read;
+    /* The helper is the witness of what others want of all threads. */
+    if (thread != 0 && mask != NULL && thread == follow_helper()) return 0;
     affinity_before_binding();
     /* Older runtimes ask with no mask at all whether there is such a call. */
     const bool is_ours =

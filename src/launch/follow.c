@@ -67,6 +67,10 @@ bool follow_is_bound(void) {
     return atomic_load(&is_bound);
 }
 
+pid_t follow_helper(void) {
+    return atomic_load(&helper);
+}
+
 uint32_t follow_epoch(void) {
     return atomic_load(&bound_epoch);
 }
@@ -247,10 +251,11 @@ static void follow_arbiter(void) {
 
 static void* follow(void* unused) {
     (void)unused;
-    affinity_set(0, link_allowed());
+    const bool is_free = affinity_set(0, link_allowed());
     helper = (pid_t)syscall(SYS_gettid);
     heddle_prefer_short_turns(); /* the arbiter waits for its answers */
     do {
+        if (is_free) link_show_witness(helper);
         follow_arbiter();
     } while (!atomic_load(&is_to_end) && link_reopen());
     return NULL;

@@ -9,10 +9,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Obeys the first grant and starts the helper thread. Called once the link is open. Returns false when no
  * thread could be made: the program then runs unmanaged. */
 bool follow_start(void);
+/* The helper thread's id; 0: there is none. */
+pid_t follow_helper(void);
 /* Ends the helper thread, where it is the only one beside the calling one. False: there are others, or it
  * does not end. */
 bool follow_end(void);

@@ -436,6 +436,11 @@ void link_change_widened(int change) {
     }
 }
 
+void link_show_witness(int thread) {
+    heddle_client_page* page = atomic_load_explicit(&pages->page, memory_order_acquire);
+    if (page != NULL) atomic_store_explicit(&page->witness, (uint32_t)thread, memory_order_relaxed);
+}
+
 bool link_meets_often(void) {
     return atomic_load_explicit(&self.meeting, memory_order_relaxed) > 1;
 }

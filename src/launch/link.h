@@ -80,6 +80,8 @@ void link_change_meeting(int change);
 bool link_meets_often(void);
 /* Counts the threads that may run outside the grant, for as long as they start a program. */
 void link_change_widened(int change);
+/* The thread with that id is bound by nobody of this process. */
+void link_show_witness(int thread);
 /* The helper thread saw that while `announced` was announced it was rather `demand`. Holds until something
  * else is announced. */
 void link_observe(int announced, unsigned demand);

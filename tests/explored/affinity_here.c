@@ -79,6 +79,9 @@ static uint32_t epoch_here(void) {
 static bool is_bound_here(void) {
     return true;
 }
+static pid_t no_helper_here(void) {
+    return 0;
+}
 #define pthread_getcpuclockid clock_here
 #define link_read_grant affinity_here_grant
 #define link_managed managed_here
@@ -86,6 +89,7 @@ static bool is_bound_here(void) {
 #define link_allowed allowed_here
 #define follow_epoch epoch_here
 #define follow_is_bound is_bound_here
+#define follow_helper no_helper_here
 /* park_here.c has these as well. */
 #define affinity_set affinity_here_set
 #define affinity_pass_over affinity_here_pass_over

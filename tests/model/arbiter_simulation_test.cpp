@@ -107,8 +107,9 @@ class Simulation {
             const int meeting = below(3) == 0 ? below(cpus() + 2) : 0;
             arbiter_.needs_together(id, {spinning, meeting}, now_);
         } else if (what < 87) {
-            const CpuSet cpuset = below(2) == 0 ? CpuSet{} : CpuSet::range(below(cpus()), cpus());
-            arbiter_.limit(id, cpuset, below(2) * (1 + below(cpus())), now_);
+            const auto some = [&] { return below(2) == 0 ? CpuSet{} : CpuSet::range(below(cpus()), cpus()); };
+            const CpuSet cpuset = some(), affinity = some();
+            arbiter_.limit(id, {cpuset, affinity, below(2) * (1 + below(cpus()))}, now_);
         } else {
             tick();
         }
@@ -316,7 +317,7 @@ class Simulation {
     void calm_down() {
         for (const auto& [id, client] : clients_) {
             arbiter_.needs_together(id, {}, now_);
-            arbiter_.limit(id, {}, 0, now_);
+            arbiter_.limit(id, {}, now_);
         }
         arbiter_.set_cpus(machine_.cpus(), now_);
         for (int round = 0; round < 1000; ++round) {

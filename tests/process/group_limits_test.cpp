@@ -1,4 +1,5 @@
-// Programs in control groups of their own, made by this test where it may: the arbiter is in none of them.
+// Programs in control groups of their own, made by this test where it may: the arbiter is in none of them;
+// and programs that are bound as they run.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -80,6 +81,22 @@ TEST_F(GroupLimits, AProgramIsKeptWithinItsCpusetAsThatChanges) {
     ASSERT_TRUE(group.write("cpuset.cpus", last.to_list()));
     EXPECT_TRUE(becomes_true([&] { return held() == last; })) << held().to_list();
     ASSERT_TRUE(group.write("cpuset.cpus", all.to_list()));
+    EXPECT_TRUE(becomes_true([&] { return held().count() == 2; })) << held().to_list();
+    program_.end();
+}
+
+/// As `taskset -ap` does.
+TEST_F(GroupLimits, AProgramIsKeptWithinTheAffinityThatItIsGivenAsItRuns) {
+    const CpuSet all = allowance(Machine::detect()).usable;
+    start();
+    const auto bind = [&](const CpuSet& cpus) {
+        ASSERT_EQ(Os::system().bind_process(program_.pid(), cpus.to_native()), 0);
+    };
+    for (const int cpu : all) {
+        bind(CpuSet{cpu});
+        EXPECT_TRUE(becomes_true([&] { return held() == CpuSet{cpu}; })) << held().to_list();
+    }
+    bind(all);
     EXPECT_TRUE(becomes_true([&] { return held().count() == 2; })) << held().to_list();
     program_.end();
 }

@@ -92,12 +92,12 @@ const std::map<std::string, Layout>& layouts() {
          {sizeof(heddle_client_page),
           {FIELD(heddle_client_page, demand), FIELD(heddle_client_page, together),
            FIELD(heddle_client_page, since_ns), FIELD(heddle_client_page, meeting),
-           FIELD(heddle_client_page, widened), FIELD(heddle_client_page, reserved_1),
-           FIELD(heddle_client_page, sleepers), FIELD(heddle_client_page, watched),
-           FIELD(heddle_client_page, reserved_2), FIELD(heddle_client_page, release),
-           FIELD(heddle_client_page, bell), FIELD(heddle_client_page, component),
-           FIELD(heddle_client_page, user), FIELD(heddle_client_page, inserted),
-           FIELD(heddle_client_page, ended)}}},
+           FIELD(heddle_client_page, widened), FIELD(heddle_client_page, witness),
+           FIELD(heddle_client_page, reserved_1), FIELD(heddle_client_page, sleepers),
+           FIELD(heddle_client_page, watched), FIELD(heddle_client_page, reserved_2),
+           FIELD(heddle_client_page, release), FIELD(heddle_client_page, bell),
+           FIELD(heddle_client_page, component), FIELD(heddle_client_page, user),
+           FIELD(heddle_client_page, inserted), FIELD(heddle_client_page, ended)}}},
     };
     return all;
 }
