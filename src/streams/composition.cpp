@@ -62,10 +62,11 @@ Net of(NetParts parts) {
     return Net(std::make_shared<const NetParts>(std::move(parts)));
 }
 
-/// Without its parentheses where they say nothing: a pipeline may be composed of as many parts as one likes.
-std::string_view operand_of(const NetParts& parts, bool of_serial) {
+/// Without its parentheses where they say nothing: a pipeline or a choice may be composed of as many parts as
+/// one likes.
+std::string_view operand_of(const NetParts& parts, std::string_view combinator) {
     std::string_view text = parts.topology;
-    if (of_serial && parts.is_serial) text = text.substr(1, text.size() - 2);
+    if (parts.joined_by == combinator) text = text.substr(1, text.size() - 2);
     return text;
 }
 
@@ -73,9 +74,9 @@ Net composed(const Net& first, const char* combinator, const Net& second) {
     NetParts parts;
     add(parts, first.parts());
     add(parts, second.parts());
-    parts.is_serial = std::string_view(combinator) == "..";
-    parts.topology = fmt::format("({} {} {})", operand_of(first.parts(), parts.is_serial), combinator,
-                                 operand_of(second.parts(), parts.is_serial));
+    parts.joined_by = combinator;
+    parts.topology = fmt::format("({} {} {})", operand_of(first.parts(), combinator), combinator,
+                                 operand_of(second.parts(), combinator));
     return of(std::move(parts));
 }
 
@@ -84,7 +85,7 @@ Net with(const Net& net, const std::string& behind, streams::TopologyKind kind) 
     check_part("pattern", "[] " + behind, kind);
     NetParts parts = net.parts();
     parts.topology = fmt::format("({} {})", parts.topology, behind);
-    parts.is_serial = false;
+    parts.joined_by = {};
     return of(std::move(parts));
 }
 

@@ -27,8 +27,8 @@ struct ComposedNet {
 };
 
 struct NetParts {
-    std::string topology;    ///< in parentheses, or one word
-    bool is_serial = false;  ///< in parentheses that a longer one does without
+    std::string topology;          ///< in parentheses, or one word
+    std::string_view joined_by{};  ///< the combinator, within parentheses that a longer one does without
     std::map<std::string, std::shared_ptr<const ComposedBox>> boxes;
     std::vector<std::shared_ptr<const ComposedNet>> nets;
     /// Of each field: its type, and the box that says so.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <climits>
 #include <cmath>
+#include <cstdlib>
 
 #include "heddle/error.hpp"
 #include "streams/base64.hpp"
@@ -197,6 +198,15 @@ class LineParser {
         return of_numbers(numbers);
     }
 
+    /// What is too small for a double is 0 or the least that there is.
+    double nearest(std::string_view number) {
+        double value = 0;
+        if (std::from_chars(number.data(), number.data() + number.size(), value).ec == std::errc())
+            return value;
+        value = std::strtod(std::string(number).c_str(), nullptr);
+        if (std::isinf(value)) refuse(fmt::format("{} is more than a double can hold", number));
+        return value;
+    }
     Field of_numbers(const std::vector<std::string_view>& numbers) {
         const bool decimal = std::any_of(numbers.begin(), numbers.end(), [](std::string_view n) {
             return n.find_first_of(".eE") != std::string_view::npos;
@@ -204,9 +214,7 @@ class LineParser {
         if (decimal) {
             std::vector<double> values(numbers.size());
             for (size_t i = 0; i < values.size(); ++i) {
-                const std::string_view n = numbers[i];
-                if (std::from_chars(n.data(), n.data() + n.size(), values[i]).ec != std::errc())
-                    refuse(fmt::format("{} is more than a double can hold", n));
+                values[i] = nearest(numbers[i]);
             }
             return data(CTYPE_double, values.size(), values.data());
         }

@@ -10,6 +10,9 @@
 namespace heddle::streams {
 namespace {
 
+/// As nets nest.
+constexpr size_t kMostNested = 200;
+
 bool is_default(std::string_view name) {
     return name == "default" || name == "boxdefault" || name == "netdefault";
 }
@@ -59,6 +62,10 @@ void MetadataReader::read(std::string_view text, Place place, const Source& sour
                                 fmt::format("<{}> stands in <{}>, which is for text", name, elements.back()));
                 elements.push_back(name);
                 if (name == "box" || name == "net" || is_default(name)) {
+                    if (open.size() == kMostNested)
+                        throw Error(
+                            ErrorCode::kBadInput,
+                            fmt::format("blocks of metadata are nested more than {} deep", kMostNested));
                     Block block{name, open.empty() ? around : open.back().path, {}, here};
                     if (!is_default(name)) block.path.emplace_back(reader.attribute("name"));
                     open.push_back(std::move(block));

@@ -86,8 +86,11 @@ class Plant {
     void fail(Record&& record, const Path& path);
     /// Where nothing can go on: stops the network, also where there are dead letters.
     void give_up(std::exception_ptr why);
-    /// What is under way is dropped.
-    void stop() { stopped_ = true; }
+    /// What is under way is dropped, and nobody waits before a queue any more.
+    void stop() {
+        stopped_ = true;
+        pressure.stop();
+    }
     [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
     /// True where the network stops: the record is counted as dropped.
     [[nodiscard]] bool drops(const Record& /*record*/) {
@@ -127,6 +130,8 @@ class Plant {
     BoxPart& make_box(const Topology& part, BoxUse& use, Inlet& exit, const Path& path);
     Inlet& make(const NetDefinition& net, Inlet& exit, const Path& path, Found& found);
     static void start(const Found& found);
+    /// True for the first one, which stops the network.
+    bool note_failure(std::exception_ptr why);
     [[nodiscard]] Observe observer_of(const Metadata& metadata, const Path& path) const;
     template <class Part, class... Arguments>
     Part& keep(Arguments&&... arguments);

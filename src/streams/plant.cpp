@@ -29,7 +29,7 @@ Plant::Plant(const Program& its_program, NetworkOptions its_options)
     pressure.most = options.most_waiting;
     pressure.uncounted = [this] { return seat.ask(); };
     pressure.on_most = [this](const Pressure::Gauge& full) {
-        give_up(std::make_exception_ptr(Error(
+        (void)note_failure(std::make_exception_ptr(Error(
             ErrorCode::kLimit,
             fmt::format("{}: {} records wait here, all others wait for it, and there may be no more: do "
                         "more go in than ever come out?",
@@ -296,13 +296,18 @@ void Plant::fail(Record&& record, const Path& path) {
 }
 
 void Plant::give_up(std::exception_ptr why) {
+    if (note_failure(std::move(why))) pressure.stop();
+}
+
+bool Plant::note_failure(std::exception_ptr why) {
     {
         const std::lock_guard guard(mutex_);
-        if (stopped_.exchange(true)) return;
+        if (stopped_.exchange(true)) return false;
         failure_ = std::move(why);
         failed_.store(true, std::memory_order_release);
     }
     if (options.on_failure) options.on_failure();
+    return true;
 }
 
 void Plant::rethrow() {

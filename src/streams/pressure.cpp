@@ -33,15 +33,15 @@ bool Pressure::is_emptied_outside() const {
 }
 
 void Pressure::grow() {
-    if (is_emptied_outside()) return;
+    // Who settles does not count on others.
+    if (settling_.empty() && is_emptied_outside()) return;
     // First those that do not count: what is before a box may wait for order alone.
     Gauge& gauge = *std::ranges::min(waiters_, {}, [](const Waiter* one) {
                         return std::pair(one->full->counts, one->full->bound.load(std::memory_order_relaxed));
                     })->full;
     if (gauge.counts && on_most && gauge.bound.load(std::memory_order_relaxed) > most / 2) {
         on_most(gauge);
-        while (!waiters_.empty()) release(*waiters_.back()->full);
-        return;
+        return release_all();
     }
     const size_t bound = gauge.bound.load(std::memory_order_relaxed);
     gauge.bound.store(bound > SIZE_MAX / 2 ? bound : 2 * bound, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
         waiters_.push_back(&waiter);
         // Announced before the last look: who empties the queue after it sees the waiter.
         full.waiting.fetch_add(1, std::memory_order_seq_cst);
-        if (!still_full()) {
+        if (stopped_ || !still_full()) {
             waiters_.pop_back();
             full.waiting.fetch_sub(1, std::memory_order_relaxed);
             return;
@@ -111,6 +111,16 @@ void Pressure::emptied(Gauge& gauge) {
     if (gauge.waiting.load(std::memory_order_seq_cst) == 0) return;
     const std::lock_guard guard(mutex_);
     release(gauge);
+}
+
+void Pressure::stop() {
+    const std::lock_guard guard(mutex_);
+    release_all();
+}
+
+void Pressure::release_all() {
+    stopped_ = true;
+    while (!waiters_.empty()) release(*waiters_.back()->full);
 }
 
 void Pressure::release(Gauge& gauge) {

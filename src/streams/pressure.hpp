@@ -39,6 +39,8 @@ class Pressure {
     /// more. Throws kLimit where there is no memory to pause the task; it has begun as before then.
     void wait(Gauge& full, const std::function<bool()>& still_full);
     void emptied(Gauge& gauge);
+    /// Nobody waits any more, now or later: what would be waited for is dropped. Not in on_most.
+    void stop();
     /// Nobody has begun or waits.
     [[nodiscard]] bool quiet();
     /// Until that has been so. Throws kLimit as wait() does.
@@ -50,7 +52,7 @@ class Pressure {
     std::function<void()> on_quiet;
 
     /// A bound that counts and would have to grow beyond this stays: `on_most` is called, under a lock, and
-    /// has to see to it that nobody waits any more; all that wait go on. Set before somebody begins.
+    /// then nobody waits any more, as by stop(). Set before somebody begins.
     size_t most = SIZE_MAX;
     std::function<void(const Gauge&)> on_most;
 
@@ -65,6 +67,7 @@ class Pressure {
     };
     /// Under the mutex: those who wait for it are counted as active again, and go on.
     void release(Gauge& gauge);
+    void release_all();
     /// Under the mutex: somebody outside will empty a queue that one of those who wait found full.
     [[nodiscard]] bool is_emptied_outside() const;
     /// Under the mutex, where all wait: the smallest bound doubles, of those that do not count before others.
@@ -77,6 +80,7 @@ class Pressure {
     /// one to end sees it.
     std::atomic<size_t> waiter_count_{0};
     std::mutex mutex_;
+    bool stopped_ = false;  ///< under the mutex
     std::vector<Waiter*> waiters_;
     /// As many as are in settling_, in the same way.
     std::atomic<size_t> settling_count_{0};

@@ -71,6 +71,17 @@ TEST(StreamsCompositionTest, ANetIsTheProgramThatItsCombinatorsSay) {
         HasSubstr("connect (((g \\ {<a>} if <a < 0>) | [|{<a>}, {<b>}|]) !! <a>);"));
 }
 
+TEST(StreamsCompositionTest, AChoiceMayBeWide) {
+    Net all = filter("{<b>} -> {<b>}"), ordered = all;
+    for (int i = 0; i < 400; ++i) {
+        const Net one = filter("{<a>, <c" + std::to_string(i) + ">} -> {<a>}");
+        all = i % 2 == 0 ? all | one : one | all;
+        ordered = ordered || one;
+    }
+    EXPECT_THAT(outcome(all | filter("{<a>} -> {<a = a + 1>}"), {1}), ElementsAre(2));
+    EXPECT_THAT(outcome(ordered || filter("{<a>} -> {<a = a + 1>}"), {1}), ElementsAre(2));
+}
+
 /// A pipeline may have any number of parts, however they were put together.
 TEST(StreamsCompositionTest, APipelineMayBeLong) {
     constexpr int kParts = 500;

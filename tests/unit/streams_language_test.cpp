@@ -399,7 +399,10 @@ TEST(StreamsParserTest, MetadataInABodyAreSaidOfWhatIsInIt) {
 }
 
 TEST(StreamsParserTest, MetadataThatIsNotClosedIsTold) {
-    const std::pair<const char*, const char*> bad[] = {
+    std::string deep;
+    for (int i = 0; i < 201; ++i) deep += "<net name='a'>";
+    const std::pair<std::string, const char*> bad[] = {
+        {deep, "nested more than 200 deep"},
         {"<box name='f'><observer/>", "<box> is not closed"},
         {"<box name='f'></net>", "</net> stands where </box> is wanted"},
         {"<box name='f'><observer_file>x</box>", "</box> stands where </observer_file> is wanted"},

@@ -171,6 +171,11 @@ TEST(StreamsXmlTest, BinaryDataAreThoseOfSNetsRunTimeSystem) {
                           "interface=\"C4SNet\">AAQAAAA==FBQAAAA==<"));
 }
 
+TEST(StreamsJsonTest, WhatIsTooSmallForADoubleIsTheNearestOne) {
+    EXPECT_EQ(records_of("{\"a\": [1e-400, -1e-400, 1e-320]}\n").at(0).field(field("a"))->text(),
+              fmt::format("(double[3])0,-0,{}", 1e-320));
+}
+
 TEST(StreamsJsonTest, HasDataOfBoxesAsJsonHasThem) {
     const std::pair<const char*, const char*> all[] = {
         {"5", "(int)5"},
@@ -230,6 +235,7 @@ TEST(StreamsJsonTest, TellsTheLineOfWhatIsNoRecord) {
         {"{\"a\": [1, \"x\"]}", "a number is wanted here"},
         {"{\"a\": 01}", "a number is wanted here"},
         {"{\"a\": 1e999}", "more than a double"},
+        {"{\"a\": [1, -1e999]}", "more than a double"},
         {"{\"a\": 99999999999999999999}", "more than a long"},
         {"{\"a\": {\"C4 SNet\": \"1\"}}", "is no interface"},
         {"{\"a\": {\"C4SNet\": 1}}", "a text in quotes is wanted"},

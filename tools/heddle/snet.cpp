@@ -83,12 +83,12 @@ void push_all(streams::Network& network, std::FILE* file, const std::string& nam
     }
 }
 
-/// After a failure that has stopped it. Throws nothing.
-void settle_stopped(streams::Network& network) noexcept {
+/// After a failure: of the network, which has stopped it, or of the input, which has just ended then.
+void settle_after(streams::Network& network) noexcept {
     try {
         network.settle();
     } catch (...) {
-        // It was told by then.
+        // The first one is told.
     }
 }
 
@@ -161,7 +161,7 @@ void run(const SnetOptions& options) {
                 end, taken);
             network.settle();
         } catch (...) {
-            settle_stopped(network);
+            settle_after(network);
             if (network.dropped() > 0) tell_counts("a failure");
             throw;
         }

@@ -1,0 +1,69 @@
+// Networks in process that are cancelled, destroyed or settled while parts of them wait for each other.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "heddle/streams.hpp"
+#include "support/wait_until.hpp"
+
+namespace heddle::snet {
+namespace {
+
+using test::becomes_true;
+using Number = Tag<"n">;
+using namespace std::chrono_literals;
+
+/// A box and an output function that push into their own network, which is full, wait for themselves.
+TEST(StreamsStopTest, WhoWaitsForHimselfIsNotWaitedFor) {
+    for (const bool by_output : {false, true}) {
+        NetworkOptions options;
+        options.queue_bound = 2;
+        std::atomic<Network*> own{nullptr};
+        std::atomic<int> pushed{0};
+        const auto push_more = [&] {
+            Network* const network = own;
+            for (int i = 0; i < 10 && network != nullptr; ++i, ++pushed) network->push(record<Number>(i));
+        };
+        if (by_output) options.output = [&](const Record&) { push_more(); };
+        auto network = std::make_unique<Network>(box<In<Number>, Out<Number>>("one",
+                                                                              [&](int n) {
+                                                                                  if (!by_output) push_more();
+                                                                                  return n;
+                                                                              }),
+                                                 options);
+        own = network.get();
+        std::jthread pusher([&] { network->push(record<Number>(1)); });
+        EXPECT_TRUE(becomes_true([&] { return pushed > 0; }, 60s));
+        network->cancel();
+        pusher.join();
+        network.reset();
+    }
+}
+
+TEST(StreamsStopTest, SettleCountsOnNobodyWhoPullsMeanwhile) {
+    NetworkOptions options;
+    options.output_bound = 4;
+    std::atomic<bool> goes_on{false};
+    Network network(box<In<Number>, Out<Number>>("held",
+                                                 [&](int n) {
+                                                     goes_on.wait(false);
+                                                     return n;
+                                                 }),
+                    options);
+    std::jthread puller([&] {
+        std::this_thread::sleep_for(50ms);  // so that it settles
+        EXPECT_FALSE(network.try_pull());   // and never again
+        goes_on = true;
+        goes_on.notify_all();
+    });
+    for (int i = 0; i < 100; ++i) network.push(record<Number>(i));
+    network.settle();
+    int left = 0;
+    while (network.try_pull()) ++left;
+    EXPECT_EQ(left, 100);
+}
+
+}  // namespace
+}  // namespace heddle::snet
