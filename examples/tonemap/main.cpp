@@ -37,7 +37,11 @@ int main(int argc, char** argv) {
     app.add_option("--parts", settings.parts,
                    "of the rows, each for any device; without it devices share them by measured speed")
         ->check(CLI::Range(1, 4096));
-    app.add_option("--key", settings.key, "the grey that the average becomes")->check(CLI::Range(1e-6, 1e6));
+    app.add_option("--key", settings.key, "the grey that the average becomes")
+        ->check(CLI::Range(1e-6, 1e6))
+        ->check([](const std::string& text) {
+            return text.find_first_of("nN") == std::string::npos ? std::string() : text + " is no number";
+        });
     app.add_flag("--check", check, "compare with a plain loop; ends with 1 where more than 1 of 255 differs");
     app.add_option("--compare", comparison, "an .html file with the pictures, and what each device did when");
     CLI11_PARSE(app, argc, argv);

@@ -8,6 +8,7 @@
 //     task->add_kernel("twice").arg(0, inout(data)).work(1000);
 //     runtime.submit(task);
 //     runtime.finish();
+//     use(data->host());                                // the newest copy may be on a device
 //
 // A thread for each device (one for all simulated ones) takes tasks from the scheduler and sleeps when there
 // are none. Tasks run as soon as those whose data they need have ended. All functions may be called by any
@@ -61,8 +62,8 @@ class HEDDLE_API Scheduler {
     virtual ~Scheduler() = default;
     /// A task whose predecessors have ended.
     virtual void push(TaskPointer task) = 0;
-    /// For a device that is idle, or soon will be: a task that was pushed and runs_on() it, or null. It may
-    /// be pushed once more.
+    /// For a device that is idle, or soon will be: a task that was pushed and runs_on() it (another one fails
+    /// with kInvalidArgument), once, or null. It may be pushed once more.
     [[nodiscard]] virtual TaskPointer pop(const Device& device) = 0;
     /// Until each pushed task was popped, or is withdrawn. For programs: a runtime counts its tasks itself.
     virtual void wait_until_idle() = 0;
@@ -82,7 +83,7 @@ struct DeviceOptions {
     std::vector<SimulatedDevice> simulated = {};
     /// Devices of kind "host": TaskDevices sets it (heddle/device_variant.hpp).
     unsigned host_slots = 0;
-    /// None: fcfs.
+    /// None: fcfs. Of one runtime at a time.
     std::shared_ptr<Scheduler> scheduler = {};
     /// What tasks take is measured, used in place of their scores, and kept for the next process.
     bool learn = true;

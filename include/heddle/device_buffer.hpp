@@ -36,9 +36,10 @@ class HEDDLE_API Buffer {
   public:
     /// Zeros. The name is for errors. Throws Error: kInvalidArgument for no bytes, kLimit.
     explicit Buffer(size_t bytes, std::string name = {});
-    /// The caller's own memory, which stays there as long as the buffer; nobody else touches it between the
-    /// submission of a task that uses it and the end of a wait() or read(). Kernels of CPU devices work in
-    /// it: it is to be aligned for the types that they use, as OpenCL says (32 bytes for a double4, and up to
+    /// The caller's own memory, which stays there as long as the buffer. From the submission of a task that
+    /// uses it the caller looks at it by host() alone, and changes it by host(true): the newest copy may be a
+    /// device's, and stays there also when the buffer goes. Kernels of CPU devices work in it: it is to be
+    /// aligned for the types that they use, as OpenCL says (32 bytes for a double4, and up to
     /// 128; what malloc() gives is for 16).
     Buffer(void* memory, size_t bytes, std::string name = {});
     /// Images. Devices copy them as a whole, those that share the host's memory, too; tasks that use one run

@@ -74,6 +74,8 @@ class HEDDLE_API Kernel {
 
   private:
     friend class TaskState;
+    /// Throws kInvalidArgument for work that cannot be.
+    void check_shape() const;
     KernelArgument& argument(unsigned index);
 
     std::string name_;

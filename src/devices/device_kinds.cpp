@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <mutex>
+
 #include <array>
+#include <mutex>
 
 #include "base/plug_ins.hpp"
 #include "devices/driver.hpp"
@@ -50,10 +53,14 @@ const DeviceKind& load_device_kind(const std::string& name) {
                             fmt::join(device_kind_names(), ", ")));
 }
 
-const DeviceKind& find_device_kind(const std::string& name) {
-    const DeviceKind& kind = load_device_kind(name);
-    if (const std::string reason = kind.problem(); !reason.empty()) throw none_of(name, reason);
-    return kind;
+std::vector<std::shared_ptr<DeviceDriver>> open_devices(const std::string& kind_name,
+                                                        std::vector<DeviceInfo>& unusable) {
+    // PoCL 3.1 does not stand it to be looked for by several threads for the first time.
+    static std::mutex one_at_a_time;
+    const std::lock_guard guard(one_at_a_time);
+    const DeviceKind& kind = load_device_kind(kind_name);
+    if (const std::string reason = kind.problem(); !reason.empty()) throw none_of(kind_name, reason);
+    return kind.open(unusable);
 }
 
 std::string compiler_refusal(const std::string& kind, const ProgramSource& source) {
@@ -88,7 +95,7 @@ std::vector<DeviceInfo> list_devices() {
     for (const std::string& name : device_kind_names()) {
         try {
             std::vector<DeviceInfo> unusable;
-            for (const auto& driver : find_device_kind(name).open(unusable)) all.push_back(driver->info());
+            for (const auto& driver : open_devices(name, unusable)) all.push_back(driver->info());
             all.insert(all.end(), unusable.begin(), unusable.end());
         } catch (const Error& error) {
             DeviceInfo missing;

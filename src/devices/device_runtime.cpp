@@ -151,7 +151,12 @@ void wait_for_users(BufferState& buffer, ByteRange range, bool for_writing) {
     for (const auto& [runtime, user] : users) runtime->wait(*user);
 }
 
-ByteRange exact(const BufferState& buffer, size_t offset, size_t bytes) {
+/// `memory` is the caller's.
+ByteRange exact(const BufferState& buffer, size_t offset, size_t bytes, const void* memory) {
+    if (memory == nullptr && bytes != 0)
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} bytes of buffer \"{}\" are copied from or to no memory", bytes, buffer.name()));
     if (bytes == 0 && offset <= buffer.size()) return {offset, 0};
     return buffer.checked({offset, bytes == 0 ? buffer.size() + 1 : bytes});
 }
@@ -192,7 +197,7 @@ BufferTraffic Buffer::traffic() const {
 }
 
 void Buffer::write(const void* from, size_t bytes, size_t offset) {
-    const ByteRange range = exact(*state_, offset, bytes);
+    const ByteRange range = exact(*state_, offset, bytes, from);
     if (range.size == 0) return;
     wait_for_users(*state_, range, true);
     state_->acquire_host(range, false, true);
@@ -200,7 +205,7 @@ void Buffer::write(const void* from, size_t bytes, size_t offset) {
 }
 
 void Buffer::read(void* to, size_t bytes, size_t offset) {
-    const ByteRange range = exact(*state_, offset, bytes);
+    const ByteRange range = exact(*state_, offset, bytes, to);
     if (range.size == 0) return;
     wait_for_users(*state_, range, false);
     state_->acquire_host(range, true, false);

@@ -148,9 +148,11 @@ struct DeviceKind {
 /// Whether or not it has devices. Throws Error kUnavailable with what to do, kInvalidArgument for a kind that
 /// this build does not know.
 [[nodiscard]] const DeviceKind& load_device_kind(const std::string& name);
-/// One that has devices. Throws Error kUnavailable with what to do, kInvalidArgument for a kind that this
-/// build does not know.
-[[nodiscard]] const DeviceKind& find_device_kind(const std::string& name);
+/// All devices of a kind; those that heddle cannot use are told in `unusable`. Any thread. Throws Error
+/// kUnavailable with what to do where there is none, kInvalidArgument for a kind that this build does not
+/// know.
+[[nodiscard]] std::vector<std::shared_ptr<DeviceDriver>> open_devices(const std::string& kind_name,
+                                                                      std::vector<DeviceInfo>& unusable);
 [[nodiscard]] std::vector<std::string> device_kind_names();
 
 }  // namespace heddle::devices

@@ -17,7 +17,31 @@ namespace {
 
 std::atomic<uint64_t> last_number{0};
 
+/// Of the process.
+struct SchedulersInUse {
+    std::mutex mutex;
+    std::set<const Scheduler*> all;
+};
+SchedulersInUse& schedulers_in_use() {
+    static SchedulersInUse& of_process = *new SchedulersInUse;  // runtimes may end after static objects
+    return of_process;
+}
+
 }  // namespace
+
+TakenScheduler::TakenScheduler(std::shared_ptr<Scheduler> scheduler) : scheduler_(std::move(scheduler)) {
+    SchedulersInUse& in_use = schedulers_in_use();
+    const std::lock_guard guard(in_use.mutex);
+    if (!in_use.all.insert(scheduler_.get()).second)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "this scheduler is another runtime's already, whose devices it knows: make one for each");
+}
+
+TakenScheduler::~TakenScheduler() {
+    SchedulersInUse& in_use = schedulers_in_use();
+    const std::lock_guard guard(in_use.mutex);
+    in_use.all.erase(scheduler_.get());
+}
 
 RuntimeState::RuntimeState(const DeviceOptions& options)
     : number_(++last_number),
@@ -29,7 +53,7 @@ RuntimeState::RuntimeState(const DeviceOptions& options)
                         fmt::format("the devices of kind \"{}\" are asked for twice", *kind));
         try {
             std::vector<DeviceInfo> unusable;
-            for (auto& driver : find_device_kind(*kind).open(unusable)) drivers.push_back(std::move(driver));
+            for (auto& driver : open_devices(*kind, unusable)) drivers.push_back(std::move(driver));
             for (const DeviceInfo& info : unusable) warnings_.push_back(info.reason);
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kInvalidArgument) throw;
@@ -235,8 +259,12 @@ TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
     pass.outdated = pass.outdated || events_ != pass.events;
     if (pass.outdated) return nullptr;
     TaskPointer task = scheduler_->pop(device.device);
-    if (task != nullptr) TaskState::of(*task).taken_by = static_cast<int>(device.index);
-    return task;
+    if (task == nullptr) return nullptr;
+    // A scheduler may give a task but once.
+    int nobody = -1;
+    const bool is_first =
+        TaskState::of(*task).taken_by.compare_exchange_strong(nobody, static_cast<int>(device.index));
+    return is_first ? task : nullptr;
 }
 
 std::vector<std::function<void()>> RuntimeState::count_out(

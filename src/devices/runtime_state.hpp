@@ -19,6 +19,20 @@
 
 namespace heddle::devices {
 
+/// A scheduler while a runtime has it: it knows of no other one's devices.
+class TakenScheduler {
+  public:
+    /// Throws kInvalidArgument where another runtime has it.
+    explicit TakenScheduler(std::shared_ptr<Scheduler> scheduler);
+    ~TakenScheduler();
+    TakenScheduler(const TakenScheduler&) = delete;
+    TakenScheduler& operator=(const TakenScheduler&) = delete;
+    Scheduler* operator->() const noexcept { return scheduler_.get(); }
+
+  private:
+    const std::shared_ptr<Scheduler> scheduler_;
+};
+
 class RuntimeState {
   public:
     explicit RuntimeState(const DeviceOptions& options);
@@ -96,7 +110,7 @@ class RuntimeState {
     void stop_workers();
 
     const uint64_t number_;
-    std::shared_ptr<Scheduler> scheduler_;
+    const TakenScheduler scheduler_;
     std::unique_ptr<CostModel> costs_;  // null: nothing is learned
     CostModel own_costs_{""};           // of simulated devices, which are others in each runtime
     std::vector<std::string> warnings_;

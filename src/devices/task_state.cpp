@@ -302,9 +302,7 @@ void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const K
                         fmt::format("argument {} of kernel \"{}\" is not set", i, kernel.name()));
         }
     }
-    if (kernel.shape_.work.count() == 0)
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("kernel \"{}\" has no work: call Kernel::work()", kernel.name()));
+    kernel.check_shape();
     has_begun_ = true;
     device.driver->launch(built, kernel.name(), arguments, kernel.shape_);
     ++launched_;
@@ -329,6 +327,10 @@ void TaskState::prefetch(DeviceState& on) {
 }
 
 void TaskState::launch(DeviceState& on) {
+    if (!suits(on))
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the scheduler has given task \"{}\" to {}, which cannot run it",
+                                shown_name(), on.driver->info().name));
     launched_ = 0;
     has_begun_ = false;
     if (configure) configure(on.device, *handle);
@@ -388,61 +390,6 @@ void TaskState::forget() {
     }
     configure = nullptr;
     finish = nullptr;
-}
-
-// Kernel.
-
-KernelArgument& Kernel::argument(unsigned index) {
-    constexpr unsigned kMost = 1024;
-    if (index >= kMost)
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("kernel \"{}\" has no argument {}", name_, index));
-    constexpr size_t kMostHave = 4;
-    if (arguments_.empty()) arguments_.reserve(std::max<size_t>(kMostHave, index + 1));
-    if (index >= arguments_.size()) arguments_.resize(index + 1);
-    return arguments_[index];
-}
-
-Kernel& Kernel::arg(unsigned index, Access access) {
-    if (access.buffer == nullptr)
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("argument {} of kernel \"{}\" is no buffer", index, name_));
-    access.range = BufferState::of(*access.buffer).checked_for_kernel(access.range);
-    argument(index) = std::move(access);
-    return *this;
-}
-
-Kernel& Kernel::arg(unsigned index, LocalMemory local) {
-    if (local.bytes == 0)
-        throw Error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("argument {} of kernel \"{}\" is no local memory: it has no bytes", index, name_));
-    argument(index) = local;
-    return *this;
-}
-
-Kernel& Kernel::bytes(unsigned index, const void* value, size_t size) {
-    const auto* const first = static_cast<const std::byte*>(value);
-    argument(index) = std::vector<std::byte>(first, first + size);
-    return *this;
-}
-
-Kernel& Kernel::work(size_t x, size_t y, size_t z) {
-    shape_.work = {x, y, z};
-    return *this;
-}
-
-Kernel& Kernel::offset(size_t x, size_t y, size_t z) {
-    shape_.offset = {x, y, z};
-    return *this;
-}
-
-Kernel& Kernel::group(size_t x, size_t y, size_t z) {
-    if (x != 0 && (y == 0 || z == 0))
-        throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("a group of {} x {} x {} items of kernel \"{}\" has none", x, y, z, name_));
-    shape_.group = {x, y, z};
-    return *this;
 }
 
 }  // namespace heddle::devices

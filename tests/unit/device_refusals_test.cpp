@@ -5,9 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/temporary_folder.hpp"
 #include "devices/cost_model.hpp"
@@ -32,6 +36,89 @@ TEST(DeviceRefusals, ADeviceOfAnotherRuntime) {
     EXPECT_THAT(failure([&] { task.only_on(other.devices()[1]); }),
                 HasSubstr("task \"mine\" cannot be for " + other.devices()[1].info().name +
                           ": that is another runtime's"));
+}
+
+TEST(DeviceRefusals, ASchedulerThatAnotherRuntimeHas) {
+    DeviceOptions options = simulated(two_simulated());
+    options.scheduler = make_scheduler("heft");
+    {
+        DeviceRuntime first(options);
+        EXPECT_THAT(failure([&] { DeviceRuntime second(options); }), HasSubstr("another runtime's already"));
+    }
+    DeviceRuntime later(options);
+}
+
+/// First in, first out, for whichever device asks; each task twice.
+class CarelessScheduler final : public Scheduler {
+  public:
+    void push(TaskPointer task) override {
+        tasks_.push_back(task);
+        tasks_.push_back(std::move(task));
+    }
+    TaskPointer pop(const Device&) override {
+        if (tasks_.empty()) return nullptr;
+        TaskPointer task = std::move(tasks_.front());
+        tasks_.pop_front();
+        return task;
+    }
+    void wait_until_idle() override {}
+
+  private:
+    std::deque<TaskPointer> tasks_;
+};
+
+TEST(DeviceRefusals, ATaskThatASchedulerGivesTwiceOrToADeviceThatCannotRunIt) {
+    DeviceOptions options = simulated(two_simulated());
+    options.scheduler = std::make_shared<CarelessScheduler>();
+    DeviceRuntime runtime(options);
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    constexpr int kTasks = 40;
+    std::vector<TaskPointer> tasks;
+    for (int i = 0; i < kTasks; ++i) {
+        tasks.push_back(std::make_shared<DeviceTask>(program, Score{}, "mine"));
+        tasks.back()->add_kernel("fill").arg(0, out(std::make_shared<Buffer>(40))).arg(1, i).work(10);
+        tasks.back()->only_on(runtime.devices()[0]);
+    }
+    runtime.submit(tasks);
+    const std::string why = failure([&] { runtime.finish(); });
+    int failed = 0;
+    for (const TaskPointer& task : tasks) failed += task->status() == TaskStatus::kFailed;
+    EXPECT_THAT(why,
+                HasSubstr(failed > 0 ? "the scheduler has given task \"mine\" to" : "nothing was thrown"));
+}
+
+TEST(DeviceRefusals, WorkAndGroupsThatCannotBe) {
+    DeviceRuntime runtime(simulated(two_simulated()));
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto fails = [&](const std::function<void(Kernel&)>& shape) {
+        const auto task = std::make_shared<DeviceTask>(program);
+        Kernel& kernel = task->add_kernel("fill").arg(0, out(std::make_shared<Buffer>(4000))).arg(1, 1);
+        shape(kernel);
+        runtime.submit(task);
+        return failure([&] { runtime.finish(); });
+    };
+    EXPECT_EQ(fails([](Kernel& kernel) { kernel.work(1000).group(10); }), "nothing was thrown");
+    EXPECT_THAT(fails([](Kernel& kernel) { kernel.work(1000).group(10, 2); }),
+                HasSubstr("1000 x 1 x 1 items of kernel \"fill\" have no groups of 10 x 2 x 1"));
+    EXPECT_THAT(fails([](Kernel& kernel) { kernel.work(size_t{1} << 32, size_t{1} << 32); }),
+                HasSubstr("more than can be counted"));
+    EXPECT_THAT(fails([](Kernel& kernel) { kernel.work(5, 0); }), HasSubstr("has no work"));
+}
+
+TEST(DeviceRefusals, NoMemoryToCopyFromOrTo) {
+    Buffer buffer(8, "mine");
+    EXPECT_THAT(failure([&] { buffer.read(nullptr, 4); }), HasSubstr("4 bytes of buffer \"mine\""));
+    EXPECT_THAT(failure([&] { buffer.write(nullptr, 4); }), HasSubstr("4 bytes of buffer \"mine\""));
+}
+
+/// In a process of its own: later it is known what there is.
+TEST(DeviceDiscovery, ManyThreadsMayLookForTheFirstTimeAtOnce) {
+    std::vector<size_t> found(8);
+    {
+        std::vector<std::jthread> threads;
+        for (size_t& count : found) threads.emplace_back([&] { count = list_devices().size(); });
+    }
+    EXPECT_THAT(found, ::testing::Each(found.front()));
 }
 
 TEST(DeviceRefusals, AKindTwice) {

@@ -19,6 +19,8 @@ class Program {
     /// Throws ProgramCompilationError with the devices' logs where none has built it.
     Program(std::shared_ptr<Runtime> runtime, const char* source, const char* compilerFlags = nullptr)
         : runtime_(std::move(runtime)) {
+        if (runtime_ == nullptr || source == nullptr)
+            throw ProgramCompilationError("a program needs a runtime and a source");
         try {
             heddle::devices::ProgramSource text;
             text.opencl = source;

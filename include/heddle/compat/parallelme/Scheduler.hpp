@@ -19,7 +19,8 @@ class Scheduler {
     virtual ~Scheduler() = default;
 
     virtual void push(std::unique_ptr<Task> task) = 0;
-    /// For an idle device; null where there is nothing for it.
+    /// For an idle device: a task whose program was built there (Program::hasDeviceID()); another one fails.
+    /// Null where there is nothing for it.
     virtual std::unique_ptr<Task> pop(Device& device) = 0;
     /// Until all that was pushed was popped.
     virtual void waitUntilIdle() = 0;

@@ -40,6 +40,7 @@ class Task {
     explicit Task(std::shared_ptr<Program> program, Score score = Score())
         : score_(score), program_(std::move(program)), callbacks_(std::make_shared<Callbacks>()) {
         using heddle::devices::DeviceTask;
+        if (program_ == nullptr) throw std::invalid_argument("a task needs a program");
         task_ = std::make_shared<DeviceTask>(
             program_->heddle_program(),
             heddle::devices::Score{score.cpuScore, score.gpuScore, score.acceleratorScore});
@@ -169,6 +170,7 @@ inline Runtime::Runtime(JavaVM*, std::shared_ptr<Scheduler> scheduler) {
 }
 
 inline void Runtime::submitTask(std::unique_ptr<Task> task) {
+    if (task == nullptr) throw RuntimeExecutionError("no task was submitted");
     const heddle::devices::TaskPointer inner = task->heddle_task();
     if (adapter_ != nullptr) {
         task->on_end([at = std::weak_ptr<Adapter>(adapter_), key = inner.get()] {
