@@ -94,6 +94,7 @@ cl_int HeldCommand::hold(cl_command_queue queue, cl_command_type type, std::span
         *event = command->event_;
     }
     command->one_less(false);
+    next().clFlush(queue);
     return code;
 }
 
@@ -138,6 +139,9 @@ cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
         // Behind one that has failed the driver's marker never comes.
         if (std::erase_if(after, [](cl_event one) { return drivers_status(one) < 0; }) > 0) must_fail_ = true;
         code = enter_marker(after);
+        // Oclgrind does in clFlush() all that the queue has, and tells of it afterwards: so before the
+        // barrier is there, and once more when this command can end.
+        if (code == CL_SUCCESS) next().clFlush(queue_);
     } else {
         // PoCL's markers wait for all of the queue, whatever they are told.
         const OwnedEvent barrier = Barriers::last_of(queue_);
@@ -154,7 +158,6 @@ cl_int HeldCommand::enter_queue(std::vector<cl_event> after) {
     if (code == CL_SUCCESS && !ordered && type_ == CL_COMMAND_BARRIER) Barriers::note(queue_, behind_.get());
     // Where it waits for more than this command, it outlives it.
     if (code == CL_SUCCESS) (void)when_over(behind_.get(), [](cl_int) {});
-    next().clFlush(queue_);
     return code;
 }
 
