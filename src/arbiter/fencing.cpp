@@ -101,6 +101,7 @@ bool Server::undo_binding(pid_t process, Fenced& fenced) {
     const CpuSet stays = cpus_of_process(process, true);
     if (!fenced.binds_threads) {
         move_bound(process, fenced, stays);
+        free_witness(process, fenced);
         return true;
     }
     const bool anywhere = stays.empty() && wants_none(process);
@@ -117,6 +118,15 @@ bool Server::undo_binding(pid_t process, Fenced& fenced) {
             all = false;
     }
     return all;
+}
+
+/// The client binds its threads itself from now on, and never that one.
+void Server::free_witness(pid_t process, const Fenced& fenced) {
+    for (const auto& [fd, connection] : connections_) {
+        if (connection->peer.pid != process || connection->client_page() == nullptr) continue;
+        const auto before = fenced.before.find(static_cast<pid_t>(connection->client_page()->witness.load()));
+        if (before != fenced.before.end()) (void)os_.bind_thread(before->first, before->second.to_native());
+    }
 }
 
 /// As the clients that it is show it.

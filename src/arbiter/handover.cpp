@@ -30,7 +30,11 @@ void Arbiter::released(ClientId id, const std::vector<Release>& releases, int de
         vacate(*from, {release.cpu}, now);
         // A successor that died took nothing with it, and a CPU that there is no more goes to nobody.
         Client* to = find(release.to);
-        if (to != nullptr && cpus_.contains(release.cpu)) grant(*to, {release.cpu}, now);
+        if (to != nullptr && cpus_.contains(release.cpu)) {
+            grant(*to, {release.cpu}, now);
+            // It may have been bound to others since it was named.
+            if (!to->allowed.contains(release.cpu)) revoke(*to, {release.cpu}, now);
+        }
         moved = true;
     }
     if (!moved) return;

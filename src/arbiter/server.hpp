@@ -145,6 +145,7 @@ class Server {
     void apply(const Fence& fence);
     void fence_off(ClientId client, pid_t process);
     void move_bound(pid_t process, Fenced& fenced, const CpuSet& to);
+    void free_witness(pid_t process, const Fenced& fenced);
     /// False: some threads are not as before, yet.
     [[nodiscard]] bool undo_binding(pid_t process, Fenced& fenced);
     [[nodiscard]] bool wants_none(pid_t process) const;

@@ -38,10 +38,10 @@ int again_after(const Error& error, int otherwise) {
     return error.code() == ErrorCode::kUnavailable ? kAgainMs : otherwise;
 }
 
-/// Where it can be, the calling thread is where the process may run, though its maker was bound.
-bool is_unbound() noexcept {
+/// Whether the calling thread may run on all of these. It may not where its maker was bound.
+bool may_run_on(const CpuSet& cpus) noexcept {
     try {
-        return set_thread_affinity(outer_affinity());
+        return thread_affinity().contains(cpus);
     } catch (...) {
         return false;
     }
@@ -53,7 +53,7 @@ void ArbiterClient::run() {
     sigset_t all;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // signals belong to the program's own threads
-    const bool is_witness = is_unbound();
+    const bool is_witness = !options_.allowed.empty() && may_run_on(options_.allowed);
     while (!stopping_) {
         if (is_witness)
             link_.load()->connection.page().witness.store(static_cast<uint32_t>(::gettid()),

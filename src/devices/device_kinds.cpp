@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <mutex>
-
 #include <array>
 #include <mutex>
 
@@ -60,7 +58,12 @@ std::vector<std::shared_ptr<DeviceDriver>> open_devices(const std::string& kind_
     const std::lock_guard guard(one_at_a_time);
     const DeviceKind& kind = load_device_kind(kind_name);
     if (const std::string reason = kind.problem(); !reason.empty()) throw none_of(kind_name, reason);
-    return kind.open(unusable);
+    std::vector<std::shared_ptr<DeviceDriver>> found = kind.open(unusable);
+    if (found.empty() && unusable.empty())
+        throw none_of(kind_name,
+                      "its drivers are here, and offer no device: they may want a home that can be "
+                      "written to, or a variable of theirs says so");
+    return found;
 }
 
 std::string compiler_refusal(const std::string& kind, const ProgramSource& source) {

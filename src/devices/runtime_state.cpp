@@ -258,13 +258,13 @@ TaskPointer RuntimeState::pop(const DeviceState& device, Pass& pass) {
     const std::lock_guard guard(handing_over_);
     pass.outdated = pass.outdated || events_ != pass.events;
     if (pass.outdated) return nullptr;
-    TaskPointer task = scheduler_->pop(device.device);
-    if (task == nullptr) return nullptr;
-    // A scheduler may give a task but once.
-    int nobody = -1;
-    const bool is_first =
-        TaskState::of(*task).taken_by.compare_exchange_strong(nobody, static_cast<int>(device.index));
-    return is_first ? task : nullptr;
+    while (TaskPointer task = scheduler_->pop(device.device)) {
+        // What a scheduler gives once more is not looked at.
+        int nobody = -1;
+        if (TaskState::of(*task).taken_by.compare_exchange_strong(nobody, static_cast<int>(device.index)))
+            return task;
+    }
+    return nullptr;
 }
 
 std::vector<std::function<void()>> RuntimeState::count_out(

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "opencl/barriers.hpp"
@@ -116,9 +117,9 @@ cl_int HeldCommand::enter_marker(const std::vector<cl_event>& after) {
     return wait_for_end(marker.get()) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
 }
 
-/// Of a queue, or of several.
-std::mutex& entering(cl_command_queue queue) {
-    static std::array<std::mutex, 64> mutexes;
+/// Of a queue, or of several. Recursive: Oclgrind runs callbacks, which may enqueue more, as it is flushed.
+std::recursive_mutex& entering(cl_command_queue queue) {
+    static std::array<std::recursive_mutex, 64> mutexes;
     return mutexes[std::hash<void*>()(queue) / 64 % mutexes.size()];
 }
 
@@ -171,8 +172,12 @@ bool HeldCommand::begins_or_waits(bool failed) {
     if (waits_for_.fetch_sub(1) != 1) return true;
     const Begin begin = std::exchange(begin_, nullptr);
     if (must_fail_) return false;
-    status_ = CL_RUNNING;
+    {
+        const std::lock_guard guard(mutex_);
+        status_ = CL_RUNNING;
+    }
     note(CL_PROFILING_COMMAND_SUBMIT);
+    tell_of_beginning(CL_RUNNING);
     begin(shared_from_this());
     return true;
 }
@@ -201,6 +206,7 @@ std::vector<std::shared_ptr<HeldCommand>> HeldCommand::end_alone(cl_int status) 
         over_ = true;
         followers.swap(followers_);
     }
+    tell_of_beginning(status);
     keeps_device_.reset();
     next().clSetUserEventStatus(event_, CL_COMPLETE);
     return followers;
@@ -222,6 +228,32 @@ void HeldCommand::forget_if_over() {
     HeldRegistry& all = held_registry();
     const std::lock_guard guard(all.mutex);
     if (all.commands.erase(event_) > 0) --all.count;
+}
+
+cl_int HeldCommand::on_status(cl_int when, Callback callback, void* data) {
+    if (when != CL_SUBMITTED && when != CL_RUNNING) return on_end(when, callback, data);
+    try {
+        const std::lock_guard guard(mutex_);
+        if (status_ > when) {
+            early_.push_back({when, callback, data});
+            return CL_SUCCESS;
+        }
+    } catch (const std::bad_alloc&) {
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    const cl_int status = status_;
+    callback(event_, status < 0 ? status : when, data);
+    return CL_SUCCESS;
+}
+
+void HeldCommand::tell_of_beginning(cl_int status) {
+    std::vector<Early> told;
+    {
+        const std::lock_guard guard(mutex_);
+        told.swap(early_);
+    }
+    std::ranges::stable_sort(told, std::greater(), &Early::when);
+    for (const Early& one : told) one.callback(event_, status < 0 ? status : one.when, one.data);
 }
 
 cl_int HeldCommand::on_end(cl_int when, Callback callback, void* data) {

@@ -50,9 +50,10 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     void note(cl_profiling_info what) {
         if (times_.has_value()) times_->note(what);
     }
-    /// From the driver's thread or here, once; with its status in place of the driver's.
+    /// As clSetEventCallback, with its status in place of the driver's: once it is that or past it, from any
+    /// thread or here.
     using Callback = void(CL_CALLBACK*)(cl_event, cl_int, void*);
-    [[nodiscard]] cl_int on_end(cl_int when, Callback callback, void* data);
+    [[nodiscard]] cl_int on_status(cl_int when, Callback callback, void* data);
 
     HeldCommand(cl_command_queue queue, cl_command_type type, Begin begin);
     ~HeldCommand();
@@ -70,6 +71,9 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     [[nodiscard]] cl_int enter_marker(const std::vector<cl_event>& after);
     [[nodiscard]] bool wait_for_end(cl_event event);
     void forget_if_over();
+    [[nodiscard]] cl_int on_end(cl_int when, Callback callback, void* data);
+    /// Those that wait for a status before its end.
+    void tell_of_beginning(cl_int status);
 
     const cl_command_queue queue_;
     const cl_command_type type_;
@@ -85,6 +89,12 @@ class HeldCommand : public std::enable_shared_from_this<HeldCommand> {
     std::mutex mutex_;  // for what follows
     bool over_ = false;
     std::vector<std::shared_ptr<HeldCommand>> followers_;
+    struct Early {
+        cl_int when;
+        Callback callback;
+        void* data;
+    };
+    std::vector<Early> early_;
 };
 
 /// Of a wait list: those that are held, so far as they have not ended well.

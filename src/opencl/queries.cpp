@@ -157,7 +157,7 @@ void intercept_queries(cl_icd_dispatch& table) {
                                   void* data) -> cl_int {
         const std::shared_ptr<HeldCommand> held = HeldCommand::of(event);
         return held != nullptr && callback != nullptr
-                   ? held->on_end(when, callback, data)
+                   ? held->on_status(when, callback, data)
                    : next().clSetEventCallback(event, when, callback, data);
     };
     table.clWaitForEvents = [](cl_uint count, const cl_event* events) -> cl_int {

@@ -1,6 +1,7 @@
 #include "streams/json_records.hpp"
 
 #include <fmt/format.h>
+#include <locale.h>
 
 #include <algorithm>
 #include <charconv>
@@ -72,6 +73,7 @@ class LineParser {
             at_ += 4;
             return true;
         }
+        check_room_for_label(record);
         const Label label = label_of(name);
         if (record.has(label)) refuse(fmt::format("the label {} comes twice", label.text()));
         if (label.kind() == LabelKind::kField) {
@@ -203,7 +205,8 @@ class LineParser {
         double value = 0;
         if (std::from_chars(number.data(), number.data() + number.size(), value).ec == std::errc())
             return value;
-        value = std::strtod(std::string(number).c_str(), nullptr);
+        static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+        value = ::strtod_l(std::string(number).c_str(), nullptr, plain);
         if (std::isinf(value)) refuse(fmt::format("{} is more than a double can hold", number));
         return value;
     }

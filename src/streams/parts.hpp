@@ -85,7 +85,8 @@ class Plant {
     /// part, and is gone.
     void fail(Record&& record, const Path& path);
     /// Where nothing can go on: stops the network, also where there are dead letters.
-    void give_up(std::exception_ptr why);
+    /// True for the first one, which is told.
+    bool give_up(std::exception_ptr why);
     /// What is under way is dropped, and nobody waits before a queue any more.
     void stop() {
         stopped_ = true;

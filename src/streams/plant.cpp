@@ -276,12 +276,16 @@ void Plant::fail(Record&& record, const Path& path, std::string_view why) {
     try {
         while (record.take_back()) continue;
         const std::string message = fmt::format("{}: {}", path.text(), why);
-        if (!options.dead_letter)
-            return give_up(std::make_exception_ptr(
-                Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text()))));
+        if (!options.dead_letter) {
+            // Of several that fail the first is told.
+            if (!give_up(std::make_exception_ptr(
+                    Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())))))
+                note_dropped(1);
+            return;
+        }
         letters_.call([] {}, std::move(record), message);
     } catch (...) {
-        give_up(std::current_exception());
+        (void)give_up(std::current_exception());
     }
 }
 
@@ -295,8 +299,10 @@ void Plant::fail(Record&& record, const Path& path) {
     }
 }
 
-void Plant::give_up(std::exception_ptr why) {
-    if (note_failure(std::move(why))) pressure.stop();
+bool Plant::give_up(std::exception_ptr why) {
+    if (!note_failure(std::move(why))) return false;
+    pressure.stop();
+    return true;
 }
 
 bool Plant::note_failure(std::exception_ptr why) {

@@ -102,12 +102,19 @@ bool Record::take_back() {
 }
 
 std::string Record::text() const {
+    constexpr size_t kMost = 1'000;
     std::string text = "{";
-    for (const auto& [label, value] : fields_) text += (text.size() > 1 ? ", " : "") + label.name();
+    size_t left_out = 0;
+    const auto add = [&](const std::string& one) {
+        if (text.size() < kMost)
+            text += (text.size() > 1 ? ", " : "") + one;
+        else
+            ++left_out;
+    };
+    for (const auto& [label, value] : fields_) add(label.name());
     for (const auto& [label, value] : tags_)
-        text += fmt::format("{}<{}{}={}>", text.size() > 1 ? ", " : "",
-                            label.kind() == LabelKind::kBindingTag ? "#" : "", label.name(), value);
-    return text + "}";
+        add(fmt::format("<{}{}={}>", label.kind() == LabelKind::kBindingTag ? "#" : "", label.name(), value));
+    return text + (left_out == 0 ? "}" : fmt::format(", and {} more}}", left_out));
 }
 
 }  // namespace heddle::streams

@@ -90,7 +90,7 @@ class Record {
     /// What waits at the innermost border comes back. False: nothing waits at any.
     bool take_back();
 
-    /// "{a, <t=3>}": for messages.
+    /// "{a, <t=3>}": for messages, of many labels the first.
     [[nodiscard]] std::string text() const;
 
     /// Whose turn its descendants take where order is kept; null where it is not.

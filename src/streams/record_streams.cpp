@@ -156,4 +156,10 @@ void append_utf8(std::string& to, uint32_t code) {
     }
 }
 
+void check_room_for_label(const Record& record) {
+    constexpr size_t kMost = 4'096;
+    if (record.fields().size() + record.tags().size() >= kMost)
+        throw Error(ErrorCode::kBadInput, fmt::format("a record has more than {} labels", kMost));
+}
+
 }  // namespace heddle::streams

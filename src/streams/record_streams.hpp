@@ -97,6 +97,9 @@ enum class RecordFormat { kXml, kBinaryXml, kJsonLines };
 
 /// Whether it is bytes of UTF-8 as RFC 3629 has them.
 [[nodiscard]] bool is_utf8(std::string_view text);
+/// For readers: throws kBadInput where the record has as many labels as one may have that is read, since each
+/// more is looked for among all before it.
+void check_room_for_label(const Record& record);
 void append_utf8(std::string& to, uint32_t code);
 
 }  // namespace heddle::streams

@@ -10,6 +10,12 @@
 namespace heddle::streams {
 namespace {
 
+/// Of XML 1.0.
+constexpr bool is_xml_character(uint32_t code) {
+    if (code < 0x20) return code == '\t' || code == '\n' || code == '\r';
+    return code < 0xD800 || (code > 0xDFFF && code <= 0x10FFFF && code != 0xFFFE && code != 0xFFFF);
+}
+
 bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -166,12 +172,19 @@ void XmlReader::append_resolved(std::string& to, std::string_view raw) const {
             const auto [last, error] =
                 std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
             if (!entity.starts_with('#') || digits.empty() || error != std::errc() ||
-                last != digits.data() + digits.size() || code > 0x10FFFF)
+                last != digits.data() + digits.size() || !is_xml_character(code))
                 fail(fmt::format("&{}; stands for nothing", entity));
             append_utf8(to, code);
         }
     }
     to.append(raw.substr(from));
+}
+
+bool is_xml_text(std::string_view text) noexcept {
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return is_xml_character(static_cast<unsigned char>(c)); }) &&
+           text.find("\xEF\xBF\xBE") == std::string_view::npos &&
+           text.find("\xEF\xBF\xBF") == std::string_view::npos;
 }
 
 void append_escaped(std::string& to, std::string_view text) {
@@ -187,6 +200,9 @@ void append_escaped(std::string& to, std::string_view text) {
                 break;
             case '"':
                 to += "&quot;";
+                break;
+            case '\r':  // which readers take for the end of a line
+                to += "&#13;";
                 break;
             default:
                 to += c;

@@ -59,7 +59,9 @@ class XmlReader {
     bool close_follows_ = false;
 };
 
-/// With the characters that XML does not allow as text written as entities.
+/// Whether XML can have all of it, be it as entities; it is UTF-8.
+[[nodiscard]] bool is_xml_text(std::string_view text) noexcept;
+/// With the characters that XML does not allow as text written as entities, as far as it has them.
 void append_escaped(std::string& to, std::string_view text);
 
 }  // namespace heddle::streams

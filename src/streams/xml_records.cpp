@@ -77,6 +77,7 @@ std::optional<Record> read_record(XmlReader& reader) {
         if (label.empty()) refuse(fmt::format("this {} has no label", what));
         if (!is_label_name(label))
             refuse(fmt::format("\"{}\" is no label: those are letters, digits and '_'", label));
+        check_room_for_label(record);
         const Label named(kind, label);
         if (record.has(named)) refuse(fmt::format("the label {} comes twice", named.text()));
         std::string text;
@@ -105,6 +106,41 @@ std::optional<std::string> binary_of(const Field& field) {
 }
 
 constexpr std::string_view kClose = "</record";
+
+struct Contents {
+    std::vector<std::string> of_fields;
+    bool are_binary = false;
+};
+
+/// Nothing where one of them has no binary form.
+std::optional<Contents> binary_contents(const Record& record) {
+    Contents contents{{}, true};
+    for (const auto& [label, value] : record.fields()) {
+        std::optional<std::string> one = binary_of(value);
+        if (!one) return {};
+        contents.of_fields.push_back(std::move(*one));
+    }
+    return contents;
+}
+
+/// All in binary form, where that is wanted, or XML has not all of their text; as far as they have one.
+/// Throws kBadInput for what can be written in neither way.
+Contents contents_of(const Record& record, bool prefers_binary) {
+    if (prefers_binary)
+        if (std::optional<Contents> binary = binary_contents(record)) return std::move(*binary);
+    Contents text;
+    const std::string* unwritable = nullptr;
+    for (const auto& [label, value] : record.fields()) {
+        text.of_fields.push_back(value->text());
+        if (!is_xml_text(text.of_fields.back())) unwritable = &label.name();
+    }
+    if (unwritable == nullptr) return text;
+    if (std::optional<Contents> binary = binary_contents(record)) return std::move(*binary);
+    refuse(
+        fmt::format("the field {} has a character that XML does not have, and not all fields of its record "
+                    "have a binary form: write JSON lines",
+                    *unwritable));
+}
 
 }  // namespace
 
@@ -186,15 +222,9 @@ std::optional<Record> XmlRecordReader::next() {
 void XmlRecordWriter::append(std::string& text, const Record& record) {
     if (!begun_) text += "<?xml version=\"1.0\" ?>\n";
     begun_ = true;
-    std::vector<std::string> binary;
-    for (const auto& [label, value] : record.fields()) {
-        std::optional<std::string> one = binary_ ? binary_of(value) : std::nullopt;
-        if (!one) break;
-        binary.push_back(std::move(*one));
-    }
-    const bool all_binary = binary_ && binary.size() == record.fields().size();
+    const Contents contents = contents_of(record, binary_);
     text += "<record xmlns=\"snet-home.org\" type=\"data\" mode=\"";
-    text += all_binary ? "binary\" >\n" : "textual\" >\n";
+    text += contents.are_binary ? "binary\" >\n" : "textual\" >\n";
     size_t field = 0;
     for (const auto& [label, value] : record.fields()) {
         text += "<field label=\"";
@@ -202,7 +232,8 @@ void XmlRecordWriter::append(std::string& text, const Record& record) {
         text += "\" interface=\"";
         append_escaped(text, value->interface());
         text += "\">";
-        all_binary ? (void)(text += binary[field++]) : append_escaped(text, value->text());
+        const std::string& content = contents.of_fields[field++];
+        contents.are_binary ? (void)(text += content) : append_escaped(text, content);
         text += "</field>\n";
     }
     for (const auto& [label, value] : record.tags()) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -226,6 +227,43 @@ TEST_F(NativeKernels, AKernelInCSaysThatItHasFailed) {
     while (told == 1) std::this_thread::yield();
     EXPECT_EQ(told, -77);
     clReleaseEvent(event);
+}
+
+TEST_F(NativeKernels, CallbacksComeWithTheStatusThatTheyAskedFor) {
+    ClSession session(cpu_device());
+    cl_event gate = clCreateUserEvent(session.context, nullptr), event = nullptr;
+    std::atomic<int> ran{0};
+    std::atomic<int>* place = &ran;
+    ASSERT_EQ(enqueue(session, count_one, place, CL_NATIVE_KERNEL_HEDDLE, {gate}, &event), CL_SUCCESS);
+    struct Told {
+        std::mutex mutex;
+        std::vector<cl_int> all;
+    } told;
+    const auto ask = [&](cl_int when) {
+        const cl_int code = clSetEventCallback(
+            event, when,
+            [](cl_event, cl_int status, void* data) {
+                Told& to = *static_cast<Told*>(data);
+                const std::lock_guard guard(to.mutex);
+                to.all.push_back(status);
+            },
+            &told);
+        EXPECT_EQ(code, CL_SUCCESS);
+    };
+    const auto all = [&] {
+        const std::lock_guard guard(told.mutex);
+        return told.all;
+    };
+    for (const cl_int when : {CL_COMPLETE, CL_RUNNING, CL_SUBMITTED}) ask(when);
+    EXPECT_EQ(all(), std::vector<cl_int>());
+    clSetUserEventStatus(gate, CL_COMPLETE);
+    EXPECT_EQ(clWaitForEvents(1, &event), CL_SUCCESS);
+    while (all().size() < 3) std::this_thread::yield();
+    EXPECT_EQ(all(), (std::vector<cl_int>{CL_SUBMITTED, CL_RUNNING, CL_COMPLETE}));
+    ask(CL_RUNNING);
+    while (all().size() < 4) std::this_thread::yield();
+    EXPECT_EQ(all().back(), CL_RUNNING);
+    for (cl_event one : {gate, event}) clReleaseEvent(one);
 }
 
 TEST_F(NativeKernels, WhatWaitsForThemIsKeptWithWhatItWasGiven) {

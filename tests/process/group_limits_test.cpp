@@ -92,7 +92,10 @@ TEST_F(GroupLimits, AProgramIsKeptWithinTheAffinityThatItIsGivenAsItRuns) {
     const auto bind = [&](const CpuSet& cpus) {
         ASSERT_EQ(Os::system().bind_process(program_.pid(), cpus.to_native()), 0);
     };
-    for (const int cpu : all) {
+    CpuSet two;
+    for (const int cpu : all)
+        if (two.count() < 2) two.insert(cpu);
+    for (const int cpu : two) {
         bind(CpuSet{cpu});
         EXPECT_TRUE(becomes_true([&] { return held() == CpuSet{cpu}; })) << held().to_list();
     }

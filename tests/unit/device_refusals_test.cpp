@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -109,6 +111,20 @@ TEST(DeviceRefusals, NoMemoryToCopyFromOrTo) {
     Buffer buffer(8, "mine");
     EXPECT_THAT(failure([&] { buffer.read(nullptr, 4); }), HasSubstr("4 bytes of buffer \"mine\""));
     EXPECT_THAT(failure([&] { buffer.write(nullptr, 4); }), HasSubstr("4 bytes of buffer \"mine\""));
+}
+
+/// In a process of its own: PoCL looks at it once.
+TEST(DeviceDiscovery, ADriverThatOffersNoDeviceIsTold) {
+    ::setenv("POCL_DEVICES", "bogus", 1);
+    ::setenv("OCL_ICD_VENDORS", "pocl.icd", 1);
+    const std::vector<DeviceInfo> all = list_devices();
+    const auto opencl = std::ranges::find(all, "opencl", &DeviceInfo::kind);
+    ASSERT_NE(opencl, all.end());
+    if (opencl->reason.find("no devices of kind opencl") == std::string::npos ||
+        opencl->reason.find("offer no") == std::string::npos)
+        GTEST_SKIP() << "skipped: no PoCL that is known by this name: " << opencl->reason;
+    EXPECT_THAT(failure([] { DeviceRuntime none; }),
+                HasSubstr("there is no device here; no devices of kind opencl"));
 }
 
 /// In a process of its own: later it is known what there is.

@@ -171,6 +171,39 @@ TEST(StreamsXmlTest, BinaryDataAreThoseOfSNetsRunTimeSystem) {
                           "interface=\"C4SNet\">AAQAAAA==FBQAAAA==<"));
 }
 
+TEST(StreamsJsonTest, ARecordHasNoMoreLabelsThanAreRead) {
+    const auto line = [](int labels) {
+        std::string text = "{\"a\": 1";
+        for (int i = 1; i < labels; ++i) text += fmt::format(", \"<t{}>\": 1", i);
+        return text + "}\n";
+    };
+    const std::vector<Record> records = records_of(line(4096));
+    EXPECT_EQ(records.at(0).tags().size(), 4095);
+    EXPECT_THAT(records[0].text(), testing::AllOf(testing::SizeIs(testing::Lt(1'100U)), HasSubstr(" more}")));
+    EXPECT_THAT([&] { (void)records_of(line(4097)); },
+                ThrowsMessage<Error>(HasSubstr("a record has more than 4096 labels")));
+}
+
+/// Its text would be no XML: it goes in binary form, and comes back as it was.
+TEST(StreamsXmlTest, WhatXmlDoesNotHaveIsWrittenInBinaryForm) {
+    const std::string json = "{\"a\": \"x\\u0001y\\u0000z\", \"b\": \"plain\"}\n";
+    const std::vector<Record> records = records_of(json);
+    const std::string xml = written(records, RecordFormat::kXml);
+    EXPECT_THAT(xml, HasSubstr("mode=\"binary\""));
+    EXPECT_EQ(xml.find('\x01'), std::string::npos);
+    EXPECT_EQ(written(records_of(xml), RecordFormat::kJsonLines), json + "{\"terminate\": true}\n");
+    EXPECT_THAT(written(records_of("{\"a\": \"x\\ry\"}\n"), RecordFormat::kXml), HasSubstr("x,&#13;,y"));
+    for (const char* none : {"&#0;", "&#1;", "&#xD800;", "&#xFFFE;"})
+        EXPECT_THAT(
+            [&] {
+                (void)records_of(
+                    fmt::format("<record type=\"data\" mode=\"textual\"><field label=\"a\" "
+                                "interface=\"C4SNet\">{}</field></record>",
+                                none));
+            },
+            ThrowsMessage<Error>(HasSubstr("stands for nothing")));
+}
+
 TEST(StreamsJsonTest, WhatIsTooSmallForADoubleIsTheNearestOne) {
     EXPECT_EQ(records_of("{\"a\": [1e-400, -1e-400, 1e-320]}\n").at(0).field(field("a"))->text(),
               fmt::format("(double[3])0,-0,{}", 1e-320));

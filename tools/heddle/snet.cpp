@@ -110,10 +110,13 @@ void run(const SnetOptions& options) {
     const SnetBoxes boxes(*program, options.boxes);
     const OpenFile input = OpenFile::for_reading(options.input);
     const InputEnd end;  // of a failure, too: who writes may wait for an answer
-    const auto tell_end = [&] { end.tell(); };
+    SnetObservers observers;
+    const auto tell_end = [&] {
+        end.tell();
+        observers.stop_waiting();
+    };
     RecordSink output(options.output, format_of(options), tell_end);
     std::unique_ptr<RecordSink> letters;
-    SnetObservers observers;
     streams::NetworkOptions network_options;
     network_options.observers = [&](const std::string& position, const streams::Metadata& metadata) {
         return observers.observe(position, metadata);
@@ -125,10 +128,7 @@ void run(const SnetOptions& options) {
     network_options.most_turns = options.turns;
     network_options.boxes = [&](const streams::BoxDefinition& box) { return boxes.find(box); };
     network_options.calls = [&](const streams::BoxDefinition& box) { return calls.of(box); };
-    network_options.on_failure = [&] {
-        tell_end();
-        observers.stop_waiting();
-    };
+    network_options.on_failure = tell_end;
     uint64_t taken = 0, left = 0;
     network_options.output = [&](const Record& record) {
         output.write(record);

@@ -102,10 +102,14 @@ streams::Observe SnetObservers::observe(const std::string& position, const strea
 }
 
 SnetObservers::Place& SnetObservers::place_of(const std::string& name) {
+    const std::lock_guard one_at_a_time(opening_);
+    {
+        const std::lock_guard guard(mutex_);
+        if (const auto known = places_.find(name); known != places_.end()) return *known->second;
+    }
+    auto place = std::make_unique<Place>(OpenFile::for_appending(name));  // which may take its time
     const std::lock_guard guard(mutex_);
-    std::unique_ptr<Place>& place = places_[name];
-    if (place == nullptr) place = std::make_unique<Place>(OpenFile::for_appending(name));
-    return *place;
+    return *places_.emplace(name, std::move(place)).first->second;
 }
 
 void SnetObservers::write(Place& place, const std::string& text, bool at_once) {
@@ -134,7 +138,7 @@ void SnetObservers::wait_for_answer(Place& place, const std::string& name, int n
                       answer.substr(answer.find("<observer")), wanted);
         }
         char bytes[1024];
-        const ssize_t got = ::recv(::fileno(place.file.get()), bytes, sizeof bytes, 0);
+        const ssize_t got = stopped_ ? 0 : ::recv(::fileno(place.file.get()), bytes, sizeof bytes, 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0)
             throw Error(

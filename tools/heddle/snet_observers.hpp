@@ -40,7 +40,8 @@ class SnetObservers {
     static void write(Place& place, const std::string& text, bool at_once);
     void wait_for_answer(Place& place, const std::string& name, int number) const;
 
-    std::mutex mutex_;  // for the others but stopped_
+    std::mutex opening_;  // before mutex_
+    std::mutex mutex_;    // for the two below
     std::map<std::string, std::unique_ptr<Place>> places_;
     int numbers_ = 0;
     std::atomic<bool> stopped_{false};

@@ -47,7 +47,9 @@ EngineHost& expect_threads(EngineHost& host) {
 struct TbbEngine::Here {
     uint64_t engine = 0;
     Seats::Seat* seat = nullptr;
-    int depth = 0;         ///< tasks of oneTBB on its stack
+    int depth = 0;  ///< tasks of oneTBB on its stack
+    /// oneTBB's, where the innermost flow was entered: in any other one that flow cannot be left.
+    tbb::task_group_context* context = nullptr;
     int nested = 0;        ///< calls of help() in tasks
     bool spawned = false;  ///< oneTBB has tasks of this thread's, perhaps run since
     int to_look = 0;       ///< so many tasks before it looks whether it is of use
@@ -61,6 +63,15 @@ TbbEngine::Here& TbbEngine::here() noexcept {
     asm volatile("" ::: "memory");
     return of_thread;
 }
+
+/// While it lives a flow is entered from here, which is left on this thread.
+struct TbbEngine::Entered {
+    Entered() : outer(std::exchange(here().context, tbb::task::current_context())) {}
+    ~Entered() { here().context = outer; }
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+    tbb::task_group_context* const outer;
+};
 
 void TbbEngine::Observer::on_scheduler_entry(bool worker) {
     // The thread that ends the engine is the only other one, and runs no tasks.
@@ -263,13 +274,19 @@ void TbbEngine::run_chain(Lane& lane, Task* task) {
 
 void TbbEngine::go_on_with_woken(Lane& lane) {
     host_.flush(lane);  // it may run for long
-    run_chain(lane, after(lane, flows_.resume(lane)));
+    run_chain(lane, after(lane, resume(lane)));
+}
+
+TaskFlows::Outcome TbbEngine::resume(Lane& lane) {
+    const Entered entered;
+    return flows_.resume(lane);
 }
 
 TaskFlows::Outcome TbbEngine::run(Lane& lane, Task& task) noexcept {
     count_one(lane.ran);
     --here().to_look;
     try {
+        const Entered entered;
         return flows_.run(lane, task, nullptr);
     } catch (...) {
         // No memory for a stack: on the thread's own, where it cannot pause.
@@ -299,7 +316,7 @@ Task* TbbEngine::most_urgent(Task* continuation) noexcept {
 
 void TbbEngine::suspend(Announcement publish) {
     // What oneTBB has on the stack of its algorithms belongs to the thread.
-    if (tbb::task::current_context() != &context_)
+    if (tbb::task::current_context() != here().context)
         throw Error(
             ErrorCode::kLimit,
             "a task of the engine tbb cannot be paused inside an algorithm or an arena of oneTBB, whose "
@@ -315,12 +332,10 @@ void TbbEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
 bool TbbEngine::help(Lane& lane, uint64_t wanted) noexcept {
     if (host_.frame() != nullptr && in_arena() && here().nested < kMostNested) {
         ++here().nested;
+        host_.flush(lane);
         const bool woken = flows_.any_woken();
-        Task* task = nullptr;
-        if (woken)
-            go_on_with_woken(lane);
-        else if (task = urgent_.pop(true); task == nullptr)
-            task = incoming_.pop();
+        Task* task = woken ? resume(lane).continuation : urgent_.pop(true);
+        if (task == nullptr && !woken) task = incoming_.pop();
         for (Task* now = task; now != nullptr;) now = host_.run_here(lane, *now);
         --here().nested;
         host_.flush(lane);

@@ -56,6 +56,7 @@ class TbbEngine final : public Engine {
     };
     /// Of the calling thread. Never inlined: what is thread-local is looked up anew after a pause.
     struct Here;
+    struct Entered;
     [[nodiscard, gnu::noinline]] static Here& here() noexcept;
 
     [[nodiscard]] bool in_arena() const noexcept;
@@ -66,6 +67,7 @@ class TbbEngine final : public Engine {
     void come_home(Task* task) noexcept;
     void run_chain(Lane& lane, Task* task);
     void go_on_with_woken(Lane& lane);
+    [[nodiscard]] TaskFlows::Outcome resume(Lane& lane);
     [[nodiscard]] TaskFlows::Outcome run(Lane& lane, Task& task) noexcept;
     [[nodiscard]] Task* after(Lane& lane, const TaskFlows::Outcome& outcome) noexcept;
     void sit_idle(Seats::Seat& seat);
@@ -113,8 +115,7 @@ class TbbEngine final : public Engine {
 
     AllowedThreads threads_;
     TaskFlows flows_;
-    tbb::task_group_context context_;  // of the tasks that are ours, and of no others
-    tbb::task_group group_{context_};
+    tbb::task_group group_;
     tbb::task_arena arena_;
     Observer observer_;
 };
