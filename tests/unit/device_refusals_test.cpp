@@ -69,8 +69,9 @@ class CarelessScheduler final : public Scheduler {
     std::deque<TaskPointer> tasks_;
 };
 
-TEST(DeviceRefusals, ATaskThatASchedulerGivesTwiceOrToADeviceThatCannotRunIt) {
-    DeviceOptions options = simulated(two_simulated());
+/// Returns how many of the tasks, which are for the first device alone, have failed.
+int run_carelessly(const std::vector<SimulatedDevice>& devices, std::string& why) {
+    DeviceOptions options = simulated(devices);
     options.scheduler = std::make_shared<CarelessScheduler>();
     DeviceRuntime runtime(options);
     const auto program = std::make_shared<Program>(runtime, integer_program());
@@ -82,11 +83,21 @@ TEST(DeviceRefusals, ATaskThatASchedulerGivesTwiceOrToADeviceThatCannotRunIt) {
         tasks.back()->only_on(runtime.devices()[0]);
     }
     runtime.submit(tasks);
-    const std::string why = failure([&] { runtime.finish(); });
+    why = failure([&] { runtime.finish(); });
     int failed = 0;
     for (const TaskPointer& task : tasks) failed += task->status() == TaskStatus::kFailed;
+    return failed;
+}
+
+TEST(DeviceRefusals, ATaskThatASchedulerGivesTwiceOrToADeviceThatCannotRunIt) {
+    std::string why;
+    const int failed = run_carelessly(two_simulated(), why);
     EXPECT_THAT(why,
                 HasSubstr(failed > 0 ? "the scheduler has given task \"mine\" to" : "nothing was thrown"));
+    // With one device what comes twice is all that there is at that moment.
+    EXPECT_EQ(run_carelessly({{.name = "alone", .type = DeviceType::kCpu, .shares_host_memory = true}}, why),
+              0);
+    EXPECT_EQ(why, "nothing was thrown");
 }
 
 TEST(DeviceRefusals, WorkAndGroupsThatCannotBe) {

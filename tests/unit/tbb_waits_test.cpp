@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -77,6 +78,32 @@ TEST_P(TbbWaits, InsideAnAlgorithmOfOneTbbAPauseIsRefused) {
     EXPECT_TRUE(refused);
     EXPECT_TRUE(slept);
     EXPECT_TRUE(went_on);
+}
+
+/// A destructor that waits there runs others on top; one of these that was woken, and waits again, is in no
+/// algorithm itself.
+TEST_P(TbbWaits, OneThatGoesOnWhereAnotherWaitsInAnAlgorithmMayPauseAgain) {
+    Runtime runtime(options(1));
+    Sequence sequence(runtime);
+    std::array<BlockCondition, 2> conditions;
+    std::atomic<bool> first_passed{false}, ended{false};
+    sequence.insert([&] {
+        conditions[0].block();
+        first_passed = true;
+        conditions[1].block();
+        ended = true;
+    });
+    sequence.insert([&] {
+        test::in_parallel("tbb", 1, [&](int) {
+            Sequence children(runtime);
+            children.insert([&] { conditions[0].signal(); });
+            children.insert([] {});
+        });
+    });
+    sequence.insert({.priority = -1}, [&] { conditions[1].signal(); });
+    sequence.wait();
+    EXPECT_TRUE(first_passed);
+    EXPECT_TRUE(ended);
 }
 
 /// A task that waits in oneTBB's algorithm is a place where other tasks run, on stacks of their own.
