@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 
 #include "tonemap/compare.hpp"
@@ -38,9 +39,9 @@ int main(int argc, char** argv) {
                    "of the rows, each for any device; without it devices share them by measured speed")
         ->check(CLI::Range(1, 4096));
     app.add_option("--key", settings.key, "the grey that the average becomes")
-        ->check(CLI::Range(1e-6, 1e6))
-        ->check([](const std::string& text) {
-            return text.find_first_of("nN") == std::string::npos ? std::string() : text + " is no number";
+        ->check([](const std::string& text) {  // a Range lets through what is no number
+            const double key = std::strtod(text.c_str(), nullptr);
+            return key >= 1e-6 && key <= 1e6 ? std::string() : text + " is not between 1e-6 and 1e6";
         });
     app.add_flag("--check", check, "compare with a plain loop; ends with 1 where more than 1 of 255 differs");
     app.add_option("--compare", comparison, "an .html file with the pictures, and what each device did when");

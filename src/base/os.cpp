@@ -39,6 +39,14 @@ int result(long value) {
     return value < 0 ? -errno : static_cast<int>(value);
 }
 
+/// Where it may run; empty where it is not there.
+std::vector<unsigned long> mask_of(pid_t thread) {
+    std::vector<unsigned long> mask(kAffinityWords);
+    const long bytes = ::syscall(SYS_sched_getaffinity, thread, mask.size() * sizeof(mask[0]), mask.data());
+    mask.resize(bytes < 0 ? 0 : static_cast<size_t>(bytes) / sizeof(mask[0]));
+    return mask;
+}
+
 /// Calls visit with each thread of a process, as far as they are there at the time; 0, or -errno where the
 /// process is not there.
 template <class Visit>
@@ -278,17 +286,6 @@ int Os::bind_process(pid_t pid, const std::vector<unsigned long>& mask) {
     return found < 0 ? found : failure;
 }
 
-namespace {
-
-std::vector<unsigned long> mask_of(pid_t thread) {
-    std::vector<unsigned long> mask(kAffinityWords);
-    const long bytes = ::syscall(SYS_sched_getaffinity, thread, mask.size() * sizeof(mask[0]), mask.data());
-    mask.resize(bytes < 0 ? 0 : static_cast<size_t>(bytes) / sizeof(mask[0]));
-    return mask;
-}
-
-}  // namespace
-
 std::map<pid_t, std::vector<unsigned long>> Os::thread_masks(pid_t pid) {
     std::map<pid_t, std::vector<unsigned long>> masks;
     (void)for_each_thread(pid, [&](pid_t thread) {
@@ -305,12 +302,11 @@ std::vector<unsigned long> Os::thread_mask(pid_t pid, pid_t thread) {
 
 int Os::process_may_use(pid_t pid, const std::vector<unsigned long>& mask, bool awake) {
     int may = 0;
-    std::vector<unsigned long> own(kAffinityWords);
     const int found = for_each_thread(pid, [&](pid_t thread) {
-        const long bytes = ::syscall(SYS_sched_getaffinity, thread, own.size() * sizeof(own[0]), own.data());
-        const size_t words = bytes < 0 ? 0 : static_cast<size_t>(bytes) / sizeof(own[0]);
+        const std::vector<unsigned long> own = mask_of(thread);
         bool common = false;
-        for (size_t i = 0; i < std::min(words, mask.size()); ++i) common = common || (own[i] & mask[i]) != 0;
+        for (size_t i = 0; i < std::min(own.size(), mask.size()); ++i)
+            common = common || (own[i] & mask[i]) != 0;
         if (common && (!awake || is_awake(pid, thread))) may = 1;
     });
     return found < 0 ? found : may;

@@ -1,6 +1,7 @@
 /* What a client and the arbiter say to each other: fixed messages over a SOCK_SEQPACKET socket, and two pages
  * of shared memory for each client. C, because the library that `heddle run` loads into a program is C
- * without dependencies. docs/PROTOCOL.md tells the protocol; kProtocolVersion changes with every layout.
+ * without dependencies. docs/PROTOCOL.md tells the protocol; its version changes with every layout, but
+ * not where a reserved word gets a meaning that 0 does not have.
  *
  * The pages. The arbiter makes both as sealed memfds (no growing, no shrinking).
  *

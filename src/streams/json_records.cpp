@@ -210,15 +210,14 @@ class LineParser {
         if (std::isinf(value)) refuse(fmt::format("{} is more than a double can hold", number));
         return value;
     }
+
     Field of_numbers(const std::vector<std::string_view>& numbers) {
         const bool decimal = std::any_of(numbers.begin(), numbers.end(), [](std::string_view n) {
             return n.find_first_of(".eE") != std::string_view::npos;
         });
         if (decimal) {
             std::vector<double> values(numbers.size());
-            for (size_t i = 0; i < values.size(); ++i) {
-                values[i] = nearest(numbers[i]);
-            }
+            for (size_t i = 0; i < values.size(); ++i) values[i] = nearest(numbers[i]);
             return data(CTYPE_double, values.size(), values.data());
         }
         std::vector<long> values(numbers.size());

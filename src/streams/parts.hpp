@@ -84,8 +84,8 @@ class Plant {
     /// In a catch block: of what was caught there. An empty record stands for what was under way behind a
     /// part, and is gone.
     void fail(Record&& record, const Path& path);
-    /// Where nothing can go on: stops the network, also where there are dead letters.
-    /// True for the first one, which is told.
+    /// Where nothing can go on: stops the network, also where there are dead letters. True for the first one,
+    /// which is told.
     bool give_up(std::exception_ptr why);
     /// What is under way is dropped, and nobody waits before a queue any more.
     void stop() {

@@ -273,20 +273,18 @@ void Plant::show_boxes() {
 }
 
 void Plant::fail(Record&& record, const Path& path, std::string_view why) {
+    std::exception_ptr failure;
     try {
         while (record.take_back()) continue;
         const std::string message = fmt::format("{}: {}", path.text(), why);
-        if (!options.dead_letter) {
-            // Of several that fail the first is told.
-            if (!give_up(std::make_exception_ptr(
-                    Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())))))
-                note_dropped(1);
-            return;
-        }
-        letters_.call([] {}, std::move(record), message);
+        if (options.dead_letter) return letters_.call([] {}, std::move(record), message);
+        failure = std::make_exception_ptr(
+            Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())));
     } catch (...) {
-        (void)give_up(std::current_exception());
+        failure = std::current_exception();
     }
+    // Of several the first is told.
+    if (!give_up(std::move(failure))) note_dropped(1);
 }
 
 void Plant::fail(Record&& record, const Path& path) {

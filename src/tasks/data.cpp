@@ -147,11 +147,6 @@ void check_tiles(size_t rows, size_t columns, size_t tile, size_t leading) {
                                                    columns, tile, tile));
 }
 
-void refuse_scratch(size_t size, size_t element_bytes) {
-    throw Error(ErrorCode::kLimit, fmt::format("there is no memory for scratch of {} elements of {} bytes",
-                                               size, element_bytes));
-}
-
 DataHandle::DataHandle(Runtime& runtime, const DataView& shape) {
     if (shape.rows == 0 || shape.columns == 0)
         throw Error(ErrorCode::kInvalidArgument,

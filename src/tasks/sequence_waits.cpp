@@ -77,11 +77,11 @@ void RuntimeState::pause_until_done(SequenceState& sequence, const InnerWait& wa
 }
 
 void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind) {
-    if (kind == InnerWait::Kind::kMay && PollingServices::in_service() && !sequence.done())
+    if (sequence.done()) return;
+    if (kind == InnerWait::Kind::kMay && PollingServices::in_service())
         throw Error(ErrorCode::kInvalidArgument,
                     "a polling service cannot wait for tasks, as its worker runs none meanwhile: it returns "
                     "false, and looks again when it is called again");
-    if (sequence.done()) return;
     const auto caller = InnerWait::Caller::here();
     if (caller.is_outside()) return wait_until([&] { return sequence.done(); });
     const InnerWait wait(caller,

@@ -1,4 +1,6 @@
 // The way of a task through its runtime from where it could run to its end.
+#include <fmt/format.h>
+
 #include <exception>
 #include <new>
 #include <optional>
@@ -174,6 +176,11 @@ Task* RuntimeState::end_turns(Task& task) noexcept {
     for (uint32_t i = 0; i < task.accesses; ++i)
         if (task.access(i)->mode == AccessMode::kCommute) DataState::drop(task.access(i)->data);
     return ready;
+}
+
+void refuse_scratch(size_t size, size_t element_bytes) {
+    throw Error(ErrorCode::kLimit, fmt::format("there is no memory for scratch of {} elements of {} bytes",
+                                               size, element_bytes));
 }
 
 }  // namespace heddle::detail

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -85,10 +86,19 @@ TEST_F(GroupLimits, AProgramIsKeptWithinItsCpusetAsThatChanges) {
     program_.end();
 }
 
-/// As `taskset -ap` does.
+/// As `taskset -ap` does with a program that runs: before its helper thread does, that one takes the mask
+/// that the program was started with.
 TEST_F(GroupLimits, AProgramIsKeptWithinTheAffinityThatItIsGivenAsItRuns) {
     const CpuSet all = allowance(Machine::detect()).usable;
     start();
+    const auto helper_runs = [&] {
+        const auto masks = Os::system().thread_masks(program_.pid());
+        return masks.size() > 1 && std::ranges::all_of(masks, [&](const auto& thread) {
+                   return CpuSet::from_native(reinterpret_cast<const cpu_set_t*>(thread.second.data()),
+                                              thread.second.size() * sizeof(thread.second[0])) == all;
+               });
+    };
+    ASSERT_TRUE(becomes_true(helper_runs));
     const auto bind = [&](const CpuSet& cpus) {
         ASSERT_EQ(Os::system().bind_process(program_.pid(), cpus.to_native()), 0);
     };

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -59,21 +60,22 @@ bool is_overflow(uintptr_t address) {
            running.frame - address > stack_size / 2;
 }
 
-/// "by SIGSEGV".
-void tell_of_end(std::string_view how, std::string_view number, std::string_view more) {
+/// `how` it has ended the run, in parts.
+void tell_of_end(std::initializer_list<std::string_view> how) {
     Line line;
     line.add("heddle snet: the box \"");
     line.add(running.name);
     line.add("\" has ended the run by ");
-    for (const std::string_view part : {how, number, more, std::string_view("\n")}) line.add(part);
+    for (const std::string_view part : how) line.add(part);
+    line.add("\n");
     (void)!::write(STDERR_FILENO, line.text.data(), line.size);
 }
 
 void tell(int signal, siginfo_t* info, void*) {
     if (running.name != nullptr) {
         const bool overflow = signal == SIGSEGV && is_overflow(reinterpret_cast<uintptr_t>(info->si_addr));
-        tell_of_end("SIG", ::sigabbrev_np(signal),
-                    overflow ? ": its stack is full; --stack gives it a larger one" : "");
+        tell_of_end({"SIG", ::sigabbrev_np(signal),
+                     overflow ? ": its stack is full; --stack gives it a larger one" : ""});
     }
     // The default again (SA_RESETHAND): a fault comes again when this returns; what was sent does not.
     if (info->si_code <= 0) (void)::raise(signal);
@@ -93,7 +95,7 @@ void tell_of_box_crashes(size_t stack_bytes) {
     (void)::on_exit(
         [](int code, void*) {
             if (running.name != nullptr)
-                tell_of_end("exit(", std::to_string(code), "): what was under way is lost");
+                tell_of_end({"exit(", std::to_string(code), "): what was under way is lost"});
         },
         nullptr);
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {

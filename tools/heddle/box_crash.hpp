@@ -9,7 +9,8 @@
 
 namespace heddle::tool {
 
-/// For signals that a fault of a box's own code makes, where nobody handles them yet. Once in a process.
+/// For exit(), and for signals that a fault of a box's own code makes, where nobody handles them yet. Once in
+/// a process.
 void tell_of_box_crashes(size_t stack_bytes);
 
 /// While it lives the box's function runs in this task, or thread: what it sends may pause the task, which
