@@ -76,6 +76,8 @@ class Plant {
     Inlet& make_stage(const Topology& star, Inlet& exit, const Path& path, size_t stage);
     const Path& path(const Path* outer, std::string step);
 
+    /// Whether who calls is a task of the network, or one on top of it: all of them have begun (Pressure).
+    [[nodiscard]] bool is_own_task();
     /// Runs it later, in a task that traces know by this name, which the plant outlives.
     void schedule(const char* name, std::function<void()> work);
     /// Of a record that cannot go on: what waits at its borders comes back to it first. Throws nothing that

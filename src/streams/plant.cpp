@@ -6,11 +6,13 @@
 #include "streams/box_part.hpp"
 #include "streams/finding.hpp"
 #include "streams/observer_part.hpp"
+#include "streams/own_number.hpp"
 #include "streams/parts.hpp"
 #include "streams/renewable.hpp"
 #include "streams/renewing_split.hpp"
 #include "streams/renewing_star.hpp"
 #include "streams/routing_parts.hpp"
+#include "tasks/frame.hpp"
 #include "tasks/runtime_state.hpp"
 
 namespace heddle::streams {
@@ -224,6 +226,12 @@ BoxPart& Plant::make_box(const Topology& part, BoxUse& use, Inlet& exit, const P
     return box;
 }
 
+bool Plant::is_own_task() {
+    for (const TaskFrame* frame = current_frame(); frame != nullptr; frame = frame->below)
+        if (frame->runtime == &runtime.state()) return true;
+    return false;
+}
+
 void Plant::schedule(const char* name, std::function<void()> work) {
     TaskOptions named;
     named.name = name;
@@ -277,7 +285,11 @@ void Plant::fail(Record&& record, const Path& path, std::string_view why) {
     try {
         while (record.take_back()) continue;
         const std::string message = fmt::format("{}: {}", path.text(), why);
-        if (options.dead_letter) return letters_.call([] {}, std::move(record), message);
+        if (options.dead_letter) {
+            const auto count = [this] { (void)seat.counts(own_number()); };
+            if (!letters_.call(pressure, count, std::move(record), message)) note_dropped(1);
+            return;
+        }
         failure = std::make_exception_ptr(
             Error(ErrorCode::kBadInput, fmt::format("{} (the record {})", message, record.text())));
     } catch (...) {

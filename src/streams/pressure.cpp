@@ -39,12 +39,13 @@ void Pressure::grow() {
     Gauge& gauge = *std::ranges::min(waiters_, {}, [](const Waiter* one) {
                         return std::pair(one->full->counts, one->full->bound.load(std::memory_order_relaxed));
                     })->full;
-    if (gauge.counts && on_most && gauge.bound.load(std::memory_order_relaxed) > most / 2) {
+    const size_t bound = gauge.bound.load(std::memory_order_relaxed);
+    if (bound > kNeverGrows / 2) return;
+    if (gauge.counts && on_most && bound > most / 2) {
         on_most(gauge);
         return release_all();
     }
-    const size_t bound = gauge.bound.load(std::memory_order_relaxed);
-    gauge.bound.store(bound > SIZE_MAX / 2 ? bound : 2 * bound, std::memory_order_relaxed);
+    gauge.bound.store(2 * bound, std::memory_order_relaxed);
     if (gauge.counts) growths_.fetch_add(1, std::memory_order_relaxed);
     release(gauge);
 }
@@ -82,7 +83,7 @@ void Pressure::wait_until_quiet() {
     }
 }
 
-void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
+bool Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
     Waiter waiter{&full, own_number(), {}};
     {
         const std::lock_guard guard(mutex_);
@@ -92,7 +93,7 @@ void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
         if (stopped_ || !still_full()) {
             waiters_.pop_back();
             full.waiting.fetch_sub(1, std::memory_order_relaxed);
-            return;
+            return !stopped_;
         }
         waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
     }
@@ -105,6 +106,7 @@ void Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
         begin();
         return true;
     });
+    return !waiter.stopped;
 }
 
 void Pressure::emptied(Gauge& gauge) {
@@ -135,6 +137,7 @@ void Pressure::release(Gauge& gauge) {
         waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
         gauge.waiting.fetch_sub(1, std::memory_order_relaxed);
         begin();
+        waiter->stopped = stopped_;
         waiter->goes_on.signal();
     }
 }

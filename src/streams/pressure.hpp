@@ -23,7 +23,7 @@ class Pressure {
   public:
     /// A queue that can be full. Its owner calls emptied() when it is half empty.
     struct Gauge {
-        std::atomic<size_t> bound{0};    ///< records; grows
+        std::atomic<size_t> bound{0};    ///< records; grows, unless it is kNeverGrows
         std::atomic<size_t> waiting{0};  ///< that wait for it
         /// Who empties it though he neither begins nor ends (own_number(); 0: nobody): unless he waits as
         /// well, it need not grow, nor what waits behind it.
@@ -32,12 +32,15 @@ class Pressure {
         const Path* path = nullptr;  ///< whose it is, for messages
     };
 
-    /// Somebody who empties queues begins, and ends.
+    static constexpr size_t kNeverGrows = SIZE_MAX;
+
+    /// Somebody who empties queues begins, and ends: once, whatever he does in between.
     void begin() { active_.fetch_add(1, std::memory_order_relaxed); }
     void end();
     /// In between: until the queue has been emptied, or its bound has grown; at once where it is full no
-    /// more. Throws kLimit where there is no memory to pause the task; it has begun as before then.
-    void wait(Gauge& full, const std::function<bool()>& still_full);
+    /// more. False: nobody waits any more (stop()). Throws kLimit where there is no memory to pause the task;
+    /// it has begun as before then.
+    bool wait(Gauge& full, const std::function<bool()>& still_full);
     void emptied(Gauge& gauge);
     /// Nobody waits any more, now or later: what would be waited for is dropped. Not in on_most.
     void stop();
@@ -64,6 +67,7 @@ class Pressure {
         Gauge* full;
         uintptr_t who;  ///< own_number()
         BlockCondition goes_on;
+        bool stopped = false;
     };
     /// Under the mutex: those who wait for it are counted as active again, and go on.
     void release(Gauge& gauge);

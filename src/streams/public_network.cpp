@@ -7,6 +7,7 @@
 #include "streams/one_at_a_time.hpp"
 #include "streams/output_queue.hpp"
 #include "streams/parts.hpp"
+#include "streams/pushers_beside.hpp"
 
 namespace heddle::snet {
 namespace {
@@ -24,15 +25,22 @@ Record to_public(streams::Record&& record) {
 /// Where records leave to a function.
 class Leaving final : public streams::Inlet {
   public:
-    explicit Leaving(std::function<void(Record)> output) : output_(std::move(output)) {}
+    /// The plant may be made after it.
+    Leaving(std::function<void(Record)> output, streams::Plant& plant)
+        : output_(std::move(output)), plant_(plant) {}
     void take(streams::Record&& record, streams::Flow& flow) override {
         Record made;
         *static_cast<streams::Record*>(made.parts()) = std::move(record);
-        output_.call([&flow] { flow.let_go(); }, std::move(made));
+        const auto before_wait = [&flow] {
+            flow.let_go();
+            (void)flow.count();
+        };
+        if (!output_.call(plant_.pressure, before_wait, std::move(made))) plant_.note_dropped(1);
     }
 
   private:
     streams::OneAtATime<Record> output_;
+    streams::Plant& plant_;
 };
 
 }  // namespace
@@ -44,7 +52,7 @@ struct NetworkState {
         : parts(net.parts()),
           options(std::move(its_options)),
           program(parts.program()),
-          leaving(options.output),
+          leaving(options.output, plant),
           queue(options.output_bound),
           plant(*program, network_options()),
           inlet(plant.build(program->main(), options.output ? static_cast<streams::Inlet&>(leaving) : queue,
@@ -79,7 +87,9 @@ struct NetworkState {
         plant.seat.leave(seat);
         if (plant.stopped()) look_whether_quiet();
     }
-    void push_beside(streams::Record&& record);
+    void push_sitting(streams::Record&& record, streams::PushSeat::Seat& seat);
+    /// By one who has begun; `budget` as in Flow.
+    void push_beside(streams::Record&& record, uintptr_t who, uint32_t budget);
     /// Tells of quiet that is there already.
     void look_whether_quiet() {
         plant.pressure.begin();
@@ -92,11 +102,7 @@ struct NetworkState {
     Leaving leaving;
     streams::OutputQueue queue;
     std::atomic<bool> closed{false};
-    /// Of who pushes beside the seat; null: there is none, or it is used.
-    struct Spare {
-        ~Spare() { delete flow.load(); }
-        std::atomic<streams::Flow*> flow{nullptr};
-    } spare;
+    streams::PushersBeside beside;
     streams::Plant plant;  // gone first: it waits for what may still come to the others
     streams::Inlet& inlet;
 };
@@ -128,38 +134,42 @@ void Network::push(Record record) {
     parts.turns_back = 0;
     const uintptr_t who = streams::own_number();
     if (!state.options.output) state.queue.pushing(who);
-    if (streams::PushSeat::Seat* const seat = plant.seat.enter(who)) {
-        seat->flow.budget = streams::Flow::kBudget;
+    const bool own_task = plant.is_own_task();
+    streams::PushSeat::Seat* seat = own_task ? nullptr : plant.seat.enter(who);
+    if (seat == nullptr && (own_task || plant.seat.counts(who) || state.beside.contains(who))) {
+        // A box does, or one of the functions for what leaves: its flow is counted, and on its stack.
+        state.push_beside(std::move(parts), who, 0);
+    } else if (seat != nullptr || (seat = plant.seat.sit_down(who)) != nullptr) {
+        state.push_sitting(std::move(parts), *seat);
+    } else {
+        plant.pressure.begin();
         try {
-            seat->flow.run(state.inlet, std::move(parts));
+            state.push_beside(std::move(parts), who, streams::Flow::kBudget);
         } catch (...) {
-            seat->flow.let_go();
-            state.leave(*seat);
+            plant.pressure.end();
             throw;
         }
-        state.leave(*seat);
-    } else {
-        state.push_beside(std::move(parts));
+        plant.pressure.end();
     }
     plant.rethrow();
 }
 
-/// Where somebody else sits: a flow for each that push at once, kept for who comes next.
-void detail::NetworkState::push_beside(streams::Record&& record) {
-    std::unique_ptr<streams::Flow> flow(spare.flow.exchange(nullptr, std::memory_order_acquire));
-    if (!flow) flow = std::make_unique<streams::Flow>();
-    plant.pressure.begin();
-    flow->budget = streams::Flow::kBudget;
+void detail::NetworkState::push_sitting(streams::Record&& record, streams::PushSeat::Seat& seat) {
+    seat.flow.budget = streams::Flow::kBudget;
     try {
-        flow->run(inlet, std::move(record));
+        seat.flow.run(inlet, std::move(record));
     } catch (...) {
-        flow->let_go();
-        plant.pressure.end();
+        seat.flow.let_go();
+        leave(seat);
         throw;
     }
-    flow->let_go();
-    plant.pressure.end();
-    flow.reset(spare.flow.exchange(flow.release(), std::memory_order_acq_rel));
+    leave(seat);
+}
+
+void detail::NetworkState::push_beside(streams::Record&& record, uintptr_t who, uint32_t budget) {
+    streams::PushersBeside::Pusher pusher(beside, who);
+    pusher.flow().budget = budget;
+    pusher.flow().run(inlet, std::move(record));
 }
 
 void Network::close() {

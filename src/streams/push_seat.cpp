@@ -5,7 +5,7 @@
 
 namespace heddle::streams {
 
-PushSeat::Seat* PushSeat::enter_another(uintptr_t who) {
+PushSeat::Seat* PushSeat::sit_down(uintptr_t who) {
     if (current_.load(std::memory_order_relaxed) != nullptr) {
         const uint32_t misses = misses_.load(std::memory_order_relaxed) + 1;
         misses_.store(misses < most_misses_.load(std::memory_order_relaxed) ? misses : 0,
@@ -28,6 +28,13 @@ PushSeat::Seat* PushSeat::enter_another(uintptr_t who) {
     seat->busy.store(true, std::memory_order_relaxed);
     current_.store(seat, std::memory_order_release);
     return seat;
+}
+
+bool PushSeat::counts(uintptr_t who) {
+    Seat* const seat = current_.load(std::memory_order_acquire);
+    if (seat == nullptr || seat->owner != who || !seat->busy.load(std::memory_order_relaxed)) return false;
+    (void)seat->flow.count();
+    return true;
 }
 
 /// Under the mutex, of the owner.

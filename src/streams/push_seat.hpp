@@ -7,8 +7,8 @@
 // keeps; or the one who sits sees, when it leaves at the latest, that it was asked, and gives it up itself.
 // While somebody waits for that it counts as one that has begun (Pressure).
 //
-// enter() and leave(): any thread or task, each with its own number. ask(): any thread, without a lock that
-// is taken in Kept::let_go().
+// All but ask(): any thread or task, each with its own number. ask(): any thread, without a lock that is
+// taken in Kept::let_go().
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,14 @@ class PushSeat {
     PushSeat& operator=(const PushSeat&) = delete;
 
     struct Seat;
-    /// Null: the caller cannot sit there now, and pushes as one that has begun. Else leave() is to follow.
+    /// Null: the caller does not sit there now. Else leave() is to follow.
     [[nodiscard]] Seat* enter(uintptr_t who);
+    /// The same, for one who is not at work in the network: takes the place where it is free, or its owner
+    /// was found to be another one often. Null: he pushes as one that has begun.
+    [[nodiscard]] Seat* sit_down(uintptr_t who);
     void leave(Seat& seat);
+    /// Whether this one is at work there, who calls; then he is counted from now on, until he leaves.
+    [[nodiscard]] bool counts(uintptr_t who);
     enum class For { kLook, kBox, kGood };
     /// True: somebody is at work there, will give up what it keeps when it leaves, and is counted until then.
     /// False: nobody is, and nothing is kept there; or somebody who has had to wait, and is counted already.
@@ -56,7 +61,6 @@ class PushSeat {
     };
 
   private:
-    [[nodiscard]] Seat* enter_another(uintptr_t who);
     [[nodiscard]] bool may_stay(Seat& seat);
     void answer(Seat& seat);
     static void give_up(Seat& seat);
@@ -78,8 +82,8 @@ class PushSeat {
 
 inline PushSeat::Seat* PushSeat::enter(uintptr_t who) {
     Seat* const seat = current_.load(std::memory_order_acquire);
-    if (seat == nullptr || seat->owner != who) return enter_another(who);
-    if (seat->busy.load(std::memory_order_relaxed)) return nullptr;  // a box that pushes into its own network
+    if (seat == nullptr || seat->owner != who) return nullptr;
+    if (seat->busy.load(std::memory_order_relaxed)) return nullptr;  // what he calls pushes, too
     seat->busy.store(true, std::memory_order_relaxed);
     light_fence();
     if (seat->asked.load(std::memory_order_acquire) && !may_stay(*seat)) return nullptr;

@@ -57,7 +57,9 @@ struct World {
     }
     /// As Network::push.
     void push(uintptr_t who) {
-        if (PushSeat::Seat* const own = seat.enter(who)) {
+        PushSeat::Seat* own = seat.enter(who);
+        if (own == nullptr) own = seat.sit_down(who);
+        if (own != nullptr) {
             used += box.use(own->flow) ? 1 : 0;
             seat.leave(*own);
             return;
@@ -118,7 +120,7 @@ void the_seat_changes(Explorer& explorer) {
     auto world = std::make_shared<World>();
     constexpr int kMisses = 63;
     world->push(1);
-    for (int i = 0; i < kMisses; ++i) (void)world->seat.enter(2);
+    for (int i = 0; i < kMisses; ++i) (void)world->seat.sit_down(2);
     explorer.thread([world] {
         world->push(1);
         world->push(1);
@@ -151,7 +153,7 @@ void who_was_asked_waits(Explorer& explorer) {
     const auto is_full = [full] { return full->bound.load(std::memory_order_relaxed) == 1; };
     world->pressure.begin();
     explorer.thread([world, full, is_full] {
-        PushSeat::Seat* const own = world->seat.enter(1);
+        PushSeat::Seat* const own = world->seat.sit_down(1);
         if (is_full()) {
             own->flow.count();
             world->pressure.wait(*full, is_full);

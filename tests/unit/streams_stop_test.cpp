@@ -42,6 +42,46 @@ TEST(StreamsStopTest, WhoWaitsForHimselfIsNotWaitedFor) {
     }
 }
 
+/// A number n becomes two of n - 1, which are pushed into the network that they come of, until it is full.
+class PushedBackTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(PushedBackTest, QueuesGrowWhereWhoPushesWaitsForHimself) {
+    const std::string by = GetParam();
+    std::atomic<Network*> own{nullptr};
+    std::atomic<int> left{0};
+    const auto push_two = [&](int n) {
+        ++left;
+        for (int i = 0; i < 2 && n > 0; ++i) own.load()->push(record<Number>(n - 1));
+    };
+    NetworkOptions options;
+    options.queue_bound = 2;
+    options.workers = 2;
+    if (by == "output") options.output = [&](const Record& record) { push_two(record.get<Number>()); };
+    if (by == "box") options.output = [](const Record&) {};
+    if (by == "letters")
+        options.dead_letter = [&](const Record& record, const std::string&) {
+            push_two(record.get<Number>());
+        };
+    Network network(box<In<Number>, Out<Number>>("one",
+                                                 [&](int n) {
+                                                     if (by == "box") push_two(n);
+                                                     if (by == "letters") throw std::runtime_error("no");
+                                                     return n;
+                                                 }) >>
+                        box<In<Number>, Out<Number>>("two", [](int n) { return n; }),
+                    options);
+    own = &network;
+    {
+        std::jthread other([&] { network.push(record<Number>(6)); });
+        network.push(record<Number>(7));
+    }
+    network.settle();
+    EXPECT_EQ(left, 127 + 255);
+}
+
+INSTANTIATE_TEST_SUITE_P(StreamsStopTest, PushedBackTest, testing::Values("box", "output", "letters"),
+                         [](const auto& one) { return std::string(one.param); });
+
 TEST(StreamsStopTest, SettleCountsOnNobodyWhoPullsMeanwhile) {
     NetworkOptions options;
     options.output_bound = 4;
