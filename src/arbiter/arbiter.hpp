@@ -300,7 +300,7 @@ class Arbiter {
     [[nodiscard]] std::string check_jobs() const;
     [[nodiscard]] int own_missing(const Client& client) const;
     [[nodiscard]] CpuSet keep(const Client& client, int count) const;
-    [[nodiscard]] CpuSet spare(const Client& client) const;
+    [[nodiscard]] CpuSet spare(const Client& client, const CpuSet& wished) const;
     /// One more or fewer of the CPUs that another client than their owner holds.
     void count_lent(int cpu, ClientId holder, int change);
     [[nodiscard]] int most(const Client& client) const;
@@ -323,6 +323,7 @@ class Arbiter {
     void grant_own(Time now);
     void take_back_owned(Time now);
     void swap_for_affinity(Time now);
+    void make_room_in_steps(Time now);
     void spread_the_rest(Time now);
     void update_contention(Time now);
     void publish();

@@ -55,6 +55,7 @@ void Arbiter::rebalance(Time now) {
         take_back_owned(now);
         revoke_from_the_rich(now);
         swap_for_affinity(now);
+        make_room_in_steps(now);
         spread_the_rest(now);
     }
     name_successors();
@@ -158,11 +159,15 @@ CpuSet Arbiter::keep(const Client& client, int count) const {
     return own | machine_.nearest(own, client.granted - own, count - own.count());
 }
 
-/// What may be asked back of a client in others' favour: all but those of its own that it has a right to,
-/// which it would win back at once.
-CpuSet Arbiter::spare(const Client& client) const {
-    if (client.owned.empty()) return client.granted;
-    return client.granted - (client.owned & keep(client, client.target));
+/// What of these may be asked back of a client in others' favour: all but as many of its own as it has a
+/// right to, which it would win back at once.
+CpuSet Arbiter::spare(const Client& client, const CpuSet& wished) const {
+    const CpuSet own = client.granted & client.owned;
+    if (own.empty()) return client.granted & wished;
+    const int more = own.count() - client.target;
+    CpuSet given = more > 0 ? (own & wished) - keep(client, client.target) : CpuSet();
+    if (given.count() < more) given |= machine_.nearest({}, (own & wished) - given, more - given.count());
+    return given | ((client.granted - own) & wished);
 }
 
 /// Free CPUs go to their owners first, as far as these have a right to them. One that has enough then is the
@@ -205,7 +210,7 @@ void Arbiter::take_back_owned(Time now) {
 std::vector<int> Arbiter::room_of_the_rich(const CpuSet& wished) const {
     std::vector<int> room;
     for (const auto& c : clients_)
-        room.push_back(std::clamp(c->held() - c->target, 0, (spare(*c) & wished).count()));
+        room.push_back(std::clamp(c->held() - c->target, 0, spare(*c, wished).count()));
     return room;
 }
 
@@ -239,9 +244,9 @@ void Arbiter::revoke_from_the_rich(Time now) {
         if (gives[i] == 0) continue;
         Client& rich = *clients_[i];
         // Of what it does not keep, those go that somebody who lacks CPUs may use.
-        CpuSet given = (rich.granted - keep(rich, rich.held() - gives[i])) & wished;
-        if (given.count() < gives[i])
-            given |= machine_.nearest({}, (spare(rich) & wished) - given, gives[i] - given.count());
+        const CpuSet may = spare(rich, wished);
+        CpuSet given = may - keep(rich, rich.held() - gives[i]);
+        if (given.count() < gives[i]) given |= machine_.nearest({}, may - given, gives[i] - given.count());
         revoke(rich, given, now);
     }
 }
@@ -273,6 +278,48 @@ void Arbiter::swap_for_affinity(Time now) {
             grant(holder, machine_.nearest(holder.granted, instead, count), now);
             missing -= count;
         }
+    }
+}
+
+/// Where one such swap does not do, but several in a row: the first of the shortest row, whose holder can
+/// take a free CPU, for one of its own another of these. The others follow, each when the one before has been
+/// left.
+void Arbiter::make_room_in_steps(Time now) {
+    if (free_.empty()) return;
+    HEDDLE_STEPS(clients_.size());
+    CpuSet wished;
+    for (const auto& c : clients_) {
+        if (!c->leaving.empty()) return;
+        if (c->target > c->held()) wished |= c->allowed;
+    }
+    if (wished.empty()) return;
+    std::vector<int> instead(grants_.size());  // by CPU: what its holder could use, if that were free
+    CpuSet reached = free_;
+    for (CpuSet last = free_; !last.empty();) {
+        HEDDLE_STEPS(2 * clients_.size());
+        CpuSet next;
+        const auto exchange = [&](const CpuSet& takes, const CpuSet& gives) {
+            if (takes.empty()) return;
+            for (const int cpu : gives) instead[static_cast<size_t>(cpu)] = takes.first();
+            next |= gives;
+        };
+        for (const auto& holder : clients_) {
+            if (holder->away || !last.intersects(holder->allowed)) continue;
+            const CpuSet takes = last & holder->allowed, gives = holder->granted - reached;
+            exchange(takes, gives - holder->owned);
+            exchange(takes & holder->owned, gives & holder->owned);
+        }
+        reached |= next;
+        if (next.intersects(wished)) {
+            int cpu = (next & wished).first();
+            while (!free_.contains(instead[static_cast<size_t>(cpu)]))
+                cpu = instead[static_cast<size_t>(cpu)];
+            Client& holder = *find(grant_of(cpu).holder);
+            revoke(holder, {cpu}, now);
+            grant(holder, {instead[static_cast<size_t>(cpu)]}, now);
+            return;
+        }
+        last = std::move(next);
     }
 }
 
