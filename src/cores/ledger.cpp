@@ -225,7 +225,11 @@ Outcome Ledger::borrow_one(Member& member, int cpu, Actions& actions) {
 }
 
 Outcome Ledger::return_one(Member& member, int cpu, Actions& actions) {
-    const Cpu& c = at(cpu);
+    Cpu& c = at(cpu);
+    if (leaves_as_owner(member.id, c)) {
+        c.owner_leaves = false;
+        return Outcome::kSuccess;
+    }
     if (c.guest != member.id) return Outcome::kPermission;
     if (c.here && (c.owner == member.id || c.state == CpuState::kLent)) return Outcome::kNoUpdate;
     vacate(cpu, c.owner, c.state, actions);
@@ -233,7 +237,8 @@ Outcome Ledger::return_one(Member& member, int cpu, Actions& actions) {
 }
 
 void Ledger::vacate(int cpu, MemberId owner, CpuState state, Actions& actions) {
-    if (!at(cpu).here) return change(cpu, owner, kNobody, state, actions);
+    if (const Cpu& c = at(cpu); !c.here)
+        return change(cpu, owner, c.owner_leaves ? owner : kNobody, state, actions);
     if (state == CpuState::kBusy) return change(cpu, owner, owner, state, actions);
     // The next guest is never the owner: lending a CPU withdraws the owner's requests for it, and whoever
     // asks for CPUs has its own first.
@@ -271,6 +276,7 @@ void Ledger::change(int cpu, MemberId owner, MemberId guest, CpuState state, boo
     c.guest = guest;
     c.state = state;
     c.here = here;
+    if (c.owner_leaves && (here || state != CpuState::kBusy || guest == owner)) c.owner_leaves = false;
     wanted_ += wanted(c);
     if (before == after) return;
     if (before != kNobody) {

@@ -15,7 +15,8 @@
 //
 // A ledger may be shared(): then other processes use the same machine, and each CPU is either here or away.
 // One that is away nobody here may use, whatever its state; its guest has still to leave. The state is what
-// becomes of it when it is brought back. CPUs that nobody owns are lent to all.
+// becomes of it when it is brought back. CPUs that nobody owns are lent to all. Where an owner had started
+// beside a guest that had still to leave, both have to leave.
 //
 // Two invariants keep requests honest, and check() verifies them: no request waits for a CPU that is free,
 // and no member waits that is disabled or at its maximum.
@@ -124,6 +125,8 @@ class Ledger {
     /// The one member that may use it, or kNobody.
     [[nodiscard]] MemberId user(int cpu) const noexcept;
     [[nodiscard]] bool here(int cpu) const noexcept { return exists(cpu) && at(cpu).here; }
+    /// It is away, and its owner has still to leave it, as well as its guest.
+    [[nodiscard]] bool owner_leaves(int cpu) const noexcept { return exists(cpu) && at(cpu).owner_leaves; }
     /// Who waits for this very CPU, in order.
     [[nodiscard]] std::vector<MemberId> requests(int cpu) const;
     /// kSuccess: the member may use it and is alone there; kNoted: a guest has still to leave; kPermission:
@@ -139,7 +142,7 @@ class Ledger {
     [[nodiscard]] CpuSet usable(MemberId member) const;  ///< what it may use
     [[nodiscard]] CpuSet owned(MemberId member) const;
     [[nodiscard]] CpuSet lent(MemberId member) const;       ///< of its own
-    [[nodiscard]] CpuSet to_return(MemberId member) const;  ///< it is the guest of, and must leave
+    [[nodiscard]] CpuSet to_return(MemberId member) const;  ///< it must leave
     [[nodiscard]] CpuSet awaited(MemberId member) const;    ///< it may use, and others wait for
     /// CPUs that its petitions still ask for, directed requests not counted.
     [[nodiscard]] int petitioned(MemberId member) const noexcept;
@@ -172,6 +175,7 @@ class Ledger {
         CpuState state = CpuState::kDisabled;
         bool exists = false;
         bool here = true;
+        bool owner_leaves = false;  // busy, away, and with another guest
         uint8_t waiting = 0;
         std::array<MemberId, kMaxRequestsPerCpu> queue{};
     };
@@ -189,6 +193,9 @@ class Ledger {
     [[nodiscard]] static MemberId user_of(MemberId owner, MemberId guest, CpuState state, bool here) noexcept;
     [[nodiscard]] static MemberId user_of(const Cpu& cpu) noexcept {
         return user_of(cpu.owner, cpu.guest, cpu.state, cpu.here);
+    }
+    [[nodiscard]] static bool leaves_as_owner(MemberId member, const Cpu& cpu) noexcept {
+        return cpu.owner_leaves && cpu.owner == member;
     }
     /// Its part of demand(): 0 or 1.
     [[nodiscard]] static int wanted(const Cpu& cpu) noexcept;

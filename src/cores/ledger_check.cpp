@@ -132,6 +132,9 @@ std::string Ledger::check() const {
             return wrong("the free set is wrong about it");
         free += is_free ? 1 : 0;
         want += wanted(c);
+        if (c.owner_leaves &&
+            (c.here || c.state != CpuState::kBusy || c.guest == kNobody || c.guest == c.owner))
+            return wrong("its owner has to leave it and is not beside a guest");
         if (!c.here && !shared_) return wrong("is away from a ledger that is not shared");
         if (c.exists && shared_ && c.state == CpuState::kDisabled) return wrong("is for nobody");
         if (const MemberId user = user_of(c); user != kNobody) ++counts[user].usable;

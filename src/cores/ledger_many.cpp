@@ -268,7 +268,8 @@ CpuSet Ledger::lent(MemberId id) const {
 
 CpuSet Ledger::to_return(MemberId id) const {
     if (find(id) == nullptr) return {};
-    return cpus_where([id](const Cpu& c) { return c.guest == id && user_of(c) != id; });
+    return cpus_where(
+        [id](const Cpu& c) { return (c.guest == id && user_of(c) != id) || leaves_as_owner(id, c); });
 }
 
 CpuSet Ledger::free_cpus() const {

@@ -22,8 +22,9 @@ void Ledger::share(const CpuSet& here, Actions& actions) {
 void Ledger::take_away(const CpuSet& cpus, Actions& actions) {
     for (const int cpu : cpus) {
         if (!here(cpu)) continue;
-        const Cpu& c = at(cpu);
+        Cpu& c = at(cpu);
         change(cpu, c.owner, c.guest, c.state, false, actions);
+        c.owner_leaves = c.state == CpuState::kBusy && c.guest != c.owner;
     }
 }
 
@@ -32,8 +33,8 @@ void Ledger::bring_back(const CpuSet& cpus, Actions& actions) {
         if (!exists(cpu) || here(cpu)) continue;
         const Cpu& c = at(cpu);
         // Who is still on it may stay, also above its maximum, as where an owner lends again.
-        const bool owners = c.state == CpuState::kBusy &&
-                            (c.guest == c.owner || !at(c.owner).enabled || room(at(c.owner)) > 0);
+        const bool owners = c.state == CpuState::kBusy && (c.guest == c.owner || c.owner_leaves ||
+                                                           !at(c.owner).enabled || room(at(c.owner)) > 0);
         if (owners) {
             change(cpu, c.owner, c.guest == kNobody ? c.owner : c.guest, CpuState::kBusy, true, actions);
             continue;
@@ -64,8 +65,9 @@ CpuSet Ledger::vacated() const {
 }
 
 bool Ledger::returns_disabled(MemberId id, const CpuSet& cpus) const {
-    return std::any_of(cpus.begin(), cpus.end(),
-                       [&](int cpu) { return exists(cpu) && !at(cpu).here && at(cpu).guest == id; });
+    return std::any_of(cpus.begin(), cpus.end(), [&](int cpu) {
+        return exists(cpu) && !at(cpu).here && (at(cpu).guest == id || leaves_as_owner(id, at(cpu)));
+    });
 }
 
 CpuSet Ledger::missed() const {

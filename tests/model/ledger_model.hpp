@@ -25,6 +25,7 @@ class LedgerModel {
         State state = kDisabled;
         std::list<Name> queue;
         bool here = true;
+        bool owner_leaves = false;
         friend bool operator==(const Cpu&, const Cpu&) = default;
     };
     struct Petition {
@@ -60,6 +61,7 @@ class LedgerModel {
         for (auto& [cpu, c] : cpus_) {
             if (c.owner == me) {
                 c.owner = 0;
+                c.owner_leaves = false;
                 c.state = keep_ || shared_ ? kLent : kDisabled;
             }
             if (c.guest == me) leave(cpu);
@@ -209,9 +211,9 @@ class LedgerModel {
 
     Outcome return_cpu(Name me, int cpu) {
         if (const auto no = refused_to_return(me, {cpu})) return *no;
-        if (!cpus_.count(cpu) || cpus_[cpu].guest != me) return Outcome::kPermission;
+        if (!cpus_.count(cpu) || !is_on(me, cpu)) return Outcome::kPermission;
         if (user(cpus_[cpu]) == me) return Outcome::kNoUpdate;
-        leave(cpu);
+        leave_as(me, cpu);
         finish();
         return Outcome::kSuccess;
     }
@@ -220,8 +222,8 @@ class LedgerModel {
         if (n < 0 || !in_machine(from)) return Outcome::kPermission;
         Outcome outcome = Outcome::kNoUpdate;
         for (const int cpu : from) {
-            if (n == 0 || cpus_[cpu].guest != me || user(cpus_[cpu]) == me) continue;
-            leave(cpu);
+            if (n == 0 || !is_on(me, cpu) || user(cpus_[cpu]) == me) continue;
+            leave_as(me, cpu);
             outcome = Outcome::kSuccess;
             --n;
         }
@@ -237,13 +239,14 @@ class LedgerModel {
             c.state = kLent;
             if (c.guest == 0) leave(cpu);
         }
-        for (auto& [cpu, c] : cpus_) c.here = here.count(cpu) > 0;
+        for (auto& [cpu, c] : cpus_)
+            if (here.count(cpu) == 0) go_away(c);
         finish();
     }
     void take_away(const Cpus& cpus) {
         begin();
         for (const int cpu : cpus)
-            if (cpus_.count(cpu)) cpus_[cpu].here = false;
+            if (cpus_.count(cpu)) go_away(cpus_[cpu]);
         finish();
     }
     void bring_back(const Cpus& cpus) {
@@ -251,8 +254,10 @@ class LedgerModel {
         for (const int cpu : cpus) {
             if (!cpus_.count(cpu) || cpus_[cpu].here) continue;
             Cpu& c = cpus_[cpu];
-            const bool may = c.guest == c.owner || !members_[c.owner].enabled || room(c.owner) > 0;
+            const bool may =
+                c.guest == c.owner || c.owner_leaves || !members_[c.owner].enabled || room(c.owner) > 0;
             c.here = true;
+            c.owner_leaves = false;
             if (c.state == kBusy && may) {
                 if (c.guest == 0) c.guest = c.owner;
             } else {
@@ -359,7 +364,7 @@ class LedgerModel {
     std::optional<Outcome> refused_to_return(Name me, const Cpus& from) {
         const auto no = refused(me);
         const bool leaves = std::any_of(from.begin(), from.end(), [&](int cpu) {
-            return cpus_.count(cpu) && !cpus_[cpu].here && cpus_[cpu].guest == me;
+            return cpus_.count(cpu) && !cpus_[cpu].here && is_on(me, cpu);
         });
         return no == Outcome::kDisabled && leaves ? std::nullopt : no;
     }
@@ -396,10 +401,27 @@ class LedgerModel {
         return Outcome::kNoted;
     }
 
+    /// Both may be on it: the owner of a busy one since it may be, the guest since it has not left.
+    static void go_away(Cpu& c) {
+        if (!c.here) return;
+        c.owner_leaves = c.state == kBusy && c.guest != c.owner;
+        c.here = false;
+    }
+    bool is_on(Name me, int cpu) {
+        const Cpu& c = cpus_[cpu];
+        return c.guest == me || (c.owner_leaves && c.owner == me);
+    }
+    void leave_as(Name me, int cpu) {
+        if (cpus_[cpu].guest == me)
+            leave(cpu);
+        else
+            cpus_[cpu].owner_leaves = false;
+    }
     /// The guest leaves; if nobody has the CPU then, the first who waits for it gets it.
     void leave(int cpu) {
         Cpu& c = cpus_[cpu];
-        c.guest = c.state == kBusy && c.here ? c.owner : 0;
+        c.guest = c.state == kBusy && (c.here || c.owner_leaves) ? c.owner : 0;
+        c.owner_leaves = false;
         if (c.state != kLent || !c.here) return;
         if (!c.queue.empty()) {
             c.guest = c.queue.front();
@@ -417,7 +439,10 @@ class LedgerModel {
     void lend_one(Name me, int cpu) {
         Cpu& c = cpus_[cpu];
         unask(me, cpu);
-        if (c.owner == me) c.state = kLent;
+        if (c.owner == me) {
+            c.state = kLent;
+            c.owner_leaves = false;
+        }
         if (c.guest == me) leave(cpu);
         tidy();
     }

@@ -186,7 +186,8 @@ class History {
                                    name_of(ledger_.guest(cpu)),
                                    static_cast<LedgerModel::State>(ledger_.state(cpu)),
                                    {},
-                                   ledger_.here(cpu)};
+                                   ledger_.here(cpu),
+                                   ledger_.owner_leaves(cpu)};
             for (const MemberId member : ledger_.requests(cpu)) found.queue.push_back(name_of(member));
             EXPECT_TRUE(found == expected) << "CPU " << cpu << " after " << log_;
         }
