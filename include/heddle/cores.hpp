@@ -144,6 +144,13 @@ class HEDDLE_API Component {
     Outcome on_set_num_threads(std::function<void(int count)> callback);
     Outcome on_set_active_mask(std::function<void(const CpuSet& cpus)> callback);
     Outcome on_add_active_mask(std::function<void(const CpuSet& cpus)> callback);
+    /// The callback that is set, as a copy: to call it from one that takes its place, say, or to set it
+    /// again. Empty where none is, and once detached.
+    [[nodiscard]] std::function<void(int cpu)> enable_cpu_callback() const;
+    [[nodiscard]] std::function<void(int cpu)> disable_cpu_callback() const;
+    [[nodiscard]] std::function<void(int count)> set_num_threads_callback() const;
+    [[nodiscard]] std::function<void(const CpuSet& cpus)> set_active_mask_callback() const;
+    [[nodiscard]] std::function<void(const CpuSet& cpus)> add_active_mask_callback() const;
     /// What the component has done and has to do, for `heddle status` and `heddle top`: asked only while
     /// somebody looks, by a thread of heddle's, one at a time. It must neither block nor attach or detach
     /// components. An empty function: nothing to tell any more. kPermission once detached; afterwards it is

@@ -1,4 +1,6 @@
 // The C++ interface: each call of a Component is one call of its Exchange.
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "cores/exchange.hpp"
@@ -12,6 +14,16 @@ Outcome on(Exchange* exchange, uint32_t member, auto call, auto... arguments) {
     return exchange->call([&](Ledger& ledger, Actions& actions) {
         return (ledger.*call)(MemberId{member}, arguments..., actions);
     });
+}
+
+/// A copy of the callback, made outside of the lock; empty where none is set.
+template <class Argument>
+std::function<void(Argument)> callback_of(const Exchange* exchange, uint32_t member,
+                                          Callbacks::Shared<Argument> Callbacks::*which) {
+    if (exchange == nullptr) return {};
+    const std::optional<Callbacks> set = exchange->callbacks(MemberId{member});
+    if (!set || (*set).*which == nullptr) return {};
+    return *((*set).*which);
 }
 
 }  // namespace
@@ -159,14 +171,34 @@ Outcome Component::on_set_active_mask(std::function<void(const CpuSet& cpus)> ca
     return exchange_->set_callback(MemberId{member_}, &Callbacks::set_active_mask, std::move(callback));
 }
 
-Outcome Component::on_count(std::function<WorkCounts()> count) {
-    if (exchange_ == nullptr) return Outcome::kPermission;
-    return exchange_->set_work_source(MemberId{member_}, std::move(count));
-}
-
 Outcome Component::on_add_active_mask(std::function<void(const CpuSet& cpus)> callback) {
     if (exchange_ == nullptr) return Outcome::kPermission;
     return exchange_->set_callback(MemberId{member_}, &Callbacks::add_active_mask, std::move(callback));
+}
+
+std::function<void(int cpu)> Component::enable_cpu_callback() const {
+    return callback_of(exchange_, member_, &Callbacks::enable_cpu);
+}
+
+std::function<void(int cpu)> Component::disable_cpu_callback() const {
+    return callback_of(exchange_, member_, &Callbacks::disable_cpu);
+}
+
+std::function<void(int count)> Component::set_num_threads_callback() const {
+    return callback_of(exchange_, member_, &Callbacks::set_num_threads);
+}
+
+std::function<void(const CpuSet& cpus)> Component::set_active_mask_callback() const {
+    return callback_of(exchange_, member_, &Callbacks::set_active_mask);
+}
+
+std::function<void(const CpuSet& cpus)> Component::add_active_mask_callback() const {
+    return callback_of(exchange_, member_, &Callbacks::add_active_mask);
+}
+
+Outcome Component::on_count(std::function<WorkCounts()> count) {
+    if (exchange_ == nullptr) return Outcome::kPermission;
+    return exchange_->set_work_source(MemberId{member_}, std::move(count));
 }
 
 }  // namespace heddle

@@ -164,6 +164,34 @@ TEST_F(Components, ACallbackMayReplaceItself) {
     EXPECT_EQ(log_.size(), 2U);
 }
 
+TEST_F(Components, CallbacksAreGivenBackAsTheyWereSet) {
+    Component a(exchange_, "a", {0, 1});
+    EXPECT_FALSE(a.enable_cpu_callback() || a.disable_cpu_callback() || a.set_num_threads_callback() ||
+                 a.set_active_mask_callback() || a.add_active_mask_callback());
+    record(a, "a");
+    a.on_set_num_threads([this](int count) { log_.push_back("threads " + std::to_string(count)); });
+    a.on_set_active_mask([this](const CpuSet& cpus) { log_.push_back("mask " + cpus.to_list()); });
+    a.on_add_active_mask([this](const CpuSet& cpus) { log_.push_back("add " + cpus.to_list()); });
+    a.enable_cpu_callback()(7);
+    a.disable_cpu_callback()(8);
+    a.set_num_threads_callback()(9);
+    a.set_active_mask_callback()({3});
+    a.add_active_mask_callback()({4});
+    EXPECT_THAT(log_, ElementsAre("a+7", "a-8", "threads 9", "mask 3", "add 4"));
+    log_.clear();
+    a.on_disable_cpu([this, before = a.disable_cpu_callback()](int cpu) {
+        log_.push_back("first");
+        before(cpu);
+    });
+    EXPECT_EQ(a.lend_cpu(1), Outcome::kSuccess);
+    EXPECT_THAT(log_, ElementsAre("first", "a-1", "mask 0", "threads 1"));
+    EXPECT_EQ(a.on_disable_cpu(nullptr), Outcome::kSuccess);
+    EXPECT_FALSE(a.disable_cpu_callback());
+    EXPECT_TRUE(a.enable_cpu_callback());
+    EXPECT_EQ(a.detach(), Outcome::kSuccess);
+    EXPECT_FALSE(a.enable_cpu_callback());
+}
+
 TEST_F(Components, AnExceptionReachesTheCallerAfterTheRest) {
     Component a(exchange_, "a", {0, 1});
     Component b(exchange_, "b", {2});
