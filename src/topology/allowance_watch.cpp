@@ -1,5 +1,7 @@
 #include "topology/allowance_watch.hpp"
 
+#include <utility>
+
 #include "topology/thread_affinity.hpp"
 
 namespace heddle {
@@ -10,9 +12,17 @@ bool same(const CpuAllowance& a, const CpuAllowance& b) {
            a.usable == b.usable;
 }
 
+const FileSystem& system_files() {
+    static const SystemFiles files;
+    return files;
+}
+
 }  // namespace
 
-AllowanceWatch::AllowanceWatch(Machine machine) : machine_(std::move(machine)) {
+AllowanceWatch::AllowanceWatch(Machine machine) : AllowanceWatch(std::move(machine), system_files()) {}
+
+AllowanceWatch::AllowanceWatch(Machine machine, const FileSystem& files)
+    : machine_(std::move(machine)), system_(files) {
     if (machine_.synthetic()) {
         current_ = allowance(machine_);
         return;
@@ -20,7 +30,7 @@ AllowanceWatch::AllowanceWatch(Machine machine) : machine_(std::move(machine)) {
     current_.affinity = thread_affinity();
     // Watched before they are read for good, so that no write falls in between.
     files_.emplace();
-    watch(read_cgroup_limits(SystemFiles{}).sources);
+    watch(read_cgroup_limits(system_).sources);
     (void)refresh();
 }
 
@@ -32,7 +42,7 @@ void AllowanceWatch::watch(std::vector<std::string> sources) {
 bool AllowanceWatch::refresh() {
     if (machine_.synthetic()) return false;
     (void)files_->written();
-    const CgroupLimits limits = read_cgroup_limits(SystemFiles{});
+    const CgroupLimits limits = read_cgroup_limits(system_);
     // For want of descriptors, say: it stays as it is, until the caller looks again.
     if (!limits.is_whole && was_whole_) return false;
     was_whole_ = limits.is_whole;

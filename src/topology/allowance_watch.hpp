@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_system.hpp"
 #include "base/file_watch.hpp"
 #include "heddle/machine.hpp"
 #include "topology/cgroup.hpp"
@@ -28,6 +29,8 @@ class AllowanceWatch {
     /// Throws kSystem where the affinity cannot be read. Where the system cannot watch files, fd() is -1 and
     /// refresh() works all the same.
     explicit AllowanceWatch(Machine machine);
+    /// The same by other files, which outlive it.
+    AllowanceWatch(Machine machine, const FileSystem& files);
 
     /// Readable (poll, epoll) when a limit may have changed; call refresh() then. -1 on a synthetic machine.
     [[nodiscard]] int fd() const noexcept { return files_ ? files_->fd() : -1; }
@@ -40,6 +43,7 @@ class AllowanceWatch {
     void watch(std::vector<std::string> sources);
 
     Machine machine_;
+    const FileSystem& system_;
     std::optional<FileWatch> files_;    ///< of a machine that is real
     std::vector<std::string> sources_;  ///< what it watches
     CpuAllowance current_;

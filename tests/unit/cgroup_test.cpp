@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "heddle/machine.hpp"
+#include "support/fake_groups.hpp"
 #include "support/recorded_files.hpp"
 #include "topology/allowance_watch.hpp"
 #include "topology/thread_affinity.hpp"
@@ -153,4 +155,60 @@ TEST(Allowance, FollowsTheAffinityOfTheThread) {
     EXPECT_EQ(allowance(machine).affinity, CpuSet{all.last()});
     ASSERT_TRUE(heddle::set_thread_affinity(all));
     EXPECT_TRUE(watch.refresh());
+}
+
+/// Told of each: of the group's own limits, and of those above it.
+TEST(Allowance, FollowsCpusetAndQuotaOfCgroupV2) {
+    const Machine machine = Machine::detect();
+    if (machine.synthetic()) GTEST_SKIP() << "watches nothing on a described machine";
+    const CpuSet all = heddle::thread_affinity() & machine.cpus(), last{all.last()};
+    heddle::test::FakeGroups groups("/outer/job");
+    groups.set_cpuset("/outer", all.to_list());
+    groups.set_cpuset("/outer/job", all.to_list());
+    groups.set("/outer", "cpu.max", "max 100000");
+    groups.set("/outer/job", "cpu.max", "max 100000");
+    heddle::AllowanceWatch watch(machine, groups);
+    EXPECT_EQ(watch.current().usable, all);
+    EXPECT_EQ(watch.current().quota_cpus, 0);
+    EXPECT_FALSE(watch.refresh());
+    const auto follows = [&] {
+        pollfd ready{watch.fd(), POLLIN, 0};
+        const bool told = poll(&ready, 1, 0) == 1;
+        return watch.refresh() && told;
+    };
+
+    groups.set("/outer/job", "cpu.max", "60000 100000");
+    EXPECT_TRUE(follows());
+    EXPECT_EQ(watch.current().quota_cpus, 0.6);
+    EXPECT_EQ(watch.current().usable.count(), 1);
+    groups.set("/outer", "cpu.max", "30000 100000");
+    EXPECT_TRUE(follows());
+    EXPECT_EQ(watch.current().quota_cpus, 0.3) << "the tightest";
+    groups.set("/outer", "cpu.max", "max 100000");
+    EXPECT_TRUE(follows());
+    groups.set("/outer/job", "cpu.max", "max 100000");
+    EXPECT_TRUE(follows());
+    EXPECT_EQ(watch.current().usable, all);
+
+    if (all.count() > 1) {
+        groups.set_cpuset("/outer/job", last.to_list());
+        EXPECT_TRUE(follows());
+        EXPECT_EQ(watch.current().cpuset, last);
+        EXPECT_EQ(watch.current().usable, last);
+        groups.set_cpuset("/outer/job", all.to_list());
+        EXPECT_TRUE(follows());
+        EXPECT_EQ(watch.current().usable, all);
+    }
+
+    // Of a move nobody tells; afterwards the other group's files are watched.
+    groups.move_to("/other");
+    groups.set_cpuset("/other", all.to_list());
+    groups.set("/other", "cpu.max", "50000 100000");
+    EXPECT_TRUE(watch.refresh());
+    EXPECT_EQ(watch.current().quota_cpus, 0.5);
+    groups.set("/outer/job", "cpu.max", "60000 100000");
+    EXPECT_FALSE(follows());
+    groups.set("/other", "cpu.max", "70000 100000");
+    EXPECT_TRUE(follows());
+    EXPECT_EQ(watch.current().quota_cpus, 0.7);
 }
