@@ -1,4 +1,5 @@
-// The manual names every variable of the settings table and every option of the programs it describes.
+// The manual names every variable of the settings table and every option of the programs it describes, and
+// each name leads to its page.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -77,6 +78,30 @@ TEST(Manual, NamesEveryCommand) {
     EXPECT_GE(count, 7);
 }
 
+/// What a page names itself, and what pages refer to, is a page that `man` finds.
+TEST(Manual, HasAPageForEachName) {
+    const std::filesystem::path built = HEDDLE_BUILD_DIR "/packaging/man";
+    if (!std::filesystem::exists(built / "heddle.1")) GTEST_SKIP() << "scdoc is not installed";
+    int count = 0;
+    const auto expect_page = [&](const std::string& name, const std::string& from) {
+        ++count;
+        EXPECT_TRUE(std::filesystem::exists(built / name)) << from << " names " << name;
+    };
+    for (const auto& entry : std::filesystem::directory_iterator(HEDDLE_TEST_DATA "/../packaging/man")) {
+        const std::string from = entry.path().stem(), manual = page(entry.path().filename());
+        const std::string names = manual.substr(0, manual.find(" - "));
+        const std::regex own("\\bheddle[a-z-]*(?=,|$)"), other("\\*(heddle[a-z-]*)\\*\\(([0-9])\\)");
+        const std::string line = names.substr(names.rfind('\n') + 1);
+        for (std::sregex_iterator found(line.begin(), line.end(), own); found != std::sregex_iterator();
+             ++found)
+            expect_page(found->str() + from.substr(from.rfind('.')), from);
+        for (std::sregex_iterator found(manual.begin(), manual.end(), other); found != std::sregex_iterator();
+             ++found)
+            expect_page((*found)[1].str() + "." + (*found)[2].str(), from);
+    }
+    EXPECT_GE(count, 30);
+}
+
 TEST(Manual, NamesEveryOption) {
     const heddle::test::TemporaryFolder folder;
     ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
@@ -91,6 +116,11 @@ TEST(Manual, NamesEveryOption) {
     expect_options_described("heddle solve", "heddle-solve.1.scd");
     expect_options_described("heddle eigen", "heddle-eigen.1.scd");
     expect_options_described("heddle run", "heddle-run.1.scd");
+    expect_options_described("heddle start", "heddle.1.scd");
+    for (const char* command : {"launch", "serve", "status", "put", "get", "free", "checkpoint", "restore"})
+        expect_options_described(std::string("heddle memory ") + command, "heddle-memory.1.scd");
+    for (const char* command : {"run", "check", "graph", "explain", "serve"})
+        expect_options_described(std::string("heddle snet ") + command, "heddle-snet.1.scd");
     expect_options_described("heddled", "heddled.8.scd");
     EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "who asks for help needs no arbiter";
 }
