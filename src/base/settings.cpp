@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "base/edit_distance.h"
 #include "base/settings_table.h"
@@ -56,6 +57,11 @@ std::vector<std::string> unknown_settings() {
             misspelt ? fmt::format("did you mean {}?", nearest->name) : "heddle(1) lists those that are"));
     }
     return lines;
+}
+
+std::vector<std::string> untold_settings() {
+    static std::atomic<bool> told{false};
+    return told.exchange(true) ? std::vector<std::string>() : unknown_settings();
 }
 
 }  // namespace heddle

@@ -26,4 +26,7 @@ struct Setting {
 /// it has.
 [[nodiscard]] std::vector<std::string> unknown_settings();
 
+/// The same for the first one of this process that asks, who tells the user; nothing for others. Any thread.
+[[nodiscard]] std::vector<std::string> untold_settings();
+
 }  // namespace heddle

@@ -8,6 +8,7 @@
 
 #include "base/forks.hpp"
 #include "base/settings.hpp"
+#include "base/standard_streams.hpp"
 #include "cores/client_settings.hpp"
 #include "cores/exchange.hpp"
 #include "cores/outside.hpp"
@@ -22,6 +23,13 @@ namespace {
 bool spoken_for() {
     const char* loaded = std::getenv("LD_PRELOAD");
     return loaded != nullptr && std::string_view(loaded).find("libheddle-launch") != std::string_view::npos;
+}
+
+/// As heddle's tools tell of those. `heddle run` and `heddle memory launch`, which names the rank, have done
+/// so before they started the process.
+void tell_of_unknown_settings() {
+    if (spoken_for() || !setting("HEDDLE_RANK").empty()) return;
+    for (const std::string& line : untold_settings()) to_stderr("heddle: {}\n", line);
 }
 
 /// A machine that is only described is not the one whose CPUs the user's arbiter hands out, unless somebody
@@ -63,6 +71,7 @@ const CpuSet* affinity_as_registered() noexcept {
 }
 
 Exchange& make(OfProcess& own) {
+    tell_of_unknown_settings();
     check_client_settings();  // also where nobody reads them: a user who set one wants to know
     const Machine machine = Machine::detect();
     auto* exchange = new Exchange(machine);

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     heddle::fill_standard_streams();
     // Where it is ignored, as in what some programs start, nobody learns how a child ended.
     std::signal(SIGCHLD, SIG_DFL);
-    for (const std::string& line : heddle::unknown_settings()) to_stderr("heddle: {}\n", line);
+    for (const std::string& line : heddle::untold_settings()) to_stderr("heddle: {}\n", line);
 
     CLI::App app{"heddle: parallel programs and runtimes share cores, devices and data", "heddle"};
     app.set_version_flag("--version", HEDDLE_VERSION);

@@ -259,7 +259,7 @@ void serve(const Options& options) {
 
 int main(int argc, char** argv) {
     keep_what_a_daemon_needs();
-    for (const std::string& line : unknown_settings()) tell(line);
+    for (const std::string& line : untold_settings()) tell(line);
     Options options;
     CLI::App app{"heddled: hands the CPUs of this machine to the programs that share them", "heddled"};
     app.set_version_flag("--version", HEDDLE_VERSION);

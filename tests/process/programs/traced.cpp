@@ -1,8 +1,8 @@
-// Tasks of one engine, for HEDDLE_TRACE and HEDDLE_DAG: traced ENGINE [killed]
+// Tasks of one engine, for HEDDLE_TRACE and HEDDLE_DAG: traced ENGINE [killed|again]
 //
 // Three "fill"s, a "sum" of what they fill, a "waits" that blocks until a "signals" has run, a "fails" and a
 // "cancelled" that reads what it should have written, and one without a name. With "killed" it dies by
-// SIGKILL as soon as its trace tells of a "sum".
+// SIGKILL as soon as its trace tells of a "sum". With "again" it does all that twice.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -58,6 +58,7 @@ void run(const char* engine) {
 int main(int, char** argv) {
     try {
         run(argv[1]);
+        if (argv[2] != nullptr && std::strcmp(argv[2], "again") == 0) run(argv[1]);
         if (argv[2] != nullptr && std::strcmp(argv[2], "killed") == 0) {
             heddle::Runtime runtime({.engine = argv[1], .cpus = {}, .workers = 2});
             while (!tells_of(std::getenv("HEDDLE_TRACE"), "\"sum\"")) {
