@@ -9,7 +9,9 @@
 #ifndef HEDDLE_BASE_FAILPOINT_H
 #define HEDDLE_BASE_FAILPOINT_H
 
-/* All there are. tests/fault/failpoint_test.cpp passes each of them. On the way to the first client: */
+/* All there are. tests/fault passes each of them: failpoint_test.cpp, for those of the fence
+ * cpuset_fence_test.cpp, for those of a memory server's clients kill_memory_clients_test.cpp. On the way to
+ * the first client: */
 #define HEDDLE_START_FAILPOINTS(POINT) \
     POINT(daemon_has_its_lock)         \
     POINT(daemon_has_its_socket)       \

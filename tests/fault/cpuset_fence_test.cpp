@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "arbiter/cpuset_fence.hpp"
 #include "base/failpoint.h"
 #include "cores/observer.hpp"
+#include "heddle/error.hpp"
 #include "heddle/machine.hpp"
 #include "support/daemon.hpp"
 #include "support/wait_until.hpp"
@@ -44,11 +46,21 @@ class CpusetFenceOfAHostileClient : public testing::Test {
     }
     void start(std::vector<std::string> variables = {}, const std::string& starts_programs_and = {}) {
         daemon_.emplace(Daemon::Options{"", {"--verbose"}, std::move(variables)});
+        start_clients(starts_programs_and);
+    }
+    /// Those before them go first: the hostile one is to have all CPUs when the other comes.
+    void start_clients(const std::string& starts_programs_and = {}) {
+        const auto are_there = [&](size_t clients) {
+            return becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == clients; },
+                                10s);
+        };
+        other_ = WireClient();
+        hostile_ = Child();
+        ASSERT_TRUE(are_there(0));
         std::vector<std::string> words{HEDDLE_BUILD_DIR "/bin/unruly_client", daemon_->path()};
         if (!starts_programs_and.empty()) words.push_back(starts_programs_and);
         hostile_ = Child(words);
-        ASSERT_TRUE(
-            becomes_true([&] { return Observer(daemon_->path()).status().clients.size() == 1; }, 10s));
+        ASSERT_TRUE(are_there(1));
         other_ = WireClient(daemon_->path());
         ASSERT_TRUE(other_.join(hello_of("waits", 64)));
     }
@@ -198,10 +210,40 @@ TEST_F(CpusetFenceOfAHostileClient, TheEndOfTheArbiterPutsItBack) {
     EXPECT_TRUE(hostile_.running());
 }
 
-class FenceFailpoint : public CpusetFenceOfAHostileClient, public testing::WithParamInterface<const char*> {};
+class FenceFailpoint : public CpusetFenceOfAHostileClient,
+                       public testing::WithParamInterface<std::tuple<const char*, int>> {
+  protected:
+    /// False where the arbiter has ended before: it may have had to try again.
+    [[nodiscard]] bool holds_it_and_lets_it_go() {
+        EXPECT_TRUE(comes_to([&] { return is_held(); })) << daemon_->said();
+        hostile_.signal(SIGUSR2);
+        EXPECT_TRUE(comes_to([&] {
+            const auto client = hostile();
+            return client && client->fenced == 0;
+        })) << daemon_->said();
+        return daemon_->process().running();
+    }
 
+  private:
+    /// Or there is no arbiter any more.
+    template <class Condition>
+    [[nodiscard]] bool comes_to(Condition condition) const {
+        const auto reached = [&] {
+            try {
+                return condition();
+            } catch (const Error&) {
+                return !daemon_->process().running();
+            }
+        };
+        return becomes_true(reached, 10s);
+    }
+};
+
+/// An arbiter passes each point once for a client that it holds, and lets go: of several the last one counts.
 TEST_P(FenceFailpoint, TheNextArbiterLeavesNoGroup) {
-    start({std::string("TEST_FAILPOINT=") + GetParam() + ":1"});
+    const auto [point, passage] = GetParam();
+    start({std::string("TEST_FAILPOINT=") + point + ":" + std::to_string(passage)});
+    for (int before = 1; before < passage && holds_it_and_lets_it_go(); ++before) start_clients();
     // The last of the points is passed when somebody is let go.
     if (!daemon_->process().ends_within(2s)) daemon_->process().signal(SIGTERM);
     ASSERT_TRUE(daemon_->process().ends_within(10s)) << daemon_->said();
@@ -216,8 +258,12 @@ TEST_P(FenceFailpoint, TheNextArbiterLeavesNoGroup) {
     EXPECT_TRUE(hostile_.running());
 }
 
-INSTANTIATE_TEST_SUITE_P(Points, FenceFailpoint, testing::ValuesIn(kFencePoints),
-                         [](const auto& point) { return std::string(point.param); });
+INSTANTIATE_TEST_SUITE_P(Points, FenceFailpoint,
+                         testing::Combine(testing::ValuesIn(kFencePoints), testing::Range(1, 4)),
+                         [](const auto& each) {
+                             return std::string(std::get<0>(each.param)) + "_" +
+                                    std::to_string(std::get<1>(each.param));
+                         });
 
 }  // namespace
 }  // namespace heddle::test
