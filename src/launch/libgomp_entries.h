@@ -1,5 +1,7 @@
-/* Every entry of libgomp (GCC 4 to 14) that opens or closes a parallel region on the host, and those in which
- * the threads of one wait for each other. */
+/* Every entry of libgomp that opens or closes a parallel region on the host, and those in which the threads
+ * of one wait for each other: as GCC 12's has them, by which it is tested. Their versions are GOMP_1.0 to
+ * GOMP_5.0, so that objects of older compilers are there, too. A libgomp has to have GOMP_parallel, which
+ * came with GCC 4.9; others that it lacks nobody calls. */
 #ifndef HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
 #define HEDDLE_LAUNCH_LIBGOMP_ENTRIES_H
 
