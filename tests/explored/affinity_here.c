@@ -40,6 +40,12 @@ static long system_here(long number, ...) {
         (void)va_arg(rest, size_t);
         const cpu_set_t* mask = va_arg(rest, const cpu_set_t*);
         atomic_store(&masks[thread == 0 ? kSelf : thread], word_of(mask));
+    } else if (number == SYS_sched_getaffinity) {
+        (void)va_arg(rest, pid_t);
+        (void)va_arg(rest, size_t);
+        *va_arg(rest, cpu_set_t*) = mask_of_word(atomic_load(&masks[kSelf]));
+        va_end(rest);
+        return sizeof(cpu_set_t);
     } else if (number == SYS_nanosleep) {
         sched_yield();
     }
@@ -82,6 +88,9 @@ static bool is_bound_here(void) {
 static pid_t no_helper_here(void) {
     return 0;
 }
+static void change_widened_here(int change) {
+    (void)change;
+}
 #define pthread_getcpuclockid clock_here
 #define link_read_grant affinity_here_grant
 #define link_managed managed_here
@@ -90,14 +99,19 @@ static pid_t no_helper_here(void) {
 #define follow_epoch epoch_here
 #define follow_is_bound is_bound_here
 #define follow_helper no_helper_here
+#define link_change_widened change_widened_here
 /* park_here.c has these as well. */
 #define affinity_set affinity_here_set
 #define affinity_pass_over affinity_here_pass_over
 #include "launch/affinity.c"
 
+unsigned long affinity_here_mask(void);
+unsigned long affinity_here_mask(void) {
+    return atomic_load(&masks[kSelf]);
+}
 void affinity_here_begin(bool has_all);
 void affinity_here_begin(bool has_all) {
-    own_masks_forget_all();
+    affinity_ends();
     allowed = mask_of_word(3);
     affinity_begins();
     atomic_store(&grant_epoch, has_all ? 4 : 6);
@@ -111,13 +125,27 @@ void affinity_here_change(void) {
     affinity_here_grant(&grant);
     (void)affinity_bind(kSelf, &grant.cpus);
 }
+/* The same by a look at all threads, which passes over those that are widened. */
+void affinity_here_look(void);
+void affinity_here_look(void) {
+    struct link_grant grant;
+    atomic_fetch_add(&grant_epoch, 2);
+    affinity_here_grant(&grant);
+    affinity_look_begins();
+    if (!affinity_pass_over(kSelf)) (void)affinity_bind(kSelf, &grant.cpus);
+    affinity_look_ends();
+}
+/* The program starts another one, which may run where its thread may. */
+unsigned long affinity_here_start_a_program(void);
+unsigned long affinity_here_start_a_program(void) {
+    const struct affinity_widened widened = affinity_widen();
+    const unsigned long inherited = affinity_here_mask();
+    affinity_narrow(&widened);
+    return inherited;
+}
 /* The program's, for a thread that is the calling one or not. */
 void affinity_here_choose(bool is_caller, unsigned long word);
 void affinity_here_choose(bool is_caller, unsigned long word) {
     const cpu_set_t mask = mask_of_word(word);
     (void)affinity_set_by_program(is_caller ? 0 : kSelf, sizeof mask, &mask);
-}
-unsigned long affinity_here_mask(void);
-unsigned long affinity_here_mask(void) {
-    return atomic_load(&masks[kSelf]);
 }

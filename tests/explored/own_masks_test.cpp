@@ -1,4 +1,5 @@
-// Masks that a program gives its threads while the launcher binds them to grants, under the explorer.
+// Masks that a program gives its threads, and programs that these start, while the launcher binds them to
+// grants, under the explorer.
 #include <sched.h>
 
 #include "support/exploring.hpp"
@@ -9,6 +10,8 @@ void affinity_here_begin(bool has_all);
 void affinity_here_change(void);
 void affinity_here_choose(bool is_caller, unsigned long word);
 unsigned long affinity_here_mask(void);
+void affinity_here_look(void);
+unsigned long affinity_here_start_a_program(void);
 }
 
 namespace heddle::test {
@@ -88,6 +91,25 @@ void follows_the_grant_again(Explorer& explorer) {
     });
 }
 
+/// What a thread starts may run wherever the program may, whoever binds threads meanwhile; afterwards the
+/// thread is where the grant is.
+void a_program_is_started(Explorer& explorer, bool has_all, unsigned long granted_then) {
+    affinity_here_begin(has_all);
+    explorer.thread([&explorer] {
+        if (affinity_here_start_a_program() != kBoth) explorer.fail("what was started is bound");
+    });
+    explorer.thread([] { affinity_here_look(); });
+    explorer.finally([&explorer, granted_then] {
+        if (affinity_here_mask() != granted_then) explorer.fail("not where the grant is");
+    });
+}
+void a_program_is_started_while_a_cpu_goes(Explorer& explorer) {
+    a_program_is_started(explorer, true, kFirst);
+}
+void a_program_is_started_while_a_cpu_comes(Explorer& explorer) {
+    a_program_is_started(explorer, false, kBoth);
+}
+
 constexpr Bounds kOneSwitch{.preemptions = 1, .stale_reads = 1};
 /// What shows that a place was used again, or that a grant has changed, are two words.
 constexpr Bounds kTwoStale{.preemptions = 1, .stale_reads = 2};
@@ -106,6 +128,14 @@ TEST(ExploredOwnMasks, HoldWhileGrantsChange) {
     expect_holds(is_bound_while_a_cpu_goes_and_comes, kOneSwitch);
     expect_holds(is_bound_by_another, kOneSwitch);
     expect_found(is_bound_while_a_cpu_comes, Fault::kNotSequential, kTwoStale);
+}
+TEST(ExploredWidened, WhoStartsAProgramIsLeftAloneAndThenFollows) {
+    expect_holds(a_program_is_started_while_a_cpu_goes);
+    for (const Fault fault :
+         {Fault::kNotSequential, Fault::kPlainReadModifyWrite, Fault::kPlainCompareExchange})
+        expect_found(a_program_is_started_while_a_cpu_goes, fault);
+    expect_holds(a_program_is_started_while_a_cpu_comes);
+    expect_found(a_program_is_started_while_a_cpu_comes, Fault::kNotSequential);
 }
 TEST(ExploredOwnMasks, AreTakenBackWhileTheGrantChanges) {
     expect_holds(follows_the_grant_again, kOneSwitch);
