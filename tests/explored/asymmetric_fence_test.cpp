@@ -45,6 +45,11 @@ TEST_P(ExploredFence, OrdersAgainstAHeavyOne) {
     expect_holds(write_then_look<light_fence, heavy_fence>);
     expect_holds(write_then_look<heavy_fence, heavy_fence>);
     expect_found(write_then_look<light_fence, heavy_fence>, Fault::kNoFences);
+    // Full fences on both sides; where the light one is free, the other has to reach its thread.
+    if (GetParam())
+        expect_found(write_then_look<light_fence, full_fence>, Fault::kNone);
+    else
+        expect_found(write_then_look<light_fence, heavy_fence>, Fault::kNotSequential);
 }
 
 TEST_P(ExploredFence, OrdersNothingAgainstALightOneWhereItIsFree) {

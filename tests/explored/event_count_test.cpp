@@ -26,7 +26,8 @@ void two_wait_for_one_event_each(Explorer& explorer) {
 
 TEST(ExploredEventCount, WakesWhoIsAboutToSleep) {
     expect_holds(two_wait_for_one_event_each);
-    for (const Fault fault : {Fault::kNoFences, Fault::kLostWakes})
+    for (const Fault fault :
+         {Fault::kNoFences, Fault::kNotSequential, Fault::kPlainReadModifyWrite, Fault::kLostWakes})
         expect_found(two_wait_for_one_event_each, fault);
 }
 

@@ -1,5 +1,6 @@
 // The launcher's own lock-free structures, as they are, under the explorer: the grant page that the arbiter
-// writes and both libraries read, the parking of threads, libgomp's parked team and its table of callers.
+// writes and both libraries read, the parking of threads, libgomp's parked team, its table of callers and
+// libomp's addresses.
 #include "arbiter/grant_page.hpp"
 #include "cores/arbiter_connection.hpp"
 #include "cores/codec.hpp"
@@ -25,6 +26,11 @@ void libgomp_here_region(void);
 bool libgomp_here_parked_twice(void);
 void libgomp_here_forget(bool one_place_is_left);
 bool libgomp_here_calls_from(unsigned object);
+void libgomp_here_begin_without_teams(void);
+bool libgomp_here_is_parked(void);
+void libgomp_here_forget_libomps(void);
+void libgomp_here_note_libomp(unsigned object);
+bool libgomp_here_is_libomp(unsigned object);
 }
 
 namespace heddle::test {
@@ -86,6 +92,20 @@ void parked_threads_go_on(Explorer& explorer) {
     });
 }
 
+/// Who sat a turn out sees what it was granted for its own.
+void who_goes_on_sees_the_grant(Explorer& explorer) {
+    park_end();
+    auto granted = std::make_shared<std::atomic<int>>(0);
+    explorer.thread([granted, &explorer] {
+        if (park_here() && granted->load(std::memory_order_relaxed) == 0) explorer.fail("the old grant");
+    });
+    explorer.thread([granted] {
+        (void)park_threads(0);
+        granted->store(1, std::memory_order_relaxed);
+        park_end();
+    });
+}
+
 /// Regions begin while waiting becomes polite and impolite again: at the end no team is parked.
 void no_team_stays_parked(Explorer& explorer) {
     libgomp_here_begin();
@@ -99,6 +119,33 @@ void no_team_stays_parked(Explorer& explorer) {
     });
     explorer.finally([&explorer] {
         if (libgomp_here_parked_twice()) explorer.fail("two teams are parked for one turn");
+    });
+}
+
+/// The first region with a team begins as waiting becomes polite: one of the two parks a team.
+void a_team_is_parked(Explorer& explorer) {
+    libgomp_here_begin_without_teams();
+    const int region = explorer.thread([] { libgomp_here_region(); });
+    explorer.thread([region, &explorer] {
+        libgomp_wait_politely(true);
+        explorer.join(region);
+        if (!libgomp_here_is_parked()) explorer.fail("nobody makes it wait politely");
+        libgomp_wait_politely(false);
+    });
+    explorer.finally([&explorer] {
+        if (libgomp_here_parked_twice()) explorer.fail("two teams are parked for one turn");
+    });
+}
+
+/// Two that come from two libomps are noted while a third thread asks what it is in.
+void libomps_are_noted(Explorer& explorer) {
+    libgomp_here_forget_libomps();
+    for (const unsigned libomp : {2U, 3U}) explorer.thread([libomp] { libgomp_here_note_libomp(libomp); });
+    explorer.thread([&explorer] {
+        if (libgomp_here_is_libomp(1)) explorer.fail("another object is taken for it");
+    });
+    explorer.finally([&explorer] {
+        if (!libgomp_here_is_libomp(2) || !libgomp_here_is_libomp(3)) explorer.fail("one is not known");
     });
 }
 
@@ -135,11 +182,24 @@ TEST(ExploredPark, AllGoOn) {
     park_prepare();
     expect_holds(parked_threads_go_on);
     expect_found(parked_threads_go_on, Fault::kLostWakes);
+    expect_holds(who_goes_on_sees_the_grant);
+    for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores, Fault::kLostWakes})
+        expect_found(who_goes_on_sees_the_grant, fault);
 }
 TEST(ExploredLibgomp, NoTeamStaysParked) {
     expect_holds(no_team_stays_parked);
     for (const Fault fault : {Fault::kLostWakes, Fault::kPlainCompareExchange})
         expect_found(no_team_stays_parked, fault);
+}
+TEST(ExploredLibgomp, ATeamIsParkedWhereWaitingBecomesPolite) {
+    expect_holds(a_team_is_parked);
+    for (const Fault fault : {Fault::kNotSequential, Fault::kPlainCompareExchange})
+        expect_found(a_team_is_parked, fault);
+}
+TEST(ExploredLibgomp, ALibompIsKnownByItsAddresses) {
+    expect_holds(libomps_are_noted);
+    for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores, Fault::kPlainReadModifyWrite})
+        expect_found(libomps_are_noted, fault);
 }
 TEST(ExploredLibgomp, EachCallerHasItsOwnLibrary) {
     expect_holds(callers_of_an_empty_table);

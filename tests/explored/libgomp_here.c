@@ -130,6 +130,18 @@ bool libgomp_here_parked_twice(void) {
     return atomic_load(&parked_twice);
 }
 
+void libgomp_here_begin_without_teams(void);
+bool libgomp_here_is_parked(void);
+
+/* No region had a team yet. */
+void libgomp_here_begin_without_teams(void) {
+    libgomp_here_begin();
+    atomic_store(&libraries[0].has_teams, false);
+}
+bool libgomp_here_is_parked(void) {
+    return atomic_load(&libraries[0].parked_for) == atomic_load(&parked_word);
+}
+
 void libgomp_here_forget(bool one_place_is_left);
 bool libgomp_here_calls_from(unsigned object);
 
@@ -151,4 +163,22 @@ bool libgomp_here_calls_from(unsigned object) {
            caller.library != NULL && caller.library->entries[kEntry_GOMP_parallel] == libgomp &&
            caller.library->entries[kEntryCount - 1] == libgomp && caller.library->base == libgomp &&
            callers_are_libgomp(libgomp);
+}
+
+void libgomp_here_forget_libomps(void);
+void libgomp_here_note_libomp(unsigned object);
+bool libgomp_here_is_libomp(unsigned object);
+
+void libgomp_here_forget_libomps(void) {
+    atomic_store(&libomp_count, 0);
+    for (unsigned i = 0; i < kMaxLibomps; ++i) {
+        atomic_store(&libomps[i].to, NULL);
+        atomic_store(&libomps[i].from, NULL);
+    }
+}
+void libgomp_here_note_libomp(unsigned object) {
+    callers_note_libomp(&objects[object][7]);
+}
+bool libgomp_here_is_libomp(unsigned object) {
+    return callers_are_libomp(&objects[object][7]);
 }

@@ -124,6 +124,20 @@ void register_again_while_it_ends(Explorer& explorer) {
     });
 }
 
+/// Who sees that no service is left sees what the last one has done.
+void see_that_one_has_ended(Explorer& explorer) {
+    auto polled = std::make_shared<Polled>();
+    polled->explorer = &explorer;
+    polled->finished = true;
+    polled->services.add("service", &Polled::call, polled.get());
+    explorer.thread([polled] { (void)polled->services.poll(); });
+    explorer.thread([polled, &explorer] {
+        while (!polled->services.empty()) {
+        }
+        if (polled->calls != 1) explorer.fail("it has ended and was not called");
+    });
+}
+
 constexpr Bounds kThree{.preemptions = 3, .stale_reads = 2};
 
 TEST(ExploredBlockCondition, ASignalBeforeOrAfterTheBlockEndsIt) {
@@ -147,6 +161,11 @@ TEST(ExploredPolling, NothingIsCalledAfterItWasUnregistered) {
     expect_holds(unregister_while_polled);
     for (const Fault fault : {Fault::kNoLocks, Fault::kLostWakes})
         expect_found(unregister_while_polled, fault);
+}
+TEST(ExploredPolling, WhatOneHasDoneIsSeenWhenItHasEnded) {
+    expect_holds(see_that_one_has_ended);
+    for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores})
+        expect_found(see_that_one_has_ended, fault);
 }
 TEST(ExploredPolling, OneThatEndsMayBeRegisteredAgain) {
     expect_holds(register_again_while_it_ends);

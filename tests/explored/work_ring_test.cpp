@@ -40,10 +40,30 @@ void one_notes_and_one_takes(Explorer& explorer) {
     });
 }
 
+/// Which is one at a time's to do.
+void two_take_at_once(Explorer& explorer) {
+    struct State {
+        trace::WorkRing<2> ring;
+        std::atomic<int> taken{0};
+
+        void take() {
+            for (trace::NotedWork work; ring.pop(work);) ++taken;
+        }
+    };
+    auto state = std::make_shared<State>();
+    state->ring.push({});
+    state->ring.push({});
+    for (int i = 0; i < 2; ++i) explorer.thread([state] { state->take(); });
+    explorer.finally([state, &explorer] {
+        if (state->taken != 2) explorer.fail("a piece was taken twice");
+    });
+}
+
 TEST(ExploredWorkRing, GivesWholePiecesInOrder) {
     expect_holds(one_notes_and_one_takes);
     for (const Fault fault : {Fault::kRelaxedLoads, Fault::kRelaxedStores})
         expect_found(one_notes_and_one_takes, fault);
+    expect_found(two_take_at_once, Fault::kNone);
 }
 
 }  // namespace
