@@ -32,9 +32,9 @@ class KillArbiter : public testing::Test {
     std::string progress_file(size_t number) {
         return daemon_->folder() + "/progress" + std::to_string(number);
     }
-    void start_client() {
+    void start_client(const char* program = "fault_client") {
         const std::string file = progress_file(programs_.size());
-        programs_.push_back({Child({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_->path(),
+        programs_.push_back({Child({HEDDLE_BUILD_DIR "/bin/" + std::string(program), daemon_->path(),
                                     std::to_string(programs_.size()), file}),
                              map_progress(file.c_str())});
     }
@@ -130,6 +130,12 @@ TEST_F(KillArbiter, ClientsComeBackWithWhatTheyHold) {
     for (int i = 0; i < 4; ++i) start_client();
     campaign(400);
     for (const Program& program : programs_) EXPECT_GT(program.progress->registrations, 40U);
+}
+
+TEST_F(KillArbiter, ClientsThatHandOverComeBack) {
+    daemon_.emplace(Daemon::Options{"core:8 pu:1", {}, {}});
+    for (int i = 0; i < 4; ++i) start_client("handover_client");
+    campaign(100);
 }
 
 TEST_F(KillArbiter, OpenMpProgramsNeverStop) {

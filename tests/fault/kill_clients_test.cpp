@@ -14,6 +14,12 @@
 namespace heddle::test {
 namespace {
 
+enum class Kind {
+    kPlain,     // the protocol in a few lines
+    kHandOver,  // heddle's own client, which hands CPUs to others without the arbiter
+    kOpenMp,    // real programs under heddle run
+};
+
 struct Campaign {
     const char* name;
     const char* topology;  // "": the real machine
@@ -21,7 +27,7 @@ struct Campaign {
     int clients;
     int kills;
     int most_pause_us;
-    bool openmp = false;  // real programs under heddle run
+    Kind kind = Kind::kPlain;
 };
 
 void PrintTo(const Campaign& campaign, std::ostream* out) {
@@ -42,17 +48,19 @@ double p99_ms(std::vector<double> values) {
 class KillClients : public testing::TestWithParam<Campaign> {
   protected:
     Child spawn() {
-        if (GetParam().openmp)
+        if (GetParam().kind == Kind::kOpenMp)
             return Child({kHeddle, "run", "--require", "--", HEDDLE_BUILD_DIR "/bin/openmp_program",
                           daemon_.folder() + "/progress"},
                          {"HEDDLE_ARBITER=" + daemon_.path()});
-        return Child({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_.path(), std::to_string(random_()),
+        const char* program =
+            GetParam().kind == Kind::kHandOver ? "/bin/handover_client" : "/bin/fault_client";
+        return Child({HEDDLE_BUILD_DIR + std::string(program), daemon_.path(), std::to_string(random_()),
                       daemon_.folder() + "/progress"});
     }
     /// A program has a CPU as soon as it runs a region, being one of two; other clients want one now and
     /// then.
     static bool is_at_work(GrantHistory& history, pid_t pid) {
-        return history.present(pid) && (!GetParam().openmp || history.has_had_a_cpu(pid));
+        return history.present(pid) && (GetParam().kind != Kind::kOpenMp || history.has_had_a_cpu(pid));
     }
     int below(int limit) { return static_cast<int>(random_() % static_cast<uint32_t>(limit)); }
 
@@ -70,7 +78,7 @@ class KillClients : public testing::TestWithParam<Campaign> {
 };
 
 TEST_P(KillClients, LeaveNothingBehind) {
-    if (GetParam().openmp && ::access(HEDDLE_BUILD_DIR "/bin/openmp_program", X_OK) != 0)
+    if (GetParam().kind == Kind::kOpenMp && ::access(HEDDLE_BUILD_DIR "/bin/openmp_program", X_OK) != 0)
         GTEST_SKIP() << "no OpenMP in this build";
     const Campaign& campaign = GetParam();
     std::vector<Kill> kills;
@@ -114,9 +122,11 @@ TEST_P(KillClients, LeaveNothingBehind) {
     if (!kSanitized) {
         EXPECT_GT(freed.size(), kills.size() / 2);
         EXPECT_LE(p99_ms(freed), 10 + p99_ms(waited));
+        EXPECT_LE(std::ranges::max(freed), 100 + std::ranges::max(waited));
     }
     RecordProperty("kills", static_cast<int>(kills.size()));
     RecordProperty("p99_freed_us", static_cast<int>(p99_ms(freed) * 1000));
+    if (!freed.empty()) RecordProperty("max_freed_us", static_cast<int>(std::ranges::max(freed) * 1000));
     RecordProperty("p99_waited_us", static_cast<int>(p99_ms(waited) * 1000));
 
     EXPECT_TRUE(becomes_true([&] { return daemon_.process().descriptors() == descriptors; }, 2s))
@@ -136,7 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Campaign{"the_real_machine", "", "proportional", 4, 3000, 4000},
                     Campaign{"owners", "numa:2 core:4 pu:2", "owned", 6, 2000, 4000},
                     Campaign{"at_once", "core:8 pu:1", "proportional", 8, 1000, 1},
-                    Campaign{"openmp_programs", "", "proportional", 2, 300, 30'000, true}),
+                    Campaign{"openmp_programs", "", "proportional", 2, 300, 30'000, Kind::kOpenMp},
+                    Campaign{"handing_over", "core:8 pu:1", "proportional", 6, 1500, 4000, Kind::kHandOver}),
     [](const auto& campaign) { return campaign.param.name; });
 
 }  // namespace
