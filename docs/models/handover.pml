@@ -648,4 +648,7 @@ init {
 #define FOUND (holder == NOBODY || (!dead[holder] && (on[holder] || \
                (released[AT(era, holder)] == WORD(generation, LENT) && KNOWS_OF_IT(holder)))))
 
-ltl found { []<>(FOUND) }
+/* Nothing makes a client come back to a new arbiter; until all are, there is nothing to be found. */
+#define IS_AWAITED (era > 0 && !ALL_JOINED)
+
+ltl found { []<>(FOUND || IS_AWAITED) }
