@@ -10,9 +10,13 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
     CpuSet owned = policy_->has_owners() ? registration.owned & machine_.cpus() : CpuSet{};
     for (const auto& other : clients_)
         if (other->job != registration.job || registration.job == JobId{}) owned -= other->owned;
-    if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver ||
-        (keeps.empty() && owned.empty() && registration.min == 0))
+    if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver)
         return std::nullopt;
+    if (keeps.empty() && owned.empty() && registration.min == 0) {
+        // It is not away, but may be on what was asked back from it.
+        recovering_until_ = std::max(recovering_until_, started_ + limits_.recovery);
+        return std::nullopt;
+    }
     Client& restored = enter(registration, now);
     restored.away = true;
     restored.demand = restored.peak = 0;

@@ -198,6 +198,26 @@ TEST_F(ArbiterTest, NobodyGetsWhatARestoredClientMayStillBeOn) {
     EXPECT_EQ(held(newcomer), 1);
 }
 
+/// Then the file says that it has nothing.
+TEST_F(ArbiterTest, NobodyGetsWhatOneMayStillBeOnThatWasAskedForAll) {
+    start("core:2 pu:1");
+    Registration holder;
+    holder.name = "holder";
+    holder.demand = 1;
+    EXPECT_EQ(arbiter_->restore(holder, now_), std::nullopt);
+    const ClientId newcomer = join(2);
+    EXPECT_EQ(held(newcomer), 0);
+    holder.held = {0, 1};
+    ClientId back;
+    ASSERT_EQ(arbiter_->join(holder, now_, back), Refusal::kNone);
+    settle();
+    EXPECT_EQ(arbiter_->cpus_of(back), (CpuSet{0, 1}));
+    now_ += 400ms;
+    arbiter_->tick(now_);
+    settle();
+    EXPECT_EQ(held(newcomer), 1);
+}
+
 TEST_F(ArbiterTest, WhoNeverComesBackHoldsNobodyUp) {
     start("core:2 pu:1");
     Registration holder;
