@@ -67,8 +67,14 @@ std::map<int, SavedClient> SavedClients::left_behind() {
     if (file_ == nullptr) return clients;
     for (size_t i = 0; i < kPlaces; ++i) {
         const Place& place = file_->places[i];
-        if (place.sequence.load(std::memory_order_acquire) % 2 != 0 || place.pid == 0) {
+        const bool half_written = place.sequence.load(std::memory_order_acquire) % 2 != 0;
+        if (place.pid == 0) {
             remove(static_cast<int>(i));
+            continue;
+        }
+        used_[i] = true;
+        if (half_written) {
+            clients[static_cast<int>(i)] = {static_cast<pid_t>(place.pid), place.user, place.started, "", {}};
             continue;
         }
         heddle_mask mask;
@@ -82,7 +88,6 @@ std::map<int, SavedClient> SavedClients::left_behind() {
             cpus_of(mask),
             {static_cast<int>(std::min(place.min, uint32_t{HEDDLE_MAX_CPUS})), cpus_of(place.owned)},
             JobId{place.job}};
-        used_[i] = true;
     }
     return clients;
 }

@@ -41,8 +41,9 @@ class SavedClients {
 
     /// "" or why nothing is saved.
     [[nodiscard]] const std::string& problem() const { return problem_; }
-    /// What the arbiter before this one left, by place. These are used from now on: remove those of clients
-    /// that are not kept. Once, before any is added.
+    /// What the arbiter before this one left, by place; of a client whose place it was writing when it died,
+    /// the process alone. These are used from now on: remove those of clients that are not kept. Once, before
+    /// any is added.
     [[nodiscard]] std::map<int, SavedClient> left_behind();
     /// As much of a name as is saved.
     [[nodiscard]] static std::string saved_name(const std::string& name);

@@ -64,13 +64,17 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
     EXPECT_EQ(left_behind().at(2).name, "third");
 }
 
-TEST_F(SavedClientsTest, APlaceThatWasHalfWrittenIsNobodys) {
+TEST_F(SavedClientsTest, OfAPlaceThatWasHalfWrittenTheProcessAloneIsKnown) {
     {
         SavedClients saved(path_, os_);
         (void)saved.add({17, 1000, 4711, "first", CpuSet{3}});
     }
     scribble(48, std::string(1, '\x01'));  // the sequence number of the first place, odd
-    EXPECT_TRUE(left_behind().empty());
+    const auto found = left_behind();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found.at(0).pid, 17);
+    EXPECT_EQ(found.at(0).started, 4711U);
+    EXPECT_TRUE(found.at(0).cpus.empty());
 }
 
 TEST_F(SavedClientsTest, AnotherBootOrVersionCountsAsNothing) {
