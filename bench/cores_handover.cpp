@@ -3,7 +3,8 @@
 // cores.handover: from the release to the taker's first instruction on that very core; the lender's thread
 // and the taker's are both bound to it, and the taker waits actively. cores.handover_asleep: the same with
 // the taker asleep; its limit is a bare futex wake between two such threads, measured in the same run, and 5
-// us. cores.handover_seen: until a taker that waits actively on another core sees the release.
+// us. cores.handover_seen: until a taker that waits actively on another core sees the release. Where DLB_HOME
+// is set, the last two stand beside what DLB takes (dlb_handover.hpp).
 //
 // A pair of processes hands one CPU to and fro; the arbiter, a thread of the parent, only names successors
 // and hears of it later. With one core there is no other to see anything from: cores.handover_seen is left
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -24,6 +26,7 @@
 #include "base/scratch_folder.hpp"
 #include "cores/arbiter_client.hpp"
 #include "cores/futex.hpp"
+#include "dlb_handover.hpp"
 #include "figures.hpp"
 #include "heddle/error.hpp"
 
@@ -215,6 +218,17 @@ std::vector<double> measure_bare_futex(int cpu, int samples) {
     return samples_of(shared, samples);
 }
 
+void beside_dlb(const char* name, const std::vector<double>& ours, bool asleep, int lender, int taker,
+                int samples) {
+    const char* const home = std::getenv("DLB_HOME");
+    if (home == nullptr)
+        return bench::print_skipped(name, "DLB was not found; set DLB_HOME to where it is installed");
+    if (lender == taker) return bench::print_skipped(name, "DLB's two processes want a CPU each");
+    const std::string library = std::string(home) + "/lib/libdlb.so";
+    const double dlb = bench::median(bench::dlb_handovers(library, asleep, lender, taker, samples));
+    bench::print({.name = name, .unit = "us", .values = ours, .peer_median = dlb});
+}
+
 void run(bool quick) {
     const int samples = quick ? 200 : 2000;
     const ScratchFolder folder;
@@ -225,13 +239,18 @@ void run(bool quick) {
         if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) cpus.push_back(cpu);
     const int last = cpus.back(), first = cpus.front();
     const auto print = [&](const char* name, const Setting& setting, double limit = 0) {
-        bench::print(
-            {.name = name, .unit = "us", .values = measure(folder.path(), setting, samples), .limit = limit});
+        std::vector<double> values = measure(folder.path(), setting, samples);
+        bench::print({.name = name, .unit = "us", .values = values, .limit = limit});
+        return values;
     };
     print("cores.handover", {last, {last, last}, first, 10s, true});
-    if (first != last) print("cores.handover_seen", {last, {last, first}, last, 10s, false});
+    std::vector<double> seen;
+    if (first != last) seen = print("cores.handover_seen", {last, {last, first}, last, 10s, false});
     const double bare = bench::median(measure_bare_futex(last, samples));
-    print("cores.handover_asleep", {last, {last, last}, first, 0s, true}, bare + 5);
+    const std::vector<double> asleep =
+        print("cores.handover_asleep", {last, {last, last}, first, 0s, true}, bare + 5);
+    beside_dlb("cores.handover_seen_vs_dlb", seen, false, last, first, samples);
+    beside_dlb("cores.handover_asleep_vs_dlb", asleep, true, last, first, samples);
 }
 
 }  // namespace

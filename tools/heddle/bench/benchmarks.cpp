@@ -11,8 +11,8 @@ Job long_region(std::string_view rounds, int start_ms = 0) {
 }
 
 // The same barriers in 1,000 regions of 1 ms of work each.
-Job short_regions() {
-    return {"barriers", {"--regions", "1000", "--rounds", "50", "--round-us", "20"}};
+Job short_regions(int start_ms = 0) {
+    return {"barriers", {"--regions", "1000", "--rounds", "50", "--round-us", "20"}, start_ms};
 }
 
 // Ten phases of 40 ms on one core or none, ten of 80 CPU-ms in 20 regions; the second program is out of
@@ -38,7 +38,8 @@ const std::vector<Benchmark>& benchmarks() {
          "two programs, a barrier every 20 us in one long region, started together",
          {long_region("30000"), long_region("30000")},
          kAll},
-        {{{"cores.oversubscription_apart", "best", 1.05}, {"cores.oversubscription_apart_vs_default", "os"}},
+        {{{"cores.oversubscription_apart", "best", 1.05},
+          {"cores.oversubscription_apart_vs_default", "os", 0.1}},
          "the same, started 0.2 s apart",
          {long_region("50000"), long_region("50000", 200)},
          kAll},
@@ -46,6 +47,11 @@ const std::vector<Benchmark>& benchmarks() {
           {"cores.oversubscription_regions_vs_default", "os", 0.1}},
          "the same barriers in regions of 1 ms, started together",
          {short_regions(), short_regions()},
+         kAll},
+        {{{"cores.oversubscription_regions_apart", "best", 1.05},
+          {"cores.oversubscription_regions_apart_vs_default", "os", 0.1}},
+         "these, started 0.2 s apart",
+         {short_regions(), short_regions(200)},
          kAll},
         {{{"cores.spin_barrier", "best"}},
          "two programs with a spin barrier of their own",
@@ -92,7 +98,13 @@ const std::vector<Figure>& figures() {
         {"cores_handover", "cores.handover_seen", 0.5, "us", "release to its being seen"},
         {"cores_handover", "cores.handover_asleep", 0, "us",
          "the same with the taker asleep; limit: a bare futex wake and 5 us"},
+        {"cores_handover", "cores.handover_seen_vs_dlb", 0, "us",
+         "until the release is seen; the peer: until the callback of DLB, polling", "dlb"},
+        {"cores_handover", "cores.handover_asleep_vs_dlb", 0, "us",
+         "the taker asleep; the peer: until the callback of DLB, asynchronous", "dlb"},
         {"cores_scale", "cores.scale", 1, "ms", "a rebalance with 1,024 CPUs and 256 clients"},
+        {"cores_scale", "cores.scale_growth", 1, "x",
+         "how that has grown from 32 clients on, over n log n of clients + CPUs moved"},
         {"tasks_switch", "tasks.switch", 20, "ns",
          "one switch between fibers that compute with floating point"},
         {"tasks_switch", "tasks.switch_vs_boost", 0, "ns", "the same, beside Boost.Context's jump_fcontext",
