@@ -305,7 +305,7 @@ class Arbiter {
     void count_lent(int cpu, ClientId holder, int change);
     [[nodiscard]] int most(const Client& client) const;
     [[nodiscard]] int wanted(const Client& client) const;
-    [[nodiscard]] CpuSet choose_free(const Client& client, int count) const;
+    [[nodiscard]] CpuSet choose(const Client& client, const CpuSet& from, int count) const;
 
     Refusal admit(const Registration& registration, Time now, ClientId& client);
     Client& enter(const Registration& registration, Time now);
@@ -324,6 +324,7 @@ class Arbiter {
     void take_back_owned(Time now);
     void swap_for_affinity(Time now);
     void make_room_in_steps(Time now);
+    [[nodiscard]] CpuSet within_reach_of_the_needy() const;
     void spread_the_rest(Time now);
     void update_contention(Time now);
     void publish();

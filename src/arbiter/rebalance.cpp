@@ -115,10 +115,11 @@ int Arbiter::lack() const {
                            [](int sum, const auto& c) { return sum + std::max(0, c->target - c->held()); });
 }
 
-CpuSet Arbiter::choose_free(const Client& client, int count) const {
-    CpuSet chosen = machine_.nearest(client.granted, free_ & client.allowed & client.owned, count);
+/// Of these, its own first, then near ones.
+CpuSet Arbiter::choose(const Client& client, const CpuSet& from, int count) const {
+    CpuSet chosen = machine_.nearest(client.granted, from & client.allowed & client.owned, count);
     if (const int missing = count - chosen.count(); missing > 0)
-        chosen |= machine_.nearest(client.granted | chosen, (free_ & client.allowed) - chosen, missing);
+        chosen |= machine_.nearest(client.granted | chosen, (from & client.allowed) - chosen, missing);
     return chosen;
 }
 
@@ -141,7 +142,7 @@ void Arbiter::grant_to_the_needy(Time now) {
         return clients_[i]->usable;
     });
     for (const size_t i : order)
-        if (shares[i] > 0) grant(*clients_[i], choose_free(*clients_[i], shares[i]), now);
+        if (shares[i] > 0) grant(*clients_[i], choose(*clients_[i], free_, shares[i]), now);
 }
 
 /// How many of its own CPUs a client has a right to beyond those of them that it holds.
@@ -323,21 +324,52 @@ void Arbiter::make_room_in_steps(Time now) {
     }
 }
 
-void Arbiter::spread_the_rest(Time now) {
-    if (free_.empty() || lack() > 0) return;
-    HEDDLE_STEPS(2 * clients_.size());
-    std::vector<int> room;
+/// What a client that lacks CPUs could use, or make room in by swaps.
+CpuSet Arbiter::within_reach_of_the_needy() const {
+    CpuSet reach;
     for (const auto& c : clients_)
-        room.push_back(c->sits_out || c->away || c->stopped
-                           ? 0
-                           : std::clamp(most(*c) - c->held(), 0, (free_ & c->allowed).count()));
-    const std::vector<int> shares =
-        hand_out(clients_.size(), free_.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
-            return larger_quotient(clients_[a]->weight, clients_[a]->held() + got_a, clients_[b]->weight,
-                                   clients_[b]->held() + got_b);
-        });
-    for (size_t i = 0; i < clients_.size(); ++i)
-        if (shares[i] > 0) grant(*clients_[i], choose_free(*clients_[i], shares[i]), now);
+        if (c->target > c->held()) reach |= c->allowed;
+    for (CpuSet before; before != reach;) {
+        HEDDLE_STEPS(2 * clients_.size());
+        before = reach;
+        for (const auto& holder : clients_) {
+            if (holder->away) continue;
+            const CpuSet wished = holder->granted & reach;
+            if (!(wished - holder->owned).empty())
+                reach |= holder->allowed;
+            else if (!wished.empty())
+                reach |= holder->allowed & holder->owned;
+        }
+    }
+    return reach;
+}
+
+/// What the targets leave goes to those who want more, as where others may use so few CPUs that they cannot
+/// all have what is meant for them; then to anybody.
+void Arbiter::spread_the_rest(Time now) {
+    if (free_.empty()) return;
+    CpuSet rest = free_;
+    if (lack() > 0) rest -= within_reach_of_the_needy();
+    for (const bool wants_more : {true, false}) {
+        if (rest.empty()) return;
+        HEDDLE_STEPS(2 * clients_.size());
+        std::vector<int> room;
+        for (const auto& c : clients_) {
+            const int up_to = c->sits_out || c->away || c->stopped ? 0 : wants_more ? wanted(*c) : most(*c);
+            room.push_back(std::clamp(up_to - c->held(), 0, (rest & c->allowed).count()));
+        }
+        const std::vector<int> shares =
+            hand_out(clients_.size(), rest.count(), room, [&](size_t a, int got_a, size_t b, int got_b) {
+                return larger_quotient(clients_[a]->weight, clients_[a]->held() + got_a, clients_[b]->weight,
+                                       clients_[b]->held() + got_b);
+            });
+        for (size_t i = 0; i < clients_.size(); ++i) {
+            if (shares[i] == 0) continue;
+            const CpuSet chosen = choose(*clients_[i], rest, shares[i]);
+            grant(*clients_[i], chosen, now);
+            rest -= chosen;
+        }
+    }
 }
 
 void Arbiter::update_contention(Time now) {
