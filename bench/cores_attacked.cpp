@@ -4,16 +4,12 @@
 // The attacks: connections that say nonsense and go, clients that come and go, and such as never read and say
 // one thing after the other. The attacker shares a CPU with the arbiter and pauses between attacks, so that
 // what is measured is what the arbiter does for it, and not who has the CPU.
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -26,6 +22,7 @@
 #include "cores/codec.hpp"
 #include "figures.hpp"
 #include "heddle/error.hpp"
+#include "processes.hpp"
 
 namespace {
 
@@ -34,39 +31,8 @@ using namespace std::chrono_literals;
 
 constexpr int kCpus = 16;  // of the programs; attackers may run on one more
 
-void bind_to(int cpu) {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(static_cast<size_t>(cpu), &cpus);
-    (void)::sched_setaffinity(0, sizeof cpus, &cpus);
-}
-
-/// A process of its own that does this until the object ends.
-class Background {
-  public:
-    template <class Work>
-    Background(int cpu, const Work& work) : child_(::fork()) {
-        if (child_ != 0) return;
-        bind_to(cpu);
-        try {
-            work();
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "cores_attacked: %s\n", error.what());
-        }
-        ::_exit(1);
-    }
-    ~Background() {
-        ::kill(child_, SIGKILL);
-        ::waitpid(child_, nullptr, 0);
-    }
-    Background(const Background&) = delete;
-    Background& operator=(const Background&) = delete;
-
-  private:
-    pid_t child_;
-};
-
-void serve(const std::string& path) {
+void serve(const std::string& path, int cpu) {
+    bench::bind_to(cpu);
     Os os;
     SteadyClock clock;
     ServerConfig config;
@@ -203,14 +169,17 @@ void run(bool quick) {
     int first = 0, last = CPU_SETSIZE - 1;
     while (!CPU_ISSET(static_cast<size_t>(first), &allowed)) ++first;
     while (!CPU_ISSET(static_cast<size_t>(last), &allowed)) --last;
-    const Background server(first, [&] { serve(path); });
+    const bench::Background server([&] { serve(path, first); });
     for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(1ms);
-    bind_to(last);
+    bench::bind_to(last);
     Program asks(path, "asks"), gives(path, "gives");
     std::vector<double> quiet, attacked;
     for (int i = 0; i < (quick ? 3 : 21); ++i) {
         quiet.push_back(ninety_ninth_of_a_hundred(asks, gives));
-        const Background attacker(first, [&] { Attacker(path).run(); });
+        const bench::Background attacker([&] {
+            bench::bind_to(first);
+            Attacker(path).run();
+        });
         std::this_thread::sleep_for(20ms);
         attacked.push_back(ninety_ninth_of_a_hundred(asks, gives));
     }

@@ -9,11 +9,6 @@
 // A pair of processes hands one CPU to and fro; the arbiter, a thread of the parent, only names successors
 // and hears of it later. With one core there is no other to see anything from: cores.handover_seen is left
 // out.
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +24,7 @@
 #include "dlb_handover.hpp"
 #include "figures.hpp"
 #include "heddle/error.hpp"
+#include "processes.hpp"
 
 namespace {
 
@@ -37,14 +33,6 @@ using namespace std::chrono_literals;
 
 int64_t now_ns() {
     return std::chrono::steady_clock::now().time_since_epoch().count();
-}
-
-void bind_to(int cpu) {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(static_cast<size_t>(cpu), &cpus);
-    if (::sched_setaffinity(0, sizeof cpus, &cpus) != 0)
-        throw Error(ErrorCode::kSystem, "cannot bind a thread to a CPU");
 }
 
 constexpr int kMostSamples = 20000;
@@ -67,75 +55,21 @@ struct Shared {
     [[nodiscard]] bool enough(int samples) const { return count.load(std::memory_order_relaxed) >= samples; }
 };
 
-Shared& share() {
-    void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw Error(ErrorCode::kSystem, "no shared memory");
-    return *new (memory) Shared{};
-}
-
 std::vector<double> samples_of(const Shared& shared, int samples) {
     return {shared.microseconds, shared.microseconds + std::min(samples, shared.count.load())};
 }
 
-/// Runs work(0) and work(1) in processes of their own; throws where one fails.
-template <class Work>
-void in_two_processes(Work work) {
-    pid_t children[2];
-    for (int side = 0; side < 2; ++side) {
-        children[side] = ::fork();
-        if (children[side] != 0) continue;
-        int code = 0;
-        try {
-            work(side);
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "cores_handover: %s\n", error.what());
-            code = 1;
-        }
-        ::_exit(code);
-    }
-    bool failed = false;
-    for (const pid_t child : children) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        failed |= status != 0;
-    }
-    if (failed) throw Error(ErrorCode::kSystem, "a process of the pair failed");
+/// An arbiter until this is killed.
+void serve(const std::string& path, int cpu) {
+    bench::bind_to(cpu);
+    Os os;
+    SteadyClock clock;
+    ServerConfig config;
+    config.path = path;
+    Server(config, Arbiter(Machine::synthetic("core:64 pu:1"), make_policy("proportional"), {}, clock.now()),
+           os, clock)
+        .run();
 }
-
-/// An arbiter in a process of its own that ends with this object.
-class Daemon {
-  public:
-    Daemon(const std::string& path, int cpu) : child_(::fork()) {
-        if (child_ == 0) {
-            try {
-                bind_to(cpu);
-                Os os;
-                SteadyClock clock;
-                ServerConfig config;
-                config.path = path;
-                Server(
-                    config,
-                    Arbiter(Machine::synthetic("core:64 pu:1"), make_policy("proportional"), {}, clock.now()),
-                    os, clock)
-                    .run();
-            } catch (const std::exception& error) {
-                std::fprintf(stderr, "cores_handover: %s\n", error.what());
-            }
-            ::_exit(1);
-        }
-        for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(1ms);
-        std::this_thread::sleep_for(10ms);
-    }
-    ~Daemon() {
-        ::kill(child_, SIGKILL);
-        ::waitpid(child_, nullptr, 0);
-    }
-    Daemon(const Daemon&) = delete;
-    Daemon& operator=(const Daemon&) = delete;
-
-  private:
-    pid_t child_;
-};
 
 struct Setting {
     int cpu;         ///< the one that is handed over
@@ -165,19 +99,21 @@ bool hand_over(ArbiterClient& client, Shared& shared, int cpu, int samples) {
 }
 
 std::vector<double> measure(const std::string& folder, const Setting& setting, int samples) {
-    Shared& shared = share();
+    Shared& shared = bench::shared_with_children<Shared>();
     const std::string path = folder + "/arbiter.sock";
     std::filesystem::remove(path);
-    const Daemon daemon(path, setting.others);
-    in_two_processes([&](int side) {
-        bind_to(setting.others);
+    const bench::Background daemon([&] { serve(path, setting.others); });
+    for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(10ms);
+    bench::in_two_processes([&](int side) {
+        bench::bind_to(setting.others);
         ArbiterClientOptions options;
         options.name = side == 0 ? "lender" : "taker";
         options.allowed = {setting.cpu};
         options.path = path;
         ArbiterClient client(options, {});
         if (!client.managed()) throw Error(ErrorCode::kUnavailable, client.problem());
-        bind_to(setting.threads[side]);
+        bench::bind_to(setting.threads[side]);
         const auto deadline =
             std::chrono::time_point_cast<Nanoseconds>(std::chrono::steady_clock::now()) + 60s;
         bool first = true;
@@ -200,9 +136,9 @@ std::vector<double> measure(const std::string& folder, const Setting& setting, i
 
 /// Two threads on one core that wake each other by a futex and nothing else.
 std::vector<double> measure_bare_futex(int cpu, int samples) {
-    Shared& shared = share();
-    in_two_processes([&](int side) {
-        bind_to(cpu);
+    Shared& shared = bench::shared_with_children<Shared>();
+    bench::in_two_processes([&](int side) {
+        bench::bind_to(cpu);
         const auto own = static_cast<uint32_t>(side);
         while (!shared.enough(samples)) {
             for (uint32_t turn = shared.turn.load(); turn != own; turn = shared.turn.load())

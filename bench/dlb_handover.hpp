@@ -6,19 +6,17 @@
 
 #include <dlfcn.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/spin_pause.hpp"
 #include "heddle/error.hpp"
+#include "processes.hpp"
 
 namespace heddle::bench {
 
@@ -70,7 +68,7 @@ class DlbSide {
         cpu_set_t mask;
         CPU_ZERO(&mask);
         CPU_SET(static_cast<size_t>(own), &mask);
-        ::sched_setaffinity(0, sizeof mask, &mask);
+        bind_to(own);
         const std::string options =
             std::string(asynchronous ? "--lewi --mode=async" : "--lewi --mode=polling") +
             " --quiet --shm-key=" + key;
@@ -144,37 +142,17 @@ class DlbSide {
 /// libdlb.so. Throws kUnavailable where DLB fails.
 inline std::vector<double> dlb_handovers(const std::string& library, bool asynchronous, int lender, int taker,
                                          int samples) {
-    void* memory =
-        ::mmap(nullptr, sizeof(DlbPair), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw Error(ErrorCode::kSystem, "no shared memory");
-    DlbPair& shared = *new (memory) DlbPair{};
+    DlbPair& shared = shared_with_children<DlbPair>();
     const std::string key = "heddle-" + std::to_string(::getpid()) + (asynchronous ? "-a" : "-p");
-    pid_t children[2];
-    for (int side = 0; side < 2; ++side) {
-        children[side] = ::fork();
-        if (children[side] != 0) continue;
-        int code = 0;
-        try {
-            DlbSide own(library, shared, asynchronous, side == 0 ? lender : taker, key);
-            if (side == 0)
-                own.lend(samples);
-            else if (asynchronous)
-                own.wait_for(lender, samples);
-            else
-                own.poll(lender, samples);
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "cores_handover, DLB: %s\n", error.what());
-            code = 1;
-        }
-        ::_exit(code);
-    }
-    bool failed = false;
-    for (const pid_t child : children) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        failed |= status != 0;
-    }
-    if (failed) throw Error(ErrorCode::kUnavailable, "a process of the pair failed");
+    in_two_processes([&](int side) {
+        DlbSide own(library, shared, asynchronous, side == 0 ? lender : taker, key);
+        if (side == 0)
+            own.lend(samples);
+        else if (asynchronous)
+            own.wait_for(lender, samples);
+        else
+            own.poll(lender, samples);
+    });
     return {shared.microseconds, shared.microseconds + shared.count.load()};
 }
 
