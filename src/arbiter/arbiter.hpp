@@ -359,6 +359,8 @@ class Arbiter {
     Time last_sample_;
     Time started_;
     Time recovering_until_;
+    /// Processes of the arbiter before that keep nothing, as all was asked back from them, and are not back.
+    std::vector<uint32_t> empty_handed_;
     uint64_t failed_fences_ = 0;
     std::vector<ArbiterAction> actions_;
 };

@@ -13,8 +13,7 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
     if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver)
         return std::nullopt;
     if (keeps.empty() && owned.empty() && registration.min == 0) {
-        // It is not away, but may be on what was asked back from it.
-        recovering_until_ = std::max(recovering_until_, started_ + limits_.recovery);
+        empty_handed_.push_back(registration.pid);
         return std::nullopt;
     }
     Client& restored = enter(registration, now);
@@ -31,7 +30,8 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
 /// They may be on more than they keep: on what was asked back from them.
 bool Arbiter::awaits_restored(Time now) const {
     return now < started_ + limits_.recovery &&
-           std::ranges::any_of(clients_, [](const auto& client) { return client->away; });
+           (!empty_handed_.empty() ||
+            std::ranges::any_of(clients_, [](const auto& client) { return client->away; }));
 }
 
 void Arbiter::note_claims(Client& client, const CpuSet& held) {

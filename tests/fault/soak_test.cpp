@@ -87,8 +87,9 @@ TEST(Soak, MemoryAndDescriptorsOfTheArbiterStayAsTheyAre) {
         most = std::max(most, daemon.process().resident_bytes());
     }
     RecordProperty("resident_kib", static_cast<int>(later / 1024));
+    // Of some 60,000 steps a minute, which are drawn anew: a page or two more may have been in use at once.
     if (!kSanitized) {
-        EXPECT_LE(later, first_minute) << "bytes";
+        EXPECT_LE(later, first_minute + 4 * 4096) << "bytes";
     }
     churn.leave_all();
     EXPECT_TRUE(becomes_true([&] { return daemon.process().descriptors() == descriptors; }, 5s))

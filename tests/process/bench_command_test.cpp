@@ -55,7 +55,7 @@ TEST(BenchCommand, TellsEachFigureOfAProgram) {
     std::vector<std::string> names;
     for (const auto& result : nlohmann::json::parse(outcome.output)) names.push_back(result.at("name"));
     EXPECT_THAT(names, testing::UnorderedElementsAre("tasks.pause", "tasks.pause_64", "tasks.pause_100000",
-                                                     "cores.scale"))
+                                                     "cores.scale", "cores.scale_growth"))
         << outcome.errors;
 }
 

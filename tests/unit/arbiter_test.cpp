@@ -203,6 +203,7 @@ TEST_F(ArbiterTest, NobodyGetsWhatOneMayStillBeOnThatWasAskedForAll) {
     start("core:2 pu:1");
     Registration holder;
     holder.name = "holder";
+    holder.pid = 17;
     holder.demand = 1;
     EXPECT_EQ(arbiter_->restore(holder, now_), std::nullopt);
     const ClientId newcomer = join(2);
@@ -216,6 +217,21 @@ TEST_F(ArbiterTest, NobodyGetsWhatOneMayStillBeOnThatWasAskedForAll) {
     arbiter_->tick(now_);
     settle();
     EXPECT_EQ(held(newcomer), 1);
+}
+
+TEST_F(ArbiterTest, NobodyWaitsForWhoIsBackWithNothing) {
+    start("core:2 pu:1");
+    Registration holder;
+    holder.pid = 17;
+    EXPECT_EQ(arbiter_->restore(holder, now_), std::nullopt);
+    const ClientId newcomer = join(2);
+    EXPECT_EQ(held(newcomer), 0);
+    holder.demand = 1;
+    ClientId back;
+    ASSERT_EQ(arbiter_->join(holder, now_, back), Refusal::kNone);
+    settle();
+    EXPECT_EQ(held(newcomer), 1);
+    EXPECT_EQ(held(back), 1);
 }
 
 TEST_F(ArbiterTest, WhoNeverComesBackHoldsNobodyUp) {
