@@ -66,7 +66,8 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
 
     if (before != nullptr)
         remove(*before, false, now);
-    else if (const auto back = std::ranges::find(empty_handed_, registration.pid); back != empty_handed_.end())
+    else if (const auto back = std::ranges::find(empty_handed_, registration.pid);
+             back != empty_handed_.end())
         empty_handed_.erase(back);
     Client& joined = enter(registration, now);
     id = joined.id;
