@@ -159,15 +159,22 @@ struct Round {
     std::atomic<size_t> ready{0};
 };
 
-/// Begins together with the others, and pauses a little between calls: then they overlap.
-void call_all(Round& round, size_t i, uint32_t pauses) {
+/// Begins together with the others. Now and then they take turns between what a call says of itself and what
+/// it does: so calls overlap on one CPU, too.
+void call_all(Round& round, size_t i, std::mt19937& random) {
     round.ready.fetch_add(1);
     for (Patience patience; round.ready.load() < kThreads;) patience.wait();
+    const auto pause = [&] {
+        const auto drawn = random() % 8;
+        if (drawn == 0) std::this_thread::yield();
+        for (auto n = drawn; n > 0; --n) spin_pause();
+    };
     for (Made& made : round.calls[i]) {
-        for (uint32_t n = pauses % 64; n > 0; --n) spin_pause();
-        pauses /= 3;
+        pause();
         made.began = round.clock.fetch_add(1);
+        pause();
         made.outcome = make(round.exchange, round.ids[i], made);
+        pause();
         made.ended = round.clock.fetch_add(1);
     }
 }
@@ -183,7 +190,7 @@ TEST(ExchangeHistory, CallsThatOverlapHaveAnOrder) {
         threads.emplace_back([&, i] {
             std::mt19937 pauses(static_cast<uint32_t>(i));
             for (meeting.arrive_and_wait(); !over; meeting.arrive_and_wait()) {
-                call_all(*round, i, static_cast<uint32_t>(pauses()));
+                call_all(*round, i, pauses);
                 meeting.arrive_and_wait();
             }
         });
