@@ -51,7 +51,7 @@ class Simulation {
     [[nodiscard]] size_t digest() const { return digest_; }
 
   private:
-    static constexpr std::array kMostClients{4, 5, 6, 8, 24};
+    static constexpr std::array kMostClients{4, 4, 5, 6, 16};
     /// The arbiter's own books, which take long, are checked after each of the first events, then now and
     /// then.
     static constexpr int kFirst = 5'000, kEach = 32;
