@@ -11,18 +11,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "arbiter/server.hpp"
+#include "arbiter_process.hpp"
 #include "base/scratch_folder.hpp"
 #include "cores/arbiter_client.hpp"
 #include "cores/codec.hpp"
 #include "figures.hpp"
 #include "heddle/error.hpp"
-#include "processes.hpp"
 
 namespace {
 
@@ -30,17 +28,6 @@ using namespace heddle;
 using namespace std::chrono_literals;
 
 constexpr int kCpus = 16;  // of the programs; attackers may run on one more
-
-void serve(const std::string& path, int cpu) {
-    bench::bind_to(cpu);
-    Os os;
-    SteadyClock clock;
-    ServerConfig config;
-    config.path = path;
-    Server(config, Arbiter(Machine::synthetic("core:17 pu:1"), make_policy("proportional"), {}, clock.now()),
-           os, clock)
-        .run();
-}
 
 class Attacker {
   public:
@@ -169,8 +156,7 @@ void run(bool quick) {
     int first = 0, last = CPU_SETSIZE - 1;
     while (!CPU_ISSET(static_cast<size_t>(first), &allowed)) ++first;
     while (!CPU_ISSET(static_cast<size_t>(last), &allowed)) --last;
-    const bench::Background server([&] { serve(path, first); });
-    for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(1ms);
+    const bench::ArbiterProcess arbiter(path, "core:17 pu:1", first);
     bench::bind_to(last);
     Program asks(path, "asks"), gives(path, "gives");
     std::vector<double> quiet, attacked;

@@ -17,14 +17,13 @@
 #include <thread>
 #include <vector>
 
-#include "arbiter/server.hpp"
+#include "arbiter_process.hpp"
 #include "base/scratch_folder.hpp"
 #include "cores/arbiter_client.hpp"
 #include "cores/futex.hpp"
 #include "dlb_handover.hpp"
 #include "figures.hpp"
 #include "heddle/error.hpp"
-#include "processes.hpp"
 
 namespace {
 
@@ -59,18 +58,6 @@ std::vector<double> samples_of(const Shared& shared, int samples) {
     return {shared.microseconds, shared.microseconds + std::min(samples, shared.count.load())};
 }
 
-/// An arbiter until this is killed.
-void serve(const std::string& path, int cpu) {
-    bench::bind_to(cpu);
-    Os os;
-    SteadyClock clock;
-    ServerConfig config;
-    config.path = path;
-    Server(config, Arbiter(Machine::synthetic("core:64 pu:1"), make_policy("proportional"), {}, clock.now()),
-           os, clock)
-        .run();
-}
-
 struct Setting {
     int cpu;         ///< the one that is handed over
     int threads[2];  ///< where each side's thread runs
@@ -102,9 +89,7 @@ std::vector<double> measure(const std::string& folder, const Setting& setting, i
     Shared& shared = bench::shared_with_children<Shared>();
     const std::string path = folder + "/arbiter.sock";
     std::filesystem::remove(path);
-    const bench::Background daemon([&] { serve(path, setting.others); });
-    for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(10ms);
+    const bench::ArbiterProcess arbiter(path, "core:64 pu:1", setting.others);
     bench::in_two_processes([&](int side) {
         bench::bind_to(setting.others);
         ArbiterClientOptions options;

@@ -198,7 +198,7 @@ class Arbiter {
     [[nodiscard]] Refusal join(const Registration& registration, Time now, ClientId& client);
     /// A client of an earlier arbiter that lives and has not come back yet: it keeps what it holds and owns,
     /// as far as nobody else does, and takes no part, until it joins (Registration::returns) or leaves.
-    /// Nothing where there is no place, or nothing that it could keep; then it has the time of recovery.
+    /// Nothing where there is no place, or nothing that it could keep: then it is only waited for.
     [[nodiscard]] std::optional<ClientId> restore(const Registration& registration, Time now);
     /// A client that is not there is ignored, here and below: it may have died with messages under way.
     void leave(ClientId client, bool died, Time now);

@@ -7,7 +7,21 @@ namespace {
 using namespace std::chrono_literals;
 using test::ArbiterTest;
 
-class ArbiterRecovery : public ArbiterTest {};
+class ArbiterRecovery : public ArbiterTest {
+  protected:
+    /// It is still on both CPUs; the other one has none until the time of recovery is over.
+    void comes_back_on_both(const Registration& holder, ClientId newcomer) {
+        EXPECT_EQ(held(newcomer), 0);
+        ClientId back;
+        ASSERT_EQ(arbiter_->join(holder, now_, back), Refusal::kNone);
+        settle();
+        EXPECT_EQ(arbiter_->cpus_of(back), (CpuSet{0, 1}));
+        now_ += 400ms;
+        arbiter_->tick(now_);
+        settle();
+        EXPECT_EQ(held(newcomer), 1);
+    }
+};
 
 /// A CPU that went from one program to another just before the arbiter died: the file says the first, the
 /// second holds it, and comes back before it.
@@ -78,17 +92,9 @@ TEST_F(ArbiterRecovery, NobodyGetsWhatARestoredClientMayStillBeOn) {
     holder.held = {0};
     const ClientId away = arbiter_->restore(holder, now_).value();
     const ClientId newcomer = join(2);
-    EXPECT_EQ(held(newcomer), 0);
     holder.held = {0, 1};
     holder.returns = away;
-    ClientId back;
-    ASSERT_EQ(arbiter_->join(holder, now_, back), Refusal::kNone);
-    settle();
-    EXPECT_EQ(arbiter_->cpus_of(back), (CpuSet{0, 1}));
-    now_ += 400ms;
-    arbiter_->tick(now_);
-    settle();
-    EXPECT_EQ(held(newcomer), 1);
+    comes_back_on_both(holder, newcomer);
 }
 
 /// Then the file says that it has nothing.
@@ -100,16 +106,8 @@ TEST_F(ArbiterRecovery, NobodyGetsWhatOneMayStillBeOnThatWasAskedForAll) {
     holder.demand = 1;
     EXPECT_EQ(arbiter_->restore(holder, now_), std::nullopt);
     const ClientId newcomer = join(2);
-    EXPECT_EQ(held(newcomer), 0);
     holder.held = {0, 1};
-    ClientId back;
-    ASSERT_EQ(arbiter_->join(holder, now_, back), Refusal::kNone);
-    settle();
-    EXPECT_EQ(arbiter_->cpus_of(back), (CpuSet{0, 1}));
-    now_ += 400ms;
-    arbiter_->tick(now_);
-    settle();
-    EXPECT_EQ(held(newcomer), 1);
+    comes_back_on_both(holder, newcomer);
 }
 
 TEST_F(ArbiterRecovery, NobodyWaitsForWhoIsBackWithNothing) {
