@@ -82,7 +82,10 @@ long count_of(std::string_view description, std::string_view level) {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
     if (failure != std::errc{} || end != digits.data() + digits.size() || count < 1 ||
         (colon != std::string_view::npos && !is_type(head.substr(0, colon))))
-        refuse(description, fmt::format("'{}' is not TYPE:COUNT", level));
+        refuse(description, fmt::format("'{}' is not TYPE:COUNT{}", level,
+                                        level.find('/') == std::string_view::npos
+                                            ? ""
+                                            : fmt::format(" (a recorded machine is xml:{})", level)));
     return count;
 }
 

@@ -92,6 +92,8 @@ TEST(Machine, RefusesDescriptionsInOneLineThatNamesThePart) {
     expect_bad_input("cor:42(indexes=0,2(indexe517)3242", "does not end with its attributes");
     expect_bad_input("[numa core:2 pu:2", "does not end with ]");
     expect_bad_input("5000pu:1", "'5000pu:1' is not TYPE:COUNT");
+    expect_bad_input("/no/such.xml",
+                     "'/no/such.xml' is not TYPE:COUNT (a recorded machine is xml:/no/such.xml)");
     expect_bad_input("[] pu:2", "is not [TYPE]");
     expect_bad_input("[numa(memory=1)x] pu:2", "does not end with its attributes");
     expect_bad_input("core:2\x01 pu:2", "not printable");
