@@ -5,14 +5,14 @@
  * A step is one thing that the arbiter hears or decides, one of the two that it does to tell of it (it writes
  * the file that outlives it, then the client's page), or one that a client does under its mutex. The arbiter may
  * die after any of them. The next one keeps for the living what the file says they have. It moves nothing while
- * one of them is away, nor for a time after one came back that was on CPUs, or where one has nothing by the file.
+ * one of them is away, nor for a time after one came back that was on CPUs.
  * A client without an arbiter stays where it is, but leaves what it was asked for, and says in its HELLO what it
  * is on.
  *
  * Demand is in the clients' pages and changes CHANGES times, or ANY number of times. CRASHES clients die
- * anywhere, also while there is no arbiter; RESTARTS arbiters do, none before that time is over. Clients may be
- * away for longer, but for those that were just being asked for a CPU when it died: of these it is taken for
- * granted that they are in time (docs/HANDOVER.md).
+ * anywhere, also while there is no arbiter; RESTARTS arbiters do. Clients may be away for longer than that time,
+ * but for those that were just being asked for a CPU when it died: of these it is taken for granted that they are
+ * in time (docs/HANDOVER.md).
  *
  * Left out: lending and handing over, the claims that come of it, and fences (handover.pml); epochs, of which
  * only is left for which CPUs a LEFT counts (two_cpus.pml, grant_page.pml); files that are lost or half written;
@@ -83,7 +83,7 @@ bool away[MOST + 1];
 byte untold; /* whose grant is new */
 bool told_half;
 bool young;  /* it started less than the time of recovery ago */
-bool came;   /* or less than that ago somebody came with CPUs, or may come so */
+bool came;   /* or less than that ago somebody came with CPUs */
 /* The file: whether a client has a place, and what is in it. */
 bool listed[MOST + 1];
 byte saved[MOST + 1];
@@ -341,15 +341,15 @@ inline forget(who) {
     held[who] = 0;
     link[who] = (link[who] == ASKING -> ALONE : link[who])
 }
-/* Who keeps nothing may be on what was asked back from it: it is not away, but has its time. */
+/* Also who keeps nothing: it may be on what was asked back from it. */
 inline restore(who) {
     if
-    :: listed[who] && (!dead[who] || MUTANT == KEPT_FOR_THE_DEAD) && saved[who] != 0 ->
+    :: listed[who] && (!dead[who] || MUTANT == KEPT_FOR_THE_DEAD) &&
+       (saved[who] != 0 || MUTANT != HOLDERS_ALONE_ARE_AWAITED) ->
         assert(((saved[who] & 1) == 0 || holder[0] == NOBODY) && ((saved[who] & 2) == 0 || holder[1] == NOBODY));
         away[who] = true;
         give(who, saved[who])
     :: else ->
-        came = came || (listed[who] && !dead[who] && MUTANT != HOLDERS_ALONE_ARE_AWAITED);
         listed[who] = false;
         saved[who] = 0
     fi
@@ -357,7 +357,7 @@ inline restore(who) {
 
 inline arbiter_dies() {
     d_step {
-        restarts > 0 && up && !young && !came ->
+        restarts > 0 && up ->
         restarts--;
         up = false;
         forget(1);

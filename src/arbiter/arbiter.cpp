@@ -64,11 +64,7 @@ Refusal Arbiter::admit(const Registration& registration, Time now, ClientId& id)
         refusal != Refusal::kNone)
         return refusal;
 
-    if (before != nullptr)
-        remove(*before, false, now);
-    else if (const auto back = std::ranges::find(empty_handed_, registration.pid);
-             back != empty_handed_.end())
-        empty_handed_.erase(back);
+    if (before != nullptr) remove(*before, false, now);
     Client& joined = enter(registration, now);
     id = joined.id;
     joined.job = job;

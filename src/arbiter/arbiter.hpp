@@ -198,7 +198,7 @@ class Arbiter {
     [[nodiscard]] Refusal join(const Registration& registration, Time now, ClientId& client);
     /// A client of an earlier arbiter that lives and has not come back yet: it keeps what it holds and owns,
     /// as far as nobody else does, and takes no part, until it joins (Registration::returns) or leaves.
-    /// Nothing where there is no place, or nothing that it could keep: then it is only waited for.
+    /// Nothing where there is no place.
     [[nodiscard]] std::optional<ClientId> restore(const Registration& registration, Time now);
     /// A client that is not there is ignored, here and below: it may have died with messages under way.
     void leave(ClientId client, bool died, Time now);
@@ -323,9 +323,8 @@ class Arbiter {
     void grant_own(Time now);
     void take_back_owned(Time now);
     void swap_for_affinity(Time now);
-    void make_room_in_steps(Time now);
-    [[nodiscard]] CpuSet within_reach_of_the_needy() const;
-    void spread_the_rest(Time now);
+    [[nodiscard]] CpuSet make_room_in_steps(Time now);
+    void spread_the_rest(CpuSet rest, Time now);
     void update_contention(Time now);
     void publish();
     void say(Event event) { actions_.emplace_back(std::move(event)); }
@@ -359,8 +358,6 @@ class Arbiter {
     Time last_sample_;
     Time started_;
     Time recovering_until_;
-    /// Processes of the arbiter before that keep nothing, as all was asked back from them, and are not back.
-    std::vector<uint32_t> empty_handed_;
     uint64_t failed_fences_ = 0;
     std::vector<ArbiterAction> actions_;
 };

@@ -55,8 +55,8 @@ void Arbiter::rebalance(Time now) {
         take_back_owned(now);
         revoke_from_the_rich(now);
         swap_for_affinity(now);
-        make_room_in_steps(now);
-        spread_the_rest(now);
+        const CpuSet kept = make_room_in_steps(now);
+        spread_the_rest(free_ - kept, now);
     }
     name_successors();
     update_contention(now);
@@ -252,104 +252,9 @@ void Arbiter::revoke_from_the_rich(Time now) {
     }
 }
 
-/// A client that may use none of the free CPUs gets one of a holder that may: the holder takes a free one in
-/// its place. Owners keep their own.
-void Arbiter::swap_for_affinity(Time now) {
-    if (free_.empty() || lack() == 0) return;
-    HEDDLE_STEPS(2 * clients_.size());
-    CpuSet offered;  // CPUs whose holders may use a free one instead
-    for (const auto& holder : clients_)
-        if (!holder->away && free_.intersects(holder->allowed)) offered |= holder->granted - holder->owned;
-    for (const auto& needy : clients_) {
-        int missing = needy->target - needy->held() - needy->leaving_cpus().count();
-        while (missing > 0 && !free_.empty()) {
-            const CpuSet wished = (offered & needy->allowed) - needy->granted;
-            if (wished.empty()) break;
-            Client& holder = *find(grant_of(wished.first()).holder);
-            const CpuSet instead = free_ & holder.allowed;
-            const CpuSet of_holder = wished & holder.granted;
-            const int count = std::min({missing, instead.count(), of_holder.count()});
-            if (count == 0) {  // others took the free CPUs that it may use
-                offered -= holder.granted;
-                continue;
-            }
-            const CpuSet given = machine_.nearest(needy->granted, of_holder, count);
-            offered -= given;
-            revoke(holder, given, now);
-            grant(holder, machine_.nearest(holder.granted, instead, count), now);
-            missing -= count;
-        }
-    }
-}
-
-/// Where one such swap does not do, but several in a row: the first of the shortest row, whose holder can
-/// take a free CPU, for one of its own another of these. The others follow, each when the one before has been
-/// left.
-void Arbiter::make_room_in_steps(Time now) {
-    if (free_.empty()) return;
-    HEDDLE_STEPS(clients_.size());
-    CpuSet wished;
-    for (const auto& c : clients_) {
-        if (!c->leaving.empty()) return;
-        if (c->target > c->held()) wished |= c->allowed;
-    }
-    if (wished.empty()) return;
-    std::vector<int> instead(grants_.size());  // by CPU: what its holder could use, if that were free
-    CpuSet reached = free_;
-    for (CpuSet last = free_; !last.empty();) {
-        HEDDLE_STEPS(2 * clients_.size());
-        CpuSet next;
-        const auto exchange = [&](const CpuSet& takes, const CpuSet& gives) {
-            if (takes.empty()) return;
-            for (const int cpu : gives) instead[static_cast<size_t>(cpu)] = takes.first();
-            next |= gives;
-        };
-        for (const auto& holder : clients_) {
-            if (holder->away || !last.intersects(holder->allowed)) continue;
-            const CpuSet takes = last & holder->allowed, gives = holder->granted - reached;
-            exchange(takes, gives - holder->owned);
-            exchange(takes & holder->owned, gives & holder->owned);
-        }
-        reached |= next;
-        if (next.intersects(wished)) {
-            int cpu = (next & wished).first();
-            while (!free_.contains(instead[static_cast<size_t>(cpu)]))
-                cpu = instead[static_cast<size_t>(cpu)];
-            Client& holder = *find(grant_of(cpu).holder);
-            revoke(holder, {cpu}, now);
-            grant(holder, {instead[static_cast<size_t>(cpu)]}, now);
-            return;
-        }
-        last = std::move(next);
-    }
-}
-
-/// What a client that lacks CPUs could use, or make room in by swaps.
-CpuSet Arbiter::within_reach_of_the_needy() const {
-    CpuSet reach;
-    for (const auto& c : clients_)
-        if (c->target > c->held()) reach |= c->allowed;
-    for (CpuSet before; before != reach;) {
-        HEDDLE_STEPS(2 * clients_.size());
-        before = reach;
-        for (const auto& holder : clients_) {
-            if (holder->away) continue;
-            const CpuSet wished = holder->granted & reach;
-            if (!(wished - holder->owned).empty())
-                reach |= holder->allowed;
-            else if (!wished.empty())
-                reach |= holder->allowed & holder->owned;
-        }
-    }
-    return reach;
-}
-
 /// What the targets leave goes to those who want more, as where others may use so few CPUs that they cannot
 /// all have what is meant for them; then to anybody.
-void Arbiter::spread_the_rest(Time now) {
-    if (free_.empty()) return;
-    CpuSet rest = free_;
-    if (lack() > 0) rest -= within_reach_of_the_needy();
+void Arbiter::spread_the_rest(CpuSet rest, Time now) {
     for (const bool wants_more : {true, false}) {
         if (rest.empty()) return;
         HEDDLE_STEPS(2 * clients_.size());

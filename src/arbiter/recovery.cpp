@@ -6,16 +6,12 @@
 namespace heddle {
 
 std::optional<ClientId> Arbiter::restore(const Registration& registration, Time now) {
+    if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver)
+        return std::nullopt;
     const CpuSet keeps = registration.held & free_;
     CpuSet owned = policy_->has_owners() ? registration.owned & machine_.cpus() : CpuSet{};
     for (const auto& other : clients_)
         if (other->job != registration.job || registration.job == JobId{}) owned -= other->owned;
-    if (clients_.size() >= static_cast<size_t>(limits_.clients) || last_id_ >= kMostClientsEver)
-        return std::nullopt;
-    if (keeps.empty() && owned.empty() && registration.min == 0) {
-        empty_handed_.push_back(registration.pid);
-        return std::nullopt;
-    }
     Client& restored = enter(registration, now);
     restored.away = true;
     restored.demand = restored.peak = 0;
@@ -27,11 +23,10 @@ std::optional<ClientId> Arbiter::restore(const Registration& registration, Time 
     return restored.id;
 }
 
-/// They may be on more than they keep: on what was asked back from them.
+/// They may be on more than they keep: on what was asked back from them, which may be all.
 bool Arbiter::awaits_restored(Time now) const {
     return now < started_ + limits_.recovery &&
-           (!empty_handed_.empty() ||
-            std::ranges::any_of(clients_, [](const auto& client) { return client->away; }));
+           std::ranges::any_of(clients_, [](const auto& client) { return client->away; });
 }
 
 void Arbiter::note_claims(Client& client, const CpuSet& held) {

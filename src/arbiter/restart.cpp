@@ -48,17 +48,19 @@ bool Server::restore_client(int place, const SavedClient& saved) {
 }
 
 /// A process may be several clients. An owner is known by what it owns, as nobody else does; of those that
-/// own nothing it is the one of this name whose CPUs it claims most of. It may claim none: they were lent.
+/// own nothing it is the one of this name whose CPUs it claims most of, or else the one whose name was being
+/// written. It may claim none: they were lent, or all was asked back.
 ClientId Server::who_returns(const Connection& connection, const HelloRequest& request) const {
     ClientId best;
-    int most = -1;
+    int most = 0;
     for (const auto& [client, away] : away_) {
         if (away.process.pid != connection.peer.pid || away.process.uid != connection.peer.uid) continue;
         const CpuSet owned = arbiter_.reservation_of(client).owned;
         if (!owned.empty() && owned == request.owned) return client;
-        if (!owned.empty() || away.name != SavedClients::saved_name(request.name)) continue;
-        const int common = (arbiter_.cpus_of(client) & request.held).count();
-        if (common <= most) continue;
+        const bool named = away.name == SavedClients::saved_name(request.name);
+        if (!owned.empty() || (!named && !away.name.empty())) continue;
+        const int common = named ? (arbiter_.cpus_of(client) & request.held).count() : -1;
+        if (best != ClientId{} && common <= most) continue;
         most = common;
         best = client;
     }

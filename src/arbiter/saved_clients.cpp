@@ -66,7 +66,7 @@ std::map<int, SavedClient> SavedClients::left_behind() {
     std::map<int, SavedClient> clients;
     if (file_ == nullptr) return clients;
     for (size_t i = 0; i < kPlaces; ++i) {
-        const Place& place = file_->places[i];
+        Place& place = file_->places[i];
         const bool half_written = place.sequence.load(std::memory_order_acquire) % 2 != 0;
         if (place.pid == 0) {
             remove(static_cast<int>(i));
@@ -74,8 +74,10 @@ std::map<int, SavedClient> SavedClients::left_behind() {
         }
         used_[i] = true;
         if (half_written) {
-            clients[static_cast<int>(i)] = {static_cast<pid_t>(place.pid), place.user, place.started, "", {}};
-            continue;
+            place.name[0] = '\0';
+            place.min = place.job = 0;
+            place.owned = {};
+            for (auto& word : place.cpus) word.store(0, std::memory_order_relaxed);
         }
         heddle_mask mask;
         for (size_t word = 0; word < HEDDLE_MASK_WORDS; ++word)

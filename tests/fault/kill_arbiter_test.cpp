@@ -199,6 +199,29 @@ TEST_F(KillArbiter, KeepsTheCpusOfALivingProgramThatIsLongInComingBack) {
     EXPECT_EQ(Observer(daemon_->path()).status().clients.size(), 2U);
 }
 
+/// It may be on what was asked back from it, which is all that it had, and the next arbiter dies, too.
+TEST_F(KillArbiter, KnowsOneThatWasAskedForAllAfterAnotherDeath) {
+    daemon_.emplace(Daemon::Options{"core:1 pu:1", {}, {}});
+    WireClient first(daemon_->path());
+    ASSERT_TRUE(first.join(hello_of("slow", 0)));
+    ASSERT_TRUE(becomes_true([&] { return first.grant().count == 1; }, 2s));
+    WireClient taker(daemon_->path());
+    ASSERT_TRUE(taker.join(hello_of("taker", 1)));
+    ASSERT_TRUE(becomes_true([&] { return first.grant().count == 0; }, 2s));
+    for (int death = 1; death <= 3; ++death) {
+        kill_and_restart();
+        const auto clients = Observer(daemon_->path()).status().clients;
+        EXPECT_EQ(std::ranges::count_if(
+                      clients, [](const auto& c) { return c.away && c.name == "slow" && c.granted.empty(); }),
+                  1)
+            << "after death " << death;
+    }
+    WireClient back(daemon_->path());
+    ASSERT_TRUE(back.join(hello_of("slow", 0)));
+    const auto clients = Observer(daemon_->path()).status().clients;
+    EXPECT_EQ(std::ranges::count_if(clients, [](const auto& c) { return c.name == "slow"; }), 1);
+}
+
 TEST_F(KillArbiter, WaitsForNoProgramThatDiedOrStaysAwayTooLong) {
     daemon_.emplace(Daemon::Options{"core:8 pu:1", {"--away", "0.5"}, {}});
     Child dies({HEDDLE_BUILD_DIR "/bin/fault_client", daemon_->path(), "1", progress_file(0)});

@@ -102,9 +102,8 @@ TEST_F(ArbiterRecovery, NobodyGetsWhatOneMayStillBeOnThatWasAskedForAll) {
     start("core:2 pu:1");
     Registration holder;
     holder.name = "holder";
-    holder.pid = 17;
     holder.demand = 1;
-    EXPECT_EQ(arbiter_->restore(holder, now_), std::nullopt);
+    holder.returns = arbiter_->restore(holder, now_).value();
     const ClientId newcomer = join(2);
     holder.held = {0, 1};
     comes_back_on_both(holder, newcomer);
@@ -113,8 +112,7 @@ TEST_F(ArbiterRecovery, NobodyGetsWhatOneMayStillBeOnThatWasAskedForAll) {
 TEST_F(ArbiterRecovery, NobodyWaitsForWhoIsBackWithNothing) {
     start("core:2 pu:1");
     Registration holder;
-    holder.pid = 17;
-    EXPECT_EQ(arbiter_->restore(holder, now_), std::nullopt);
+    holder.returns = arbiter_->restore(holder, now_).value();
     const ClientId newcomer = join(2);
     EXPECT_EQ(held(newcomer), 0);
     holder.demand = 1;

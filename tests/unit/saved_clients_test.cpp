@@ -67,14 +67,22 @@ TEST_F(SavedClientsTest, TheNextArbiterFindsWhatWasSavedLast) {
 TEST_F(SavedClientsTest, OfAPlaceThatWasHalfWrittenTheProcessAloneIsKnown) {
     {
         SavedClients saved(path_, os_);
-        (void)saved.add({17, 1000, 4711, "first", CpuSet{3}});
+        (void)saved.add({17, 1000, 4711, "first", CpuSet{3}, {2, CpuSet{3}}, JobId{9}});
     }
     scribble(48, std::string(1, '\x01'));  // the sequence number of the first place, odd
+    {
+        SavedClients next(path_, os_);
+        ASSERT_EQ(next.left_behind().size(), 1U);
+        next.update(0, CpuSet{4});  // whole again
+    }
     const auto found = left_behind();
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found.at(0).pid, 17);
     EXPECT_EQ(found.at(0).started, 4711U);
-    EXPECT_TRUE(found.at(0).cpus.empty());
+    EXPECT_EQ(found.at(0).name, "");
+    EXPECT_EQ(found.at(0).cpus, CpuSet{4});
+    EXPECT_EQ(found.at(0).reserves, Reservation{});
+    EXPECT_EQ(found.at(0).job, JobId{});
 }
 
 TEST_F(SavedClientsTest, AnotherBootOrVersionCountsAsNothing) {
