@@ -24,6 +24,10 @@ void check(const heddle::HelloRequest& hello) {
         require(byte >= 0x20 && byte != 0x7f, "a name has no controls");
     }
     require(hello.name.find("\xc2\x9b") == std::string::npos, "a name has no controls of 8 bits either");
+    char told[HEDDLE_NAME_BYTES];
+    heddle::copy_text(told, sizeof told, hello.name);
+    if (hello.name.size() < sizeof told)
+        require(heddle::clean_text(told, sizeof told) == hello.name, "a name is told as it came");
 }
 void check(const heddle::LimitsRequest& limits) {
     require(in(limits.min, 0, HEDDLE_MAX_CPUS) && in(limits.max, 0, HEDDLE_MAX_CPUS) &&
