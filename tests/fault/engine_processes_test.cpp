@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "heddle/error.hpp"
@@ -87,11 +88,13 @@ class EngineProcessDeathTest : public OnEachEngine {
     [[noreturn]] void pause_without_memory() const {
         constexpr size_t kTasks = 8'000;  // 500 MiB of stacks
         std::atomic<size_t> blocked{0}, refused{0};
+        std::atomic<bool> all_inserted{false};
         {
             Runtime runtime(options(1));
             std::vector<BlockCondition> conditions(kTasks);
             Sequence sequence(runtime);
             sequence.insert([&] {
+                while (!all_inserted) std::this_thread::yield();  // an insertion would be refused, too
                 std::ifstream statm("/proc/self/statm");
                 rlim_t pages = 0;
                 statm >> pages;
@@ -112,6 +115,7 @@ class EngineProcessDeathTest : public OnEachEngine {
             sequence.insert({.priority = -1}, [&] {
                 for (BlockCondition& condition : conditions) condition.signal();
             });
+            all_inserted = true;
             sequence.wait();
         }
         std::_Exit(blocked == kTasks && refused > 0 && refused < kTasks ? 0 : 1);

@@ -1,4 +1,6 @@
 // Clients that hand CPUs over to each other, without the arbiter, and those that do not.
+#include <algorithm>
+
 #include "support/arbiter_fixture.hpp"
 
 namespace heddle {
