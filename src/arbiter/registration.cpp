@@ -60,10 +60,11 @@ void Server::hello(Connection& connection, const HelloRequest& request) {
     limits_unknown_.push_back(client);
     HEDDLE_FAILPOINT(server_has_joined);
     const auto process = os_.process_status(connection.peer.pid);
-    // With what it holds, before the place is removed that it had under an earlier arbiter.
+    const auto place = places_.extract(registration.returns);
     places_[client] =
         saved_.add({connection.peer.pid, connection.peer.uid, process ? process->started : 0, request.name,
-                    arbiter_.cpus_of(client), arbiter_.reservation_of(client), arbiter_.job_of(client)});
+                    arbiter_.cpus_of(client), arbiter_.reservation_of(client), arbiter_.job_of(client)},
+                   place ? place.mapped() : -1);
     if (const auto returned = away_.find(registration.returns); returned != away_.end())
         forget_away(returned, false);
     connection.registered = true;

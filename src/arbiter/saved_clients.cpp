@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "base/failpoint.h"
 #include "cores/codec.hpp"
@@ -21,7 +22,8 @@ struct SavedClients::Place {
     /// Written by this process, read by the next; that one is started after this one's death, so what counts
     /// is the order of the stores alone: release.
     std::atomic<uint32_t> sequence;
-    uint32_t pid;  // 0: free
+    uint32_t before;  // while this one takes its place: the number of another one and 1; else 0
+    uint32_t pid;     // 0: free
     uint32_t user;
     uint32_t job;
     uint64_t started;
@@ -39,7 +41,11 @@ struct SavedClients::File {
 namespace {
 
 constexpr uint32_t kMagic = 0x56534448;  // "HDSV"
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
+
+bool is_whole(const std::atomic<uint32_t>& sequence) {
+    return sequence.load(std::memory_order_acquire) % 2 == 0;
+}
 
 }  // namespace
 
@@ -62,18 +68,29 @@ SavedClients::~SavedClients() {
     if (file_ != nullptr) os_.unmap(file_, sizeof(File));
 }
 
+/// Of a client that was moving from one place to another, the one that is whole stays.
+void SavedClients::settle_moves() {
+    for (size_t i = 0; i < kPlaces; ++i) {
+        Place& place = file_->places[i];
+        const uint32_t before = std::exchange(place.before, 0);
+        if (before == 0 || before > kPlaces || before == i + 1) continue;
+        if (place.pid != 0 && place.pid == file_->places[before - 1].pid)
+            remove(static_cast<int>(is_whole(place.sequence) ? before - 1 : i));
+    }
+}
+
 std::map<int, SavedClient> SavedClients::left_behind() {
     std::map<int, SavedClient> clients;
     if (file_ == nullptr) return clients;
+    settle_moves();
     for (size_t i = 0; i < kPlaces; ++i) {
         Place& place = file_->places[i];
-        const bool half_written = place.sequence.load(std::memory_order_acquire) % 2 != 0;
         if (place.pid == 0) {
             remove(static_cast<int>(i));
             continue;
         }
         used_[i] = true;
-        if (half_written) {
+        if (!is_whole(place.sequence)) {
             place.name[0] = '\0';
             place.min = place.job = 0;
             place.owned = {};
@@ -98,13 +115,18 @@ std::string SavedClients::saved_name(const std::string& name) {
     return name.substr(0, HEDDLE_NAME_BYTES - 1);
 }
 
-int SavedClients::add(const SavedClient& client) {
+int SavedClients::add(const SavedClient& client, int before) {
     const auto free = std::ranges::find(used_, false);
-    if (file_ == nullptr || free == used_.end()) return -1;
+    if (file_ == nullptr || free == used_.end()) {
+        remove(before);
+        return -1;
+    }
     *free = true;
     const auto number = static_cast<size_t>(free - used_.begin());
     Place& place = file_->places[number];
     place.sequence.fetch_or(1);
+    place.before = static_cast<uint32_t>(before + 1);
+    std::atomic_signal_fence(std::memory_order_release);  // known before the client is
     place.pid = static_cast<uint32_t>(client.pid);
     place.user = client.user;
     place.started = client.started;
@@ -114,6 +136,9 @@ int SavedClients::add(const SavedClient& client) {
     place.job = client.job.value;
     HEDDLE_FAILPOINT(state_has_a_place);
     update(static_cast<int>(number), client.cpus);
+    remove(before);
+    std::atomic_signal_fence(std::memory_order_release);
+    place.before = 0;
     return static_cast<int>(number);
 }
 

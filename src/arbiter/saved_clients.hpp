@@ -27,6 +27,7 @@ struct SavedClient {
     CpuSet cpus;
     Reservation reserves = {};
     JobId job = {};
+    friend bool operator==(const SavedClient&, const SavedClient&) = default;
 };
 
 class SavedClients {
@@ -41,19 +42,22 @@ class SavedClients {
 
     /// "" or why nothing is saved.
     [[nodiscard]] const std::string& problem() const { return problem_; }
-    /// What the arbiter before this one left, by place; of a client whose place it was writing when it died,
-    /// the process alone. These are used from now on: remove those of clients that are not kept. Once, before
-    /// any is added.
+    /// What the arbiter before this one left, by place; of a client whose only place it was writing when it
+    /// died, the process alone. These are used from now on: remove those of clients that are not kept. Once,
+    /// before any is added.
     [[nodiscard]] std::map<int, SavedClient> left_behind();
     /// As much of a name as is saved.
     [[nodiscard]] static std::string saved_name(const std::string& name);
-    /// A place for the client, or -1 where there is none.
-    [[nodiscard]] int add(const SavedClient& client);
+    /// A place for the client, or -1 where there is none. The place that it had under the arbiter before, if
+    /// any, is removed: one of the two is whole at any time, and only one is found.
+    [[nodiscard]] int add(const SavedClient& client, int before = -1);
     /// The client of this place holds these now. Nothing where the place is -1.
     void update(int place, const CpuSet& cpus);
     void remove(int place);
 
   private:
+    void settle_moves();
+
     struct Header;
     struct Place;
     struct File;

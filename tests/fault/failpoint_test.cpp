@@ -90,7 +90,8 @@ testing::AssertionResult settles(const Daemon& daemon, size_t programs, int cpus
 class ArbiterFailpoint : public testing::TestWithParam<const char*> {};
 
 TEST_P(ArbiterFailpoint, LosesNoClientAndNoCpu) {
-    Daemon daemon({"core:8 pu:1", {}, {}});
+    // Whom it waits for in vain is not to be forgotten in time for settles().
+    Daemon daemon({"core:8 pu:1", {"--away", "60"}, {}});
     const std::vector<Child> clients = start_clients(daemon);
     ASSERT_TRUE(settles(daemon, clients.size()));
     for (int passage = 1; passage <= 3; ++passage) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -83,6 +84,31 @@ TEST_F(SavedClientsTest, OfAPlaceThatWasHalfWrittenTheProcessAloneIsKnown) {
     EXPECT_EQ(found.at(0).cpus, CpuSet{4});
     EXPECT_EQ(found.at(0).reserves, Reservation{});
     EXPECT_EQ(found.at(0).job, JobId{});
+}
+
+TEST_F(SavedClientsTest, OneThatMovesHasTheWholePlaceAlone) {
+    constexpr long kFirst = 48, kSecond = kFirst + 360;
+    for (const bool is_whole : {true, false}) {
+        std::filesystem::remove(path_);
+        {
+            SavedClients saved(path_, os_);
+            (void)saved.add({17, 1000, 4711, "under the one before", CpuSet{3}});
+            (void)saved.add({17, 1000, 4711, "under this one", CpuSet{4}});
+        }
+        scribble(kSecond + 4, std::string(1, '\x01'));  // takes the place of the first
+        if (!is_whole) scribble(kSecond, std::string(1, '\x01'));
+        const auto found = left_behind();
+        ASSERT_EQ(found.size(), 1U);
+        EXPECT_EQ(found.begin()->second.cpus, is_whole ? CpuSet{4} : CpuSet{3});
+        EXPECT_EQ(left_behind(), found) << "and that is all there is";
+    }
+    {
+        SavedClients next(path_, os_);
+        ASSERT_EQ(next.left_behind().size(), 1U);
+        EXPECT_EQ(next.add({17, 1000, 4711, "under the next", CpuSet{5}}, 0), 1);
+    }
+    EXPECT_EQ(left_behind().at(1).name, "under the next");
+    EXPECT_EQ(left_behind().size(), 1U);
 }
 
 TEST_F(SavedClientsTest, AnotherBootOrVersionCountsAsNothing) {
