@@ -110,7 +110,8 @@ CostModel::CostModel(std::string path) : path_(std::move(path)) {
     }
     std::ifstream file(path_);
     if (!file) return;
-    std::string line, last;
+    std::string line;
+    bool ended = false;
     std::getline(file, line);
     if (line != kFirstLine) {
         problem_ =
@@ -118,8 +119,7 @@ CostModel::CostModel(std::string path) : path_(std::move(path)) {
         return;
     }
     for (size_t number = 2; std::getline(file, line); ++number) {
-        last = line;
-        if (line == kLastLine) break;
+        if (line == kLastLine && !std::exchange(ended, true)) continue;
         std::istringstream fields(line);
         std::string device, signature, times;
         std::getline(fields, device, '\t');
@@ -128,15 +128,14 @@ CostModel::CostModel(std::string path) : path_(std::move(path)) {
         char* end = nullptr;
         const Signature key = std::strtoull(signature.c_str(), &end, 16);
         const std::optional<RunTimes> parsed = RunTimes::parse(times);
-        if (signature.empty() || *end != '\0' || !parsed) {
-            last = "";
+        if (ended || signature.empty() || *end != '\0' || !parsed) {
             problem_ =
                 fmt::format("line {} of {} is broken, and the file is ignored; delete it", number, path_);
             break;
         }
         devices_[device].entries_[key] = {*parsed, parsed->median(), false, -static_cast<int64_t>(number)};
     }
-    if (problem_.empty() && last != kLastLine)
+    if (problem_.empty() && !ended)
         problem_ = fmt::format("{} has no end, and is ignored; delete it", path_);
     if (!problem_.empty()) devices_.clear();
 }
