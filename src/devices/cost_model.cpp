@@ -135,8 +135,7 @@ CostModel::CostModel(std::string path) : path_(std::move(path)) {
         }
         devices_[device].entries_[key] = {*parsed, parsed->median(), false, -static_cast<int64_t>(number)};
     }
-    if (problem_.empty() && !ended)
-        problem_ = fmt::format("{} has no end, and is ignored; delete it", path_);
+    if (problem_.empty() && !ended) problem_ = fmt::format("{} has no end, and is ignored; delete it", path_);
     if (!problem_.empty()) devices_.clear();
 }
 

@@ -239,6 +239,7 @@ void BoxPart::call_and_settle(Record& record, Flow& flow) {
     } catch (...) {
         plant_.fail({}, path_);  // what was under way
     }
+    flow.finish(record);
 }
 
 void BoxPart::note_duration(uint64_t taken_ns) {

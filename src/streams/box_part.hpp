@@ -71,7 +71,7 @@ class BoxPart final : public Inlet, public Kept {
     /// reads its own address or none without it.
     std::atomic<Flow*> keeper_{nullptr};
     /// Whether something is in the queue, as the keeper asks. Written under the lock; who has to be seen
-    /// there before the keeper's record is told by what orders the two (an OrderedExit's mutex).
+    /// there before the keeper's record is told by what orders the two (an OrderedExit's lock).
     std::atomic<bool> queued_{false};
     /// Nanoseconds of a call, on average; 0: not known, or several at once. Written by its one task.
     std::atomic<uint32_t> duration_ns_{0};

@@ -37,6 +37,17 @@ class Kept {
     virtual void let_go() = 0;
 };
 
+/// What a flow does when nothing else is under way in it.
+class Deferred {
+  public:
+    virtual ~Deferred() = default;
+    virtual void go_on(Flow& flow) noexcept = 0;
+
+  private:
+    friend class Flow;
+    Deferred* next_ = nullptr;
+};
+
 /// For one thread, or one task.
 class Flow {
   public:
@@ -61,7 +72,15 @@ class Flow {
             ahead_.clear();
             throw;
         }
+        go_on();
     }
+    /// Of a record that has come to rest: it goes, and what was put off until then is done.
+    void finish(Record& record) {
+        end(record);
+        go_on();
+    }
+    /// In TurnKeeper::over(), of the flow that is named there: not twice at once.
+    void defer(Deferred& part) { part.next_ = std::exchange(deferred_, &part); }
     /// In take(): after what was passed before.
     void pass(Inlet& to, Record&& record) {
         Step& next = steps_[1 - now_];
@@ -166,9 +185,26 @@ class Flow {
                 ahead_.pop_back();
             }
             if (step.to != nullptr) step.to->take(std::move(step.record), *this);
-            step.record = Record();  // what the part has left of it goes now
+            end(step.record);  // what the part has left of it
             step.filled = false;
         }
+    }
+    void end(Record& record) {
+        TurnReference turn = std::move(record.turn);
+        record = Record();
+        if (!turn) return;
+        const bool is_last = passed_.empty() && ahead_.empty() && !steps_[1 - now_].filled;
+        const TurnsEndIn here(is_last && outer_ == nullptr ? this : nullptr);
+        turn = {};
+    }
+    void go_on() {
+        if (deferred_ == nullptr || goes_on_) return;
+        goes_on_ = true;
+        while (Deferred* const part = deferred_) {
+            deferred_ = std::exchange(part->next_, nullptr);
+            part->go_on(*this);
+        }
+        goes_on_ = false;
     }
 
     std::array<Step, 2> steps_;
@@ -176,6 +212,8 @@ class Flow {
     std::vector<Step> passed_;  ///< behind that
     std::vector<Step> ahead_;   ///< the next one is the last
     std::vector<Kept*> kept_;
+    Deferred* deferred_ = nullptr;
+    bool goes_on_ = false;  ///< with what was deferred
     std::unique_ptr<Flow> inner_;
     Flow* outer_ = nullptr;  ///< the outermost one, of an inner one
     Pressure* const uncounted_;

@@ -38,7 +38,7 @@ class RenewingPart::Replica final : public Inlet, public TurnKeeper {
         // passed has come to rest. Without queues nothing comes in behind it before that.
         if (whole_.has_queues_) flow.hold(turn);
     }
-    void over(uint64_t /*number*/, TurnReference /*outer*/) noexcept override {
+    void over(uint64_t /*number*/, TurnReference /*outer*/, Flow* /*here*/) noexcept override {
         // Release and acquire: who finds it empty sees what was done in it.
         if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
         const std::lock_guard guard(whole_.left_mutex_);

@@ -256,12 +256,12 @@ void OrderedExit::take(Record&& record, Flow& flow) {
         flow.pass(exit_, std::move(record));
         return;
     }
-    const TurnReference turn = std::move(record.turn);
+    TurnReference turn = std::move(record.turn);
     record.turn = turn.get()->outer();
     const uint64_t number = turn.get()->number();
     bool waits = false, full = false;
     {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(lock_);
         if (number != now_ || releasing_) {
             waits = true;
             waiting_[number].push_back(std::move(record));
@@ -270,36 +270,63 @@ void OrderedExit::take(Record&& record, Flow& flow) {
     }
     if (!waits) {
         flow.pass(exit_, std::move(record));
-        flow.hold(turn);  // not over before this has come to rest
-    } else if (full && !plant_.stopped()) {
+        flow.hold(std::move(turn));  // not over before this has come to rest
+        return;
+    }
+    if (full && !plant_.stopped()) {
         flow.let_go();
         flow.count();
         // Whose turn it is by now, and whose record has been released, is who all others wait for.
         plant_.pressure.wait(gauge_, [&] {
-            const std::lock_guard guard(mutex_);
+            const std::lock_guard guard(lock_);
             return count_ >= gauge_.bound.load(std::memory_order_relaxed) &&
                    (number != now_ || waiting_.contains(number));
         });
     }
+    record.turn = std::move(turn);  // ends with this step of the flow
 }
 
 /// What waits here has the turn around it; that is over, too, when this returns and nothing does.
-void OrderedExit::over(uint64_t number, TurnReference) noexcept {
+void OrderedExit::over(uint64_t number, TurnReference, Flow* here) noexcept {
     if (plant_.stopped()) return drop_waiting();
     try {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(lock_);
+        if (number == now_ && waiting_.empty() && over_.empty()) {
+            ++now_;
+            return;
+        }
         note_over(number);
         if (releasing_) return;
         while (!waiting_.contains(now_))
-            if (!go_on()) return;
+            if (!advance()) return;
         releasing_ = true;
     } catch (...) {  // without memory
         return give_up();
     }
+    if (here != nullptr) {
+        here->count();
+        return here->defer(*this);
+    }
     plant_.pressure.begin();
     try {
-        plant_.schedule("order", [this] { release(); });
+        plant_.schedule("order", [this] {
+            {
+                Flow flow;
+                go_on(flow);
+            }
+            plant_.pressure.end();
+        });
     } catch (...) {
+        give_up();
+        end_release();
+        plant_.pressure.end();
+    }
+}
+
+void OrderedExit::go_on(Flow& flow) noexcept {
+    try {
+        release_waiting(flow);
+    } catch (...) {  // without memory
         give_up();
         end_release();
     }
@@ -310,12 +337,9 @@ void OrderedExit::give_up() noexcept {
     drop_waiting();
 }
 
-void OrderedExit::end_release() noexcept {
-    {
-        const std::lock_guard guard(mutex_);
-        releasing_ = false;
-    }
-    plant_.pressure.end();
+void OrderedExit::end_release() {
+    const std::lock_guard guard(lock_);
+    releasing_ = false;
 }
 
 void OrderedExit::note_over(uint64_t number) {
@@ -331,7 +355,7 @@ void OrderedExit::note_over(uint64_t number) {
         over_.emplace_hint(after, number, end);
 }
 
-bool OrderedExit::go_on() {
+bool OrderedExit::advance() {
     const auto first = over_.begin();
     if (first == over_.end() || first->first != now_) return false;
     const uint64_t end = first->second;
@@ -341,26 +365,15 @@ bool OrderedExit::go_on() {
     return true;
 }
 
-void OrderedExit::release() {
-    try {
-        release_waiting();
-        plant_.pressure.end();
-    } catch (...) {
-        give_up();
-        end_release();
-    }
-}
-
-void OrderedExit::release_waiting() {
-    Flow flow;
+void OrderedExit::release_waiting(Flow& flow) {
     while (true) {
         std::vector<Record> records;
         {
-            const std::lock_guard guard(mutex_);
+            const std::lock_guard guard(lock_);
             if (auto first = waiting_.extract(now_)) {
                 records = std::move(first.mapped());
                 count_ -= records.size();
-            } else if (!go_on()) {
+            } else if (!advance()) {
                 releasing_ = false;
                 return;
             }
@@ -381,7 +394,7 @@ void OrderedExit::drop_waiting() noexcept {
     // With the turns around them, whose ends are told without the mutex.
     std::map<uint64_t, std::vector<Record>> dropped;
     {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(lock_);
         std::swap(dropped, waiting_);
         plant_.note_dropped(std::exchange(count_, 0));
     }

@@ -170,32 +170,33 @@ class OrderedEntry final : public Inlet {
 };
 /// Records leave by their turns; those whose turn has not come wait. Who brings more of them than a queue
 /// holds waits, too.
-class OrderedExit final : public Inlet, public TurnKeeper {
+class OrderedExit final : public Inlet, public TurnKeeper, public Deferred {
   public:
     OrderedExit(Plant& plant, Inlet& exit, const Path& path) : plant_(plant), exit_(exit), path_(path) {
         gauge_.bound = plant.options.queue_bound;
         gauge_.counts = false;  // it can depend on who is fast
     }
     void take(Record&& record, Flow& flow) override;
-    void over(uint64_t number, TurnReference outer) noexcept override;
+    void over(uint64_t number, TurnReference outer, Flow* here) noexcept override;
+    /// Releases those whose turn has come.
+    void go_on(Flow& flow) noexcept override;
 
   private:
-    void release();
-    void release_waiting();
+    void release_waiting(Flow& flow);
     /// In a catch block.
     void give_up() noexcept;
-    void end_release() noexcept;
-    // With the mutex.
+    void end_release();
+    // Under the lock.
     void note_over(uint64_t number);
     /// The turn of the next one that is not over, or has records here. False: it is that one's.
-    [[nodiscard]] bool go_on();
+    [[nodiscard]] bool advance();
     /// Where the network stops.
     void drop_waiting() noexcept;
 
     Plant& plant_;
     Inlet& exit_;
     const Path& path_;
-    std::mutex mutex_;
+    ShortLock lock_;
     uint64_t now_ = 0;                                 ///< whose turn it is
     std::map<uint64_t, std::vector<Record>> waiting_;  ///< from now_ on; with the turns around them
     /// From now_ on, those whose turns are over: their first and the one behind the last.

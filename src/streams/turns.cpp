@@ -3,14 +3,21 @@
 namespace heddle::streams {
 namespace {
 
-/// Of this thread: turns that are to be told of as over. Only while one of them is.
+/// Of this thread: turns that are to be told of as over, only while one of them is; and where they end.
 struct Ended {
     bool telling = false;
+    Flow* here = nullptr;
     Turn *first = nullptr, *last = nullptr;
 };
 thread_local Ended ended_here;
 
 }  // namespace
+
+TurnsEndIn::TurnsEndIn(Flow* flow) : before_(std::exchange(ended_here.here, flow)) {}
+
+TurnsEndIn::~TurnsEndIn() {
+    ended_here.here = before_;
+}
 
 void Turn::end(Turn& turn) noexcept {
     Ended& ended = ended_here;
@@ -24,7 +31,7 @@ void Turn::end(Turn& turn) noexcept {
         const uint64_t number = one->number_;
         TurnReference outer = std::move(one->outer_);
         delete one;
-        keeper.over(number, std::move(outer));
+        keeper.over(number, std::move(outer), ended.here);
     }
     ended.telling = false;
 }

@@ -11,6 +11,7 @@
 
 namespace heddle::streams {
 
+class Flow;
 class Turn;
 
 /// Counts as one of a turn's records. Any thread, one at a time.
@@ -38,8 +39,22 @@ class TurnReference {
 class TurnKeeper {
   public:
     virtual ~TurnKeeper() = default;
-    /// No record of this turn is left. Any thread; `outer` is the turn around it.
-    virtual void over(uint64_t number, TurnReference outer) noexcept = 0;
+    /// No record of this turn is left. Any thread; `outer` is the turn around it, `here` a flow of this
+    /// thread that has nothing else to do, or null.
+    virtual void over(uint64_t number, TurnReference outer, Flow* here) noexcept = 0;
+};
+
+/// While it lives, turns that are over in this thread are told of a flow, or of none. Nobody may wait
+/// meanwhile.
+class TurnsEndIn {
+  public:
+    explicit TurnsEndIn(Flow* flow);
+    ~TurnsEndIn();
+    TurnsEndIn(const TurnsEndIn&) = delete;
+    TurnsEndIn& operator=(const TurnsEndIn&) = delete;
+
+  private:
+    Flow* const before_;
 };
 
 class Turn {
@@ -68,7 +83,7 @@ inline void enter_turn(TurnReference& of_record, TurnKeeper& keeper, uint64_t nu
     try {
         of_record = TurnReference(new Turn(keeper, number, std::move(of_record)));
     } catch (...) {
-        keeper.over(number, {});
+        keeper.over(number, {}, nullptr);
         throw;
     }
 }

@@ -122,13 +122,13 @@ TEST_F(DeviceCostsFile, RuntimesOfAProcessThatEndAtOnceLeaveAWholeFile) {
 }
 
 TEST_F(DeviceCostsFile, AForeignOrBrokenFileIsLeftAloneAndToldOnce) {
-    for (const char* bad : {"[colour]\nred=1\n", "heddle device costs 1\np/gpu/1\t7\tten\nend\n",
-                            "heddle device costs 1\np/gpu/1\t7\t10\n", "heddle device costs 1\n\nend\n",
-                            "heddle device costs 1\np/gpu/1\t7\t-1\nend\n",
-                            "heddle device costs 1\nend\nend\n",
-                            "heddle device costs 1\np/gpu/1\t7\t10\nend\np/gpu/1\t8\t10\n",
-                            "\x7f"
-                            "ELF"}) {
+    for (const char* bad :
+         {"[colour]\nred=1\n", "heddle device costs 1\np/gpu/1\t7\tten\nend\n",
+          "heddle device costs 1\np/gpu/1\t7\t10\n", "heddle device costs 1\n\nend\n",
+          "heddle device costs 1\np/gpu/1\t7\t-1\nend\n", "heddle device costs 1\nend\nend\n",
+          "heddle device costs 1\np/gpu/1\t7\t10\nend\np/gpu/1\t8\t10\n",
+          "\x7f"
+          "ELF"}) {
         write(bad);
         {
             DeviceRuntime runtime(
