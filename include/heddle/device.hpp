@@ -12,8 +12,8 @@
 //
 // A thread for each device (one for all simulated ones) takes tasks from the scheduler and sleeps when there
 // are none. Tasks run as soon as those whose data they need have ended. All functions may be called by any
-// thread, but not finish() and wait() by callbacks. A device that dies takes no other with it: its tasks run
-// elsewhere. Docs: DEVICES.md.
+// thread; finish() and wait() are refused in callbacks. A device that dies takes no other with it: its tasks
+// run elsewhere. Docs: DEVICES.md.
 #pragma once
 
 #include <memory>
@@ -106,7 +106,8 @@ class HEDDLE_API DeviceRuntime {
     /// device can run, with the reason of each; then none of the batch is submitted.
     void submit(TaskPointer task);
     void submit(std::span<const TaskPointer> batch);
-    /// Until all submitted tasks have ended. Throws what the first one failed with since the last time.
+    /// Until all submitted tasks have ended. Throws what the first one failed with since the last time, and
+    /// Error kInvalidArgument in a callback.
     void finish();
     /// What was found on the way and is no error: devices that cannot be used and kinds without any, with the
     /// reason; a file of costs that is ignored.

@@ -207,7 +207,7 @@ Tasks RuntimeState::settle_stranded(Tasks& ready) {
         std::exception_ptr why;
         for (const auto& device : its.devices_)
             if (device->loss != nullptr && task->suits(*device)) why = device->loss;
-        task->settle(TaskStatus::kFailed, why, settled);
+        task->settle(TaskStatus::kFailed, why == nullptr ? why : task->named(why), settled);
         return true;
     });
     return settled;
@@ -341,7 +341,18 @@ void RuntimeState::withdraw(Tasks settled) {
     tell(told);
 }
 
+void RuntimeState::refuse_in_callback(const std::string& what) const {
+    const TaskState* const task = task_in_callback();
+    if (task == nullptr || task->runtime != this) return;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a callback of task \"{}\" cannot wait for {}, which may need its device: submit a "
+                    "task that uses the same buffers",
+                    task->shown_name(), what));
+}
+
 void RuntimeState::finish() {
+    refuse_in_callback("all tasks of its runtime");
     std::unique_lock lock(graph_mutex());
     ++waiting_;
     ended_.wait(lock, [this] { return unfinished_ == 0; });
@@ -351,8 +362,10 @@ void RuntimeState::finish() {
 
 void RuntimeState::wait(TaskState& task) {
     std::unique_lock lock(graph_mutex());
+    const auto has_ended = [&] { return TaskState::ended(task.status) && task.handle == nullptr; };
+    if (!has_ended()) refuse_in_callback(fmt::format("task \"{}\"", task.shown_name()));
     ++task.waited_for;
-    ended_.wait(lock, [&] { return TaskState::ended(task.status) && task.handle == nullptr; });
+    ended_.wait(lock, has_ended);
     --task.waited_for;
 }
 

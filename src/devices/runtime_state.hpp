@@ -42,6 +42,7 @@ class RuntimeState {
     [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     [[nodiscard]] std::span<const Device> handles() const noexcept { return handles_; }
     void submit(std::span<const TaskPointer> batch);
+    /// Throw kInvalidArgument in a callback of one of its tasks, where they would have to wait.
     void finish();
     void wait(TaskState& task);
     [[nodiscard]] bool cancel(TaskState& task);
@@ -51,6 +52,7 @@ class RuntimeState {
     [[nodiscard]] uint64_t number() const noexcept { return number_; }
 
   private:
+    void refuse_in_callback(const std::string& what) const;
     void work(std::span<DeviceState* const> own);
     /// A worker asks the scheduler for all of its devices as of one event, so that none sees what those
     /// before it did not, and what happens on a virtual clock repeats.

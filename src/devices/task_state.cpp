@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
 
 #include "devices/buffer_state.hpp"
@@ -97,6 +98,23 @@ std::string TaskState::shown_name() const {
     for (const Kernel& kernel : kernels)
         names += fmt::format("{}{}", names.empty() ? "" : "+", kernel.name());
     return names;
+}
+
+std::exception_ptr TaskState::named(const std::exception_ptr& why) const {
+    try {
+        std::rethrow_exception(why);
+    } catch (const SourceError&) {
+        return why;
+    } catch (const BuildError&) {
+        return why;
+    } catch (const DeviceError& failure) {
+        const std::string shown = shown_name();
+        if (std::string_view(failure.what()).find(shown) != std::string_view::npos) return why;
+        return std::make_exception_ptr(DeviceError(failure.code(), failure.device(), failure.lost(),
+                                                   fmt::format("task \"{}\": {}", shown, failure.what())));
+    } catch (...) {
+        return why;
+    }
 }
 
 void TaskState::sign(std::span<const std::unique_ptr<DeviceState>> devices) {

@@ -92,6 +92,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
 
     /// For people: its name, or those of its kernels.
     [[nodiscard]] std::string shown_name() const;
+    /// With its name where a driver told of it, who knows what failed on which device, but not in which task.
+    [[nodiscard]] std::exception_ptr named(const std::exception_ptr& why) const;
     /// As its kernels are when it is submitted, to one of these.
     void sign(std::span<const std::unique_ptr<DeviceState>> devices);
     [[nodiscard]] Signature signature() const noexcept { return signature_; }

@@ -241,7 +241,7 @@ void RuntimeState::end_oldest(DeviceState& device) {
                 continue;
             }
             flight.task->publish(device);
-            abandon(flight.task, TaskStatus::kFailed, flight.failure);
+            abandon(flight.task, TaskStatus::kFailed, flight.task->named(flight.failure));
         } catch (...) {
             repeat_or_fail(device, flight.task, std::current_exception());
         }
@@ -293,7 +293,7 @@ void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<Tas
     if (lost) lose(device, why);
     if (!lost || !task->may_run_again(device)) {
         task->changed_in_place = lost;  // published by what is locked there
-        abandon(task, TaskStatus::kFailed, why);
+        abandon(task, TaskStatus::kFailed, task->named(why));
         return;
     }
     Tasks again{task}, stranded;

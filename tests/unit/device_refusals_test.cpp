@@ -189,6 +189,39 @@ TEST(DeviceRefusals, AVariantWithoutAProgramOrWithoutWork) {
     EXPECT_THAT(told({program, "add", {0}}), HasSubstr("kernel \"add\" has no work"));
 }
 
+TEST(DeviceRefusals, ACallbackThatWaitsForItsOwnRuntime) {
+    DeviceRuntime runtime(simulated(two_simulated())), other(simulated(two_simulated()));
+    const auto integers = [](DeviceRuntime& of) { return std::make_shared<Program>(of, integer_program()); };
+    const auto add = [](const std::shared_ptr<Program>& program, const std::string& name) {
+        auto task = std::make_shared<DeviceTask>(program, Score{}, name);
+        task->add_kernel("add").arg(0, inout(std::make_shared<Buffer>(40))).arg(1, 1).work(10);
+        return task;
+    };
+    const auto program = integers(runtime), others = integers(other);
+    const auto first = add(program, "first"), later = add(program, "later"), foreign = add(others, "foreign");
+    runtime.submit(first);
+    first->wait();
+    other.submit(foreign);
+    const auto task = add(program, "waits");
+    std::string finished, waited;
+    task->on_configure([&](Device&, DeviceTask& self) {
+        first->wait();
+        foreign->wait();
+        finished = failure([&] { runtime.finish(); });
+        waited = failure([&] { self.wait(); });
+    });
+    task->on_finish([&](Device&, DeviceTask&) {
+        runtime.submit(later);
+        later->wait();
+    });
+    runtime.submit(task);
+    EXPECT_THAT(failure([&] { task->wait(); }),
+                HasSubstr("a callback of task \"waits\" cannot wait for task \"later\""));
+    EXPECT_THAT(finished, HasSubstr("a callback of task \"waits\" cannot wait for all tasks"));
+    EXPECT_THAT(waited, HasSubstr("cannot wait for task \"waits\""));
+    later->wait();
+}
+
 /// The last reference to it is a callback's.
 TEST(DeviceRefusals, ARuntimeThatItsOwnWorkerLetsGoEndsAllTheSame) {
     struct Told {

@@ -257,7 +257,7 @@ TEST(Devices, ATaskThatHasOverwrittenWhatItReadsIsNotRunAgain) {
         const std::string why = failure([&] { task->wait(); });
         EXPECT_FALSE(runtime.devices()[0].alive());
         if (overwrites)
-            EXPECT_THAT(why, HasSubstr("mortal failed at launch 3"));
+            EXPECT_THAT(why, HasSubstr("task \"copy+fill+fill\": mortal failed at launch 3"));
         else
             EXPECT_THAT(content(*y), ::testing::Each(7)) << why;
     }
@@ -332,7 +332,7 @@ TEST(Devices, WhenAllDevicesDieTasksFail) {
     std::vector<TaskPointer> tasks;
     for (int i = 0; i < 10; ++i) tasks.push_back(addition(program, inout(std::make_shared<Buffer>(40)), 1));
     runtime.submit(tasks);
-    EXPECT_THAT(failure([&] { runtime.finish(); }), HasSubstr("mortal failed at launch 3"));
+    EXPECT_THAT(failure([&] { runtime.finish(); }), HasSubstr("task \"add\": mortal failed at launch 3"));
     size_t failed = 0;
     for (const TaskPointer& task : tasks) failed += task->status() == TaskStatus::kFailed;
     EXPECT_EQ(failed, 8u);
