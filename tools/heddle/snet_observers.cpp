@@ -8,7 +8,9 @@
 
 #include "base/standard_streams.hpp"
 #include "heddle/error.hpp"
+#include "streams/record_streams.hpp"
 #include "streams/xml_reader.hpp"
+#include "trace/escape.hpp"
 
 namespace heddle::tool {
 namespace {
@@ -48,7 +50,11 @@ void append_record(std::string& text, const Record& record, Level level) {
         text += " interface=\"";
         streams::append_escaped(text, value->interface());
         text += "\" >";
-        streams::append_escaped(text, value->text());
+        const std::string content = value->text();
+        if (streams::is_xml_text(content) && streams::is_utf8(content))
+            streams::append_escaped(text, content);
+        else
+            text += trace::xml_text(content);
         text += "</field>\n";
     }
     for (const auto& [label, value] : record.tags()) {
