@@ -71,7 +71,15 @@ typedef struct {
 /** NULL: as HEDDLE_RANK and HEDDLE_MESH say, else one rank alone. Waits for all ranks. */
 HEDDLE_MEMORY_API heddle_memory_server_t* heddle_memory_server_create(
     const heddle_memory_server_options_t* options);
-/** INVALID while it has clients. */
+/** `communicator`: one of the program's own, by MPI_Comm_c2f(). Its processes are the ranks, in its order;
+   all of them make their servers together. */
+HEDDLE_MEMORY_API heddle_memory_server_t* heddle_memory_server_create_of(int communicator, double patience_s);
+/** Listens until it is destroyed: for heddle_memory_client_connect() by this user's programs and root's.
+   NULL: at HEDDLE_MEMORY, or else the user's usual place. UNAVAILABLE where another program listens there,
+   INVALID where this one listens already or the path is too long. */
+HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_server_listen(heddle_memory_server_t* server,
+                                                                  const char* path);
+/** INVALID while it has clients in this process. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_server_destroy(heddle_memory_server_t* server);
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_server_rank(heddle_memory_server_t* server,
                                                                 uint32_t* rank, uint32_t* ranks);
@@ -79,6 +87,9 @@ HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_server_rank(heddle_memory_se
 HEDDLE_MEMORY_API const char* heddle_memory_counters(heddle_memory_server_t* server);
 
 HEDDLE_MEMORY_API heddle_memory_client_t* heddle_memory_client_create(heddle_memory_server_t* server);
+/** Of a server in another process, which listens at this path; NULL as there. When that server goes each call
+    is UNAVAILABLE, and so it is in a child that is forked later. */
+HEDDLE_MEMORY_API heddle_memory_client_t* heddle_memory_client_connect(const char* path);
 /** What it holds is released. INVALID while it has futures. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_client_destroy(heddle_memory_client_t* client);
 
@@ -141,6 +152,14 @@ HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_unregister_distribution(cons
 
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_cache_create(heddle_memory_client_t* client,
                                                                  uint64_t size, heddle_memory_cache_t* cache);
+typedef struct {
+    bool shareable; /**< clients in other processes can use it, too, by its number */
+    int numa_node;  /**< where its memory is to be; -1: anywhere */
+} heddle_memory_cache_options_t;
+/** `options`: NULL as above. */
+HEDDLE_MEMORY_API heddle_memory_ret_t
+heddle_memory_cache_create_with(heddle_memory_client_t* client, uint64_t size,
+                                const heddle_memory_cache_options_t* options, heddle_memory_cache_t* cache);
 /** INVALID where local ranges in it are held. */
 HEDDLE_MEMORY_API heddle_memory_ret_t heddle_memory_cache_delete(heddle_memory_client_t* client,
                                                                  heddle_memory_cache_t cache);

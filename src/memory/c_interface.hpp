@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +23,30 @@ struct ServerObject {
     ServerObject() = default;
     Server server;
     std::atomic<int> clients{0};
+    std::mutex listening;
+    std::optional<IpcServer> for_others;
+};
+
+/// Counts among the clients of a server of this process, if it is one's.
+class ClientCount {
+  public:
+    explicit ClientCount(ServerObject* server) : server_(server) {
+        if (server_ != nullptr) ++server_->clients;
+    }
+    ~ClientCount() {
+        if (server_ != nullptr) --server_->clients;
+    }
+    ClientCount(const ClientCount&) = delete;
+    ClientCount& operator=(const ClientCount&) = delete;
+
+  private:
+    ServerObject* const server_;
 };
 
 struct ClientObject {
-    explicit ClientObject(ServerObject& of) : server(of), client(of.server) { ++server.clients; }
-    ~ClientObject() { --server.clients; }
-    ClientObject(const ClientObject&) = delete;
-    ClientObject& operator=(const ClientObject&) = delete;
-    ServerObject& server;
+    explicit ClientObject(ServerObject& of) : count(&of), client(of.server) {}
+    explicit ClientObject(const std::string& path) : count(nullptr), client(path) {}
+    const ClientCount count;  // until the client has gone
     Client client;
     std::atomic<int> futures{0};
 };

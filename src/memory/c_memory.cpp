@@ -147,6 +147,24 @@ heddle_memory_server_t* heddle_memory_server_create(const heddle_memory_server_o
     });
 }
 
+heddle_memory_server_t* heddle_memory_server_create_of(int communicator, double patience_s) {
+    return made<heddle_memory_server_t>([&] {
+        ServerOptions options;
+        options.patience_s = patience_s;
+        options.communicator = communicator;
+        return std::make_unique<ServerObject>(options);
+    });
+}
+
+heddle_memory_ret_t heddle_memory_server_listen(heddle_memory_server_t* server, const char* path) {
+    return guarded([&] {
+        ServerObject& own = object(server);
+        const std::lock_guard guard(own.listening);
+        if (own.for_others) refuse("the server listens already, at " + own.for_others->path());
+        own.for_others.emplace(own.server, path == nullptr ? "" : path);
+    });
+}
+
 heddle_memory_ret_t heddle_memory_server_destroy(heddle_memory_server_t* server) {
     return guarded([&] {
         if (object(server).clients > 0) refuse("the server has clients: destroy them first");
@@ -171,6 +189,11 @@ const char* heddle_memory_counters(heddle_memory_server_t* server) {
 
 heddle_memory_client_t* heddle_memory_client_create(heddle_memory_server_t* server) {
     return made<heddle_memory_client_t>([&] { return std::make_unique<ClientObject>(object(server)); });
+}
+
+heddle_memory_client_t* heddle_memory_client_connect(const char* path) {
+    return made<heddle_memory_client_t>(
+        [&] { return std::make_unique<ClientObject>(std::string(path == nullptr ? "" : path)); });
 }
 
 heddle_memory_ret_t heddle_memory_client_destroy(heddle_memory_client_t* client) {
@@ -244,9 +267,22 @@ heddle_memory_ret_t heddle_memory_unregister_distribution(const char* name) {
 
 heddle_memory_ret_t heddle_memory_cache_create(heddle_memory_client_t* client, uint64_t size,
                                                heddle_memory_cache_t* cache) {
+    return heddle_memory_cache_create_with(client, size, nullptr, cache);
+}
+
+heddle_memory_ret_t heddle_memory_cache_create_with(heddle_memory_client_t* client, uint64_t size,
+                                                    const heddle_memory_cache_options_t* options,
+                                                    heddle_memory_cache_t* cache) {
     return guarded([&] {
         auto& to = given(cache, "the cache");
-        to = object(client).client.create_cache(size).value;
+        CacheOptions wanted;
+        if (options != nullptr) {
+            if (options->numa_node < -1)
+                refuse(fmt::format("there is no NUMA node {}; -1 is any", options->numa_node));
+            wanted.shareable = options->shareable;
+            if (options->numa_node >= 0) wanted.numa_node = static_cast<unsigned>(options->numa_node);
+        }
+        to = object(client).client.create_cache(size, wanted).value;
     });
 }
 

@@ -3,8 +3,11 @@
 #include "heddle/memory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HEDDLE_EXPECT_ERROR_MESSAGE heddle_memory_error_message()
@@ -276,6 +279,88 @@ static void test_collective(void) {
     EXPECT(heddle_memory_collective_segment_delete(server, own) == HEDDLE_MEMORY_SUCCESS);
 }
 
+/* A client in another process, which was there before this one had threads. */
+struct other {
+    pid_t pid;
+    int tell, hear;
+};
+struct told {
+    char path[100];
+    heddle_memory_data_t data;
+    heddle_memory_cache_t cache;
+};
+
+static int be_the_other(int hear, int tell) {
+    struct told told;
+    if (read(hear, &told, sizeof told) != (ssize_t)sizeof told) return 3;
+    heddle_memory_client_t* const own = heddle_memory_client_connect(told.path);
+    EXPECT(own != NULL);
+    const heddle_memory_global_t all = {told.data, 0, 5};
+    heddle_memory_local_t got;
+    EXPECT(heddle_memory_get_const(own, all, told.cache, &got) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(memcmp(heddle_memory_pointer(got), "heddl", 5) == 0);
+    EXPECT(heddle_memory_release(own, got) == HEDDLE_MEMORY_SUCCESS);
+    heddle_memory_statistics_t statistics = {0};
+    EXPECT(heddle_memory_cache_statistics(own, told.cache, &statistics) == HEDDLE_MEMORY_SUCCESS &&
+           statistics.hits == 1);
+    EXPECT(write(tell, "1", 1) == 1);
+    /* The server goes. */
+    char end;
+    EXPECT(read(hear, &end, 1) == 0);
+    EXPECT(heddle_memory_get_const(own, all, told.cache, &got) == HEDDLE_MEMORY_UNAVAILABLE);
+    EXPECT(heddle_memory_client_destroy(own) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_client_connect(told.path) == NULL &&
+           heddle_memory_error() == HEDDLE_MEMORY_UNAVAILABLE);
+    return failures == 0 ? 0 : 1;
+}
+
+static struct other start_the_other(void) {
+    int there[2], back[2];
+    EXPECT(pipe(there) == 0 && pipe(back) == 0);
+    const struct other made = {fork(), there[1], back[0]};
+    if (made.pid == 0) {
+        close(there[1]);
+        close(back[0]);
+        _exit(be_the_other(there[0], back[1]));
+    }
+    close(there[0]);
+    close(back[1]);
+    return made;
+}
+
+static char folder[] = "/tmp/heddle-memory-XXXXXX";
+
+static void test_other_process(const struct other* other) {
+    struct told told = {.cache = 0};
+    EXPECT(mkdtemp(folder) != NULL);
+    snprintf(told.path, sizeof told.path, "%s/socket", folder);
+    EXPECT(heddle_memory_server_listen(server, told.path) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_server_listen(server, told.path) == HEDDLE_MEMORY_INVALID);
+    EXPECT_SAID("listens already");
+    EXPECT(heddle_memory_allocate_filled(client, "heddl", 5, segment, NULL, &told.data) ==
+           HEDDLE_MEMORY_SUCCESS);
+    heddle_memory_cache_options_t options = {.shareable = true, .numa_node = -2};
+    EXPECT(heddle_memory_cache_create_with(client, 100, &options, &told.cache) == HEDDLE_MEMORY_INVALID);
+    EXPECT_SAID("no NUMA node -2");
+    options.numa_node = -1;
+    EXPECT(heddle_memory_cache_create_with(client, 100, &options, &told.cache) == HEDDLE_MEMORY_SUCCESS);
+    /* What this one has got the other one finds. */
+    const heddle_memory_global_t all = {told.data, 0, 5};
+    heddle_memory_local_t got;
+    EXPECT(heddle_memory_get_const(client, all, told.cache, &got) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(heddle_memory_release(client, got) == HEDDLE_MEMORY_SUCCESS);
+    EXPECT(write(other->tell, &told, sizeof told) == (ssize_t)sizeof told);
+    char done = 0;
+    EXPECT(read(other->hear, &done, 1) == 1);
+}
+
+static void end_the_other(const struct other* other) {
+    int status = 0;
+    close(other->tell);
+    EXPECT(waitpid(other->pid, &status, 0) == other->pid && status == 0);
+    EXPECT(rmdir(folder) == 0);
+}
+
 static void test_misuse(void) {
     heddle_memory_local_t local = {0};
     heddle_memory_data_t data = allocated(8);
@@ -319,6 +404,7 @@ static void test_misuse(void) {
 }
 
 int main(void) {
+    const struct other other = start_the_other();
     server = heddle_memory_server_create(NULL);
     client = heddle_memory_client_create(server);
     uint32_t rank = 9, ranks = 9;
@@ -333,11 +419,13 @@ int main(void) {
     test_checkpoint();
     test_collective();
     test_bunches();
+    test_other_process(&other);
     test_misuse();
     EXPECT(heddle_memory_server_destroy(server) == HEDDLE_MEMORY_INVALID);
     EXPECT_SAID("has clients");
     EXPECT(heddle_memory_client_destroy(client) == HEDDLE_MEMORY_SUCCESS);
     EXPECT(heddle_memory_client_destroy(client) == HEDDLE_MEMORY_INVALID);
     EXPECT(heddle_memory_server_destroy(server) == HEDDLE_MEMORY_SUCCESS);
+    end_the_other(&other);
     return failures == 0 ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "cores/observer.hpp"
 #include "support/daemon.hpp"
 #include "support/sanitized.hpp"
 #include "support/wait_until.hpp"

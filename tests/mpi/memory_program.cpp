@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "heddle/compat/vmem.hpp"
+#include "heddle/memory.h"
 #include "heddle/memory.hpp"
 
 namespace {
@@ -165,6 +166,23 @@ void on_communicator(MPI_Comm communicator) {
     collective.barrier();
 }
 
+/// From C.
+void on_communicator_in_c(MPI_Comm communicator) {
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(communicator, &rank);
+    MPI_Comm_size(communicator, &ranks);
+    heddle_memory_server_t* const server = heddle_memory_server_create_of(MPI_Comm_c2f(communicator), 30);
+    uint32_t own = 99, all = 99;
+    expect(heddle_memory_server_rank(server, &own, &all) == HEDDLE_MEMORY_SUCCESS &&
+               own == static_cast<uint32_t>(rank) && all == static_cast<uint32_t>(ranks),
+           "ranks are those of the communicator in C, too");
+    expect(heddle_memory_barrier(server) == HEDDLE_MEMORY_SUCCESS, heddle_memory_error_message());
+    expect(heddle_memory_server_destroy(server) == HEDDLE_MEMORY_SUCCESS, heddle_memory_error_message());
+    expect(heddle_memory_server_create_of(MPI_Comm_c2f(MPI_COMM_NULL), 30) == nullptr &&
+               std::strstr(heddle_memory_error_message(), "is none") != nullptr,
+           "no communicator is refused in C");
+}
+
 void run_on_communicators() {
     int rank = 0, ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -180,6 +198,7 @@ void run_on_communicators() {
     on_communicator(turned);
     expect(made_communicators == made, "what stays of a group's servers is made once");
     expect_error([] { (void)Server({.communicator = MPI_Comm_c2f(MPI_COMM_NULL)}); }, "is none");
+    on_communicator_in_c(turned);
     MPI_Comm_free(&half);
     MPI_Comm_free(&turned);
 }

@@ -8,6 +8,7 @@
 
 #include "golden.hpp"
 #include "support/child.hpp"
+#include "support/daemon.hpp"
 #include "support/sanitized.hpp"
 #include "support/tcp_listener.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,4 +1,5 @@
 // Records as text: XML, its binary form, JSON lines.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cerrno>
