@@ -198,6 +198,7 @@ void BoxPart::drain() {
 void BoxPart::empty_queue() {
     std::vector<Record> batch;
     Flow flow;
+    flow.take_deferred();
     while (take_batch(batch)) {
         for (Record& record : batch) {
             Record one = std::move(record);

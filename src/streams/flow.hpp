@@ -79,6 +79,8 @@ class Flow {
         end(record);
         go_on();
     }
+    /// It may do for others what takes long: it is a task's, and not in the midst of a call.
+    void take_deferred() { takes_deferred_ = true; }
     /// In TurnKeeper::over(), of the flow that is named there: not twice at once.
     void defer(Deferred& part) { part.next_ = std::exchange(deferred_, &part); }
     /// In take(): after what was passed before.
@@ -194,7 +196,7 @@ class Flow {
         record = Record();
         if (!turn) return;
         const bool is_last = passed_.empty() && ahead_.empty() && !steps_[1 - now_].filled;
-        const TurnsEndIn here(is_last && outer_ == nullptr ? this : nullptr);
+        const TurnsEndIn here(is_last && takes_deferred_ ? this : nullptr);
         turn = {};
     }
     void go_on() {
@@ -212,6 +214,7 @@ class Flow {
     std::vector<Step> passed_;  ///< behind that
     std::vector<Step> ahead_;   ///< the next one is the last
     std::vector<Kept*> kept_;
+    bool takes_deferred_ = false;
     Deferred* deferred_ = nullptr;
     bool goes_on_ = false;  ///< with what was deferred
     std::unique_ptr<Flow> inner_;

@@ -303,15 +303,13 @@ void OrderedExit::over(uint64_t number, TurnReference, Flow* here) noexcept {
     } catch (...) {  // without memory
         return give_up();
     }
-    if (here != nullptr) {
-        here->count();
-        return here->defer(*this);
-    }
+    if (here != nullptr) return here->defer(*this);
     plant_.pressure.begin();
     try {
         plant_.schedule("order", [this] {
             {
                 Flow flow;
+                flow.take_deferred();
                 go_on(flow);
             }
             plant_.pressure.end();

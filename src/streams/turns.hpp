@@ -40,7 +40,7 @@ class TurnKeeper {
   public:
     virtual ~TurnKeeper() = default;
     /// No record of this turn is left. Any thread; `outer` is the turn around it, `here` a flow of this
-    /// thread that has nothing else to do, or null.
+    /// thread that takes what is deferred and has nothing else to do, or null.
     virtual void over(uint64_t number, TurnReference outer, Flow* here) noexcept = 0;
 };
 
