@@ -341,9 +341,11 @@ void RuntimeState::withdraw(Tasks settled) {
     tell(told);
 }
 
-void RuntimeState::refuse_in_callback(const std::string& what) const {
+void RuntimeState::refuse_in_callback(const TaskState* awaited) const {
     const TaskState* const task = task_in_callback();
     if (task == nullptr || task->runtime != this) return;
+    const std::string what =
+        awaited == nullptr ? "all tasks of its runtime" : fmt::format("task \"{}\"", awaited->shown_name());
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("a callback of task \"{}\" cannot wait for {}, which may need its device: submit a "
@@ -352,7 +354,7 @@ void RuntimeState::refuse_in_callback(const std::string& what) const {
 }
 
 void RuntimeState::finish() {
-    refuse_in_callback("all tasks of its runtime");
+    refuse_in_callback(nullptr);
     std::unique_lock lock(graph_mutex());
     ++waiting_;
     ended_.wait(lock, [this] { return unfinished_ == 0; });
@@ -363,7 +365,7 @@ void RuntimeState::finish() {
 void RuntimeState::wait(TaskState& task) {
     std::unique_lock lock(graph_mutex());
     const auto has_ended = [&] { return TaskState::ended(task.status) && task.handle == nullptr; };
-    if (!has_ended()) refuse_in_callback(fmt::format("task \"{}\"", task.shown_name()));
+    if (!has_ended()) refuse_in_callback(&task);
     ++task.waited_for;
     ended_.wait(lock, has_ended);
     --task.waited_for;

@@ -52,7 +52,8 @@ class RuntimeState {
     [[nodiscard]] uint64_t number() const noexcept { return number_; }
 
   private:
-    void refuse_in_callback(const std::string& what) const;
+    /// Of a wait for this task, or, where it is null, for all.
+    void refuse_in_callback(const TaskState* awaited) const;
     void work(std::span<DeviceState* const> own);
     /// A worker asks the scheduler for all of its devices as of one event, so that none sees what those
     /// before it did not, and what happens on a virtual clock repeats.

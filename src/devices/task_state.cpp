@@ -94,6 +94,7 @@ bool TaskState::suits(const DeviceState& device) const {
 
 std::string TaskState::shown_name() const {
     if (!name.empty()) return name;
+    const std::lock_guard guard(kernels_mutex_);
     std::string names;
     for (const Kernel& kernel : kernels)
         names += fmt::format("{}{}", names.empty() ? "" : "+", kernel.name());

@@ -90,7 +90,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     [[nodiscard]] Writes coming() const;
     [[nodiscard]] size_t bytes_read_of(const TaskState& writer) const;
 
-    /// For people: its name, or those of its kernels.
+    /// For people: its name, or those of its kernels; empty for one without a name that has ended. Any
+    /// thread.
     [[nodiscard]] std::string shown_name() const;
     /// With its name where a driver told of it, who knows what failed on which device, but not in which task.
     [[nodiscard]] std::exception_ptr named(const std::exception_ptr& why) const;
