@@ -2,10 +2,10 @@
 // the CPUs of programs that have not come back yet.
 //
 // The server's, in its thread. The file is mapped and written by plain stores, one place a client, and needs
-// no call while nothing changes. The place carries a sequence number, odd while it is written: one that an
-// arbiter was killed half way through is nobody's, and its program comes back with what it says itself. The
-// file counts only for the boot in which it was written, and a place only for a process of that pid and start
-// time. What is in it was written by this user, as the folder is his; it is bounded all the same.
+// no call while nothing changes. The place carries a sequence number, odd while it is written: of one that an
+// arbiter was killed half way through the process alone is known, and what it holds is what it says itself.
+// The file counts only for the boot in which it was written, and a place only for a process of that pid and
+// start time. What is in it was written by this user, as the folder is his; it is bounded all the same.
 #pragma once
 
 #include <map>

@@ -27,39 +27,34 @@ struct ServerObject {
     std::optional<IpcServer> for_others;
 };
 
-/// Counts among the clients of a server of this process, if it is one's.
-class ClientCount {
+/// Counts as one more until it goes, which is after what is declared behind it; null: nowhere.
+class CountedIn {
   public:
-    explicit ClientCount(ServerObject* server) : server_(server) {
-        if (server_ != nullptr) ++server_->clients;
+    explicit CountedIn(std::atomic<int>* count) : count_(count) {
+        if (count_ != nullptr) ++*count_;
     }
-    ~ClientCount() {
-        if (server_ != nullptr) --server_->clients;
+    ~CountedIn() {
+        if (count_ != nullptr) --*count_;
     }
-    ClientCount(const ClientCount&) = delete;
-    ClientCount& operator=(const ClientCount&) = delete;
+    CountedIn(const CountedIn&) = delete;
+    CountedIn& operator=(const CountedIn&) = delete;
 
   private:
-    ServerObject* const server_;
+    std::atomic<int>* const count_;
 };
 
 struct ClientObject {
-    explicit ClientObject(ServerObject& of) : count(&of), client(of.server) {}
-    explicit ClientObject(const std::string& path) : count(nullptr), client(path) {}
-    const ClientCount count;  // until the client has gone
+    explicit ClientObject(ServerObject& server) : counted(&server.clients), client(server.server) {}
+    explicit ClientObject(const std::string& path) : counted(nullptr), client(path) {}
+    const CountedIn counted;
     Client client;
     std::atomic<int> futures{0};
 };
 
 struct FutureObject {
     FutureObject(ClientObject& of, const Operation& operation)
-        : client(of), future(of.client.execute(operation)) {
-        ++client.futures;
-    }
-    ~FutureObject() { --client.futures; }
-    FutureObject(const FutureObject&) = delete;
-    FutureObject& operator=(const FutureObject&) = delete;
-    ClientObject& client;
+        : counted(&of.futures), future(of.client.execute(operation)) {}
+    const CountedIn counted;
     OperationFuture future;
 };
 

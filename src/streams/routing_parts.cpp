@@ -389,7 +389,7 @@ void OrderedExit::release_waiting(Flow& flow) {
 }
 
 void OrderedExit::drop_waiting() noexcept {
-    // With the turns around them, whose ends are told without the mutex.
+    // With the turns around them, whose ends are told without the lock.
     std::map<uint64_t, std::vector<Record>> dropped;
     {
         const std::lock_guard guard(lock_);

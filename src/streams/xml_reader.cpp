@@ -181,7 +181,8 @@ void XmlReader::append_resolved(std::string& to, std::string_view raw) const {
 }
 
 bool is_xml_text(std::string_view text) noexcept {
-    return std::all_of(text.begin(), text.end(),
+    return is_utf8(text) &&
+           std::all_of(text.begin(), text.end(),
                        [](char c) { return is_xml_character(static_cast<unsigned char>(c)); }) &&
            text.find("\xEF\xBF\xBE") == std::string_view::npos &&
            text.find("\xEF\xBF\xBF") == std::string_view::npos;

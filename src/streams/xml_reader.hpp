@@ -59,7 +59,7 @@ class XmlReader {
     bool close_follows_ = false;
 };
 
-/// Whether XML can have all of it, be it as entities; it is UTF-8.
+/// Whether it is UTF-8, and XML can have all of it, be it as entities.
 [[nodiscard]] bool is_xml_text(std::string_view text) noexcept;
 /// With the characters that XML does not allow as text written as entities, as far as it has them.
 void append_escaped(std::string& to, std::string_view text);

@@ -132,8 +132,7 @@ Contents contents_of(const Record& record, bool prefers_binary) {
     const std::string* unwritable = nullptr;
     for (const auto& [label, value] : record.fields()) {
         text.of_fields.push_back(value->text());
-        if (!is_xml_text(text.of_fields.back()) || !is_utf8(text.of_fields.back()))
-            unwritable = &label.name();
+        if (!is_xml_text(text.of_fields.back())) unwritable = &label.name();
     }
     if (unwritable == nullptr) return text;
     if (std::optional<Contents> binary = binary_contents(record)) return std::move(*binary);

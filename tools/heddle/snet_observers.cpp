@@ -8,7 +8,6 @@
 
 #include "base/standard_streams.hpp"
 #include "heddle/error.hpp"
-#include "streams/record_streams.hpp"
 #include "streams/xml_reader.hpp"
 #include "trace/escape.hpp"
 
@@ -51,7 +50,7 @@ void append_record(std::string& text, const Record& record, Level level) {
         streams::append_escaped(text, value->interface());
         text += "\" >";
         const std::string content = value->text();
-        if (streams::is_xml_text(content) && streams::is_utf8(content))
+        if (streams::is_xml_text(content))
             streams::append_escaped(text, content);
         else
             text += trace::xml_text(content);
