@@ -59,6 +59,8 @@ class EngineHost {
     /// current_frame() and exchange_frame(), for plug-ins.
     [[nodiscard]] virtual TaskFrame* frame() noexcept = 0;
     virtual TaskFrame* swap_frame(TaskFrame* frame) noexcept = 0;
+    /// Calls `stay` with the calling thread on these CPUs, for as long as that takes.
+    virtual void stay_on(const CpuSet& cpus, const std::function<void()>& stay) = 0;
     /// The native engine, for one that has a graph and nobody to run the tasks.
     [[nodiscard]] virtual std::unique_ptr<Engine> make_native(const EngineOptions& options) = 0;
 
@@ -126,8 +128,6 @@ class Engine {
     /// Does it try to have tasks with a Placement run there? Otherwise, and always where they must, a thread
     /// that runs one is moved.
     [[nodiscard]] virtual bool goes_near() const { return false; }
-    /// Can it pause a task, so that the thread goes on with others?
-    [[nodiscard]] virtual bool suspends() const { return false; }
     /// Why no more tasks can be paused, and what to do, where EngineHost::run_here() had to run some.
     [[nodiscard]] virtual std::string why_no_more_pause() const {
         return "a task cannot be paused where it is: there is no memory for a stack of its own. Let fewer "
@@ -135,11 +135,9 @@ class Engine {
                "be paused at once, or raise the limit of address space (ulimit -v, the cgroup's memory.max, "
                "vm.overcommit_memory).";
     }
-    /// In a task: pauses it as wait_for_wake() says.
-    virtual void suspend(Announcement) {}
-    /// In a task of an engine that cannot: calls `sleep`, which sleeps, and lends the thread's CPU meanwhile.
-    /// Throws kLimit where no thread would be left to run others, and has not called it then.
-    virtual void sleep_in_task(const std::function<void()>& sleep) { sleep(); }
+    /// In a task: pauses it as wait_for_wake() says, while the thread goes on with others. Throws kLimit
+    /// where it cannot, and has not published it then.
+    virtual void suspend(Announcement publish) = 0;
 };
 
 /// How an engine is found, asked for and made. Engines in libheddle.so have theirs in engine_registry.cpp;

@@ -102,7 +102,7 @@ void FutureState::wait_in_follower() const {
 void FutureState::wait_inside() const {
     const auto caller = InnerWait::Caller::here();
     const InnerWait wait(caller, {core_->link.knot, &Core::wake_refused, core_.get()}, InnerWait::Kind::kMay);
-    if (caller.task != nullptr && caller.task->runtime->engine->suspends()) {
+    if (caller.task != nullptr) {
         FutureWaiter self{&wait, nullptr, nullptr};
         wait_for_wake([&](Waiter& waiter) noexcept {
             self.waiter = &waiter;

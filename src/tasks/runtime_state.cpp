@@ -9,6 +9,7 @@
 #include "tasks/crew.hpp"
 #include "tasks/in_engine.hpp"
 #include "tasks/outer_affinity.hpp"
+#include "tasks/waiter_place.hpp"
 
 namespace heddle::detail {
 namespace {
@@ -85,6 +86,11 @@ void RuntimeState::confine(const CpuSet& among) {
     provider->confine(among);
 }
 
+void RuntimeState::stay_on(const CpuSet& its_cpus, const std::function<void()>& stay) {
+    const WaiterPlace place(its_cpus, !machine.synthetic());
+    stay();
+}
+
 void RuntimeState::forget(const DataState& data) {
     const InEngine inside(*this, lane());
     engine->forget(data);
@@ -140,8 +146,6 @@ void RuntimeState::wait_until(const std::function<bool()>& reached) {
     if (frame == nullptr) return sleep_in_kernel(wait);
     begin_wait(*frame);
     const TaskPlace::Away away(frame->place);
-    // In a task of another runtime, whose engine may need the CPU meanwhile.
-    if (frame->runtime != this) return frame->runtime->engine->sleep_in_task(wait);
     sleep_in_kernel(wait);
 }
 

@@ -92,7 +92,7 @@ void RuntimeState::wait_until_done(SequenceState& sequence, InnerWait::Kind kind
                           },
                           &sequence},
                          kind);
-    if (caller.task != nullptr && caller.task->runtime->engine->suspends())
+    if (caller.task != nullptr)
         pause_until_done(sequence, wait);
     else
         wait_until([&] { return sequence.done() || wait.refused(); });

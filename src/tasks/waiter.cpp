@@ -39,13 +39,8 @@ void wait_for_wake(Announcement publish, Wakes by) {
     try {
         begin_wait(*frame);
         const TaskPlace::Away away(frame->place);
-        if (engine.suspends()) {
-            const TracedTask::Pause pause(frame->traced);
-            engine.suspend(publish);
-        } else {
-            const TracedWait traced(frame->runtime->log, frame->runtime->factory->name);
-            engine.sleep_in_task(sleep);
-        }
+        const TracedTask::Pause pause(frame->traced);
+        engine.suspend(publish);
     } catch (const Error& error) {
         if (by != Wakes::kTimer || error.code() != ErrorCode::kLimit) throw;
         sleep();

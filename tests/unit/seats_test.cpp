@@ -69,6 +69,7 @@ class NobodysHost final : public EngineHost {
     int nearest(const CpuSet&, const CpuSet& free) const override { return free.first(); }
     TaskFrame* frame() noexcept override { return nullptr; }
     TaskFrame* swap_frame(TaskFrame*) noexcept override { return nullptr; }
+    void stay_on(const CpuSet&, const std::function<void()>& stay) override { stay(); }
     std::unique_ptr<Engine> make_native(const EngineOptions&) override { throw std::logic_error("not used"); }
 };
 
@@ -164,6 +165,27 @@ TEST_F(SeatsTest, NoMoreSeatsThanWorkersAndIdleOnesAreTakenForTasks) {
     EXPECT_TRUE(seats_.end(third));
     EXPECT_TRUE(seats_.end(second));
     for (Seats::Seat* seat : {&first, &second, &third}) seats_.leave(*seat);
+    EXPECT_EQ(cpus_.usable().count(), 0);
+}
+
+TEST_F(SeatsTest, WhoNeedNotRunTasksTakesASeatThatIsFreeAlone) {
+    Seats::Seat& worker = seats_.enter();
+    Seats::Seat& other = seats_.enter();
+    EXPECT_FALSE(seats_.begin_if_free(other)) << "there is no CPU";
+    EXPECT_EQ(cpus_.demand, 0) << "and none is asked for";
+    std::thread giver([&] {
+        wait_for([&] { return cpus_.demand == 1; });
+        cpus_.let(CpuSet{3});
+    });
+    EXPECT_TRUE(seats_.begin(worker));
+    giver.join();
+    EXPECT_FALSE(seats_.begin_if_free(other)) << "the worker is in a task";
+    EXPECT_TRUE(seats_.end(worker));
+    EXPECT_TRUE(seats_.begin_if_free(other));
+    EXPECT_EQ(other.cpu(), 3);
+    EXPECT_FALSE(other.should_leave());
+    seats_.leave(other);
+    seats_.leave(worker);
     EXPECT_EQ(cpus_.usable().count(), 0);
 }
 

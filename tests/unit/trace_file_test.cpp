@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -203,7 +204,7 @@ TEST(TraceReader, MalformedLinesAreNamed) {
     for (std::string line; std::getline(cases, line); ++count) {
         const size_t tab = line.find('\t');
         ASSERT_NE(tab, std::string::npos) << line;
-        const std::string said = complaint(std::string(kHeader) + "\n" + line.substr(0, tab) + "\n");
+        const std::string said = complaint(fmt::format("{}\n{}\n", kHeader, line.substr(0, tab)));
         EXPECT_THAT(said, HasSubstr("t.jsonl:2: ")) << line;
         EXPECT_THAT(said, HasSubstr(line.substr(tab + 1))) << line;
     }

@@ -12,8 +12,11 @@ constexpr int kMostResting = 64;
 
 }  // namespace
 
-TaskFlows::TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken)
-    : host_(host), woken_callback_(std::move(woken)), pool_(StackPool::Options::of(stack_bytes)) {}
+TaskFlows::TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken, Next next)
+    : host_(host),
+      woken_callback_(std::move(woken)),
+      next_(std::move(next)),
+      pool_(StackPool::Options::of(stack_bytes)) {}
 
 TaskFlows::~TaskFlows() {
     wait_for_wakers();
@@ -107,9 +110,14 @@ TaskFlows::Outcome TaskFlows::enter(Lane& lane, Flow& flow) {
 void TaskFlows::main(void* flow) {
     Flow& self = *static_cast<Flow*>(flow);
     while (true) {
-        self.owner.modes_.apply();  // the task before may have left others
-        Lane* lane = &self.owner.host_.lane();
-        self.outcome.continuation = self.owner.host_.run(lane, *self.task);
+        TaskFlows& owner = self.owner;
+        Lane* lane = &owner.host_.lane();
+        for (Task* task = self.task; task != nullptr;) {
+            owner.modes_.apply();  // the task before may have left others
+            self.outcome.continuation = owner.host_.run(lane, *task);
+            task =
+                owner.next_ ? owner.next_(*lane, std::exchange(self.outcome.continuation, nullptr)) : nullptr;
+        }
         self.outcome.ended = true;
         self.stay->ended = true;
         Fiber::switch_to(self.fiber, self.stay->home);

@@ -30,8 +30,13 @@ class TaskFlows {
         Task* continuation = nullptr;  ///< can run now on this thread, as EngineHost::run() says
     };
 
-    /// `woken` is called by whoever wakes a flow, when resume() will find it; it must not throw.
-    TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken);
+    /// Asked after each task, with its continuation, if any, and the lane of the thread that it ended on:
+    /// what the flow is to run then. Null: nothing, and the thread is back where it entered the flow.
+    using Next = std::function<Task*(Lane&, Task* continuation)>;
+
+    /// `woken` is called by whoever wakes a flow, when resume() will find it; it must not throw. Without
+    /// `next` a flow runs one task, and its continuation is in the outcome.
+    TaskFlows(EngineHost& host, size_t stack_bytes, std::function<void()> woken, Next next = nullptr);
     ~TaskFlows();
     TaskFlows(const TaskFlows&) = delete;
     TaskFlows& operator=(const TaskFlows&) = delete;
@@ -81,6 +86,7 @@ class TaskFlows {
 
     EngineHost& host_;
     const std::function<void()> woken_callback_;
+    const Next next_;
     const FloatModes modes_ = FloatModes::current();  ///< the program's, where it made the engine
     StackPool pool_;
     std::array<Flow*, LaneTable::kMost> spare_{};  ///< for the next task; each its lane's

@@ -31,10 +31,8 @@ class NativeBehind : public Engine, protected EngineHost {
     bool help(Lane& lane, uint64_t wanted) noexcept override { return native_->help(lane, wanted); }
     void services_arrived() override { native_->services_arrived(); }
     [[nodiscard]] bool goes_near() const override { return native_->goes_near(); }
-    [[nodiscard]] bool suspends() const override { return native_->suspends(); }
     [[nodiscard]] std::string why_no_more_pause() const override { return native_->why_no_more_pause(); }
     void suspend(Announcement publish) override { native_->suspend(publish); }
-    void sleep_in_task(const std::function<void()>& sleep) override { native_->sleep_in_task(sleep); }
 
   protected:
     explicit NativeBehind(const EngineOptions& options);
@@ -72,6 +70,9 @@ class NativeBehind : public Engine, protected EngineHost {
     }
     [[nodiscard]] TaskFrame* frame() noexcept override { return host_.frame(); }
     TaskFrame* swap_frame(TaskFrame* frame) noexcept override { return host_.swap_frame(frame); }
+    void stay_on(const CpuSet& cpus, const std::function<void()>& stay) override {
+        host_.stay_on(cpus, stay);
+    }
     [[nodiscard]] std::unique_ptr<Engine> make_native(const EngineOptions& options) override {
         return host_.make_native(options);
     }

@@ -9,8 +9,9 @@
 #include "base/spin_pause.hpp"
 #include "cores/futex.hpp"
 #include "engines/native/lane_counts.hpp"
-#include "engines/native/waiter_place.hpp"
+#include "engines/native/line_look.hpp"
 #include "tasks/task_place.hpp"
+#include "tasks/waiter_place.hpp"
 
 namespace heddle {
 namespace {
@@ -25,13 +26,6 @@ constexpr int kHelp = 512;
 constexpr int kMostNested = 16;
 /// A thread without work looks for some so long before it sleeps.
 constexpr Nanoseconds kLinger = std::chrono::microseconds(20);
-/// So long a worker looks at how those in line are run, before it takes a part in that.
-constexpr Nanoseconds kLookAtLine = std::chrono::microseconds(1);
-/// While there are fewer in line it looks again, so many times in all: some coarse tasks are soon inserted.
-constexpr uint32_t kManyInLine = 32;
-constexpr int kMostLooks = 16;
-/// Where more stand in line than who inserts would let wait, it takes a part in any case.
-constexpr uint32_t kLongLine = 4'096;
 /// Of one worker; where several nap, each does so as many times longer.
 constexpr Nanoseconds kNap = std::chrono::microseconds(500);
 
@@ -132,29 +126,11 @@ Task* NativeEngine::steal(Lane& lane) noexcept {
     return nullptr;
 }
 
-bool NativeEngine::line_needs_nobody() noexcept {
-    if (host_.in_line() > kLongLine) return false;
-    Time since = SteadyClock().now();
-    for (int looks = 0; looks < kMostLooks; ++looks) {
-        const uint64_t before = host_.started_in_line();
-        Time now;
-        do {
-            for (int i = 0; i < 4; ++i) spin_pause();
-            now = SteadyClock().now();
-        } while (now - since < kLookAtLine);
-        const uint64_t tasks = host_.started_in_line() - before;
-        if (tasks == 0 || Pace::coarse(tasks, now - since, fine_.limit())) return false;
-        if (host_.in_line() >= kManyInLine) return true;
-        since = now;
-    }
-    return true;
-}
-
 Task* NativeEngine::from_line(Lane& lane) noexcept {
     if (host_.in_line() == 0) return nullptr;
     FlowsOfLane& here = flows(lane);
     if (here.worker != nullptr && !one_at_a_time_ && !here.of_use) {
-        here.spared = line_needs_nobody();
+        here.spared = line_needs_nobody(host_, fine_.limit());
         if (here.spared) return nullptr;
         here.of_use = true;
     }

@@ -32,7 +32,6 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] bool looks_at_line() const override { return true; }
     void line_grew() noexcept override { announce(); }
     [[nodiscard]] bool sleeps() const override { return pool_.workers() == 0; }
-    [[nodiscard]] bool suspends() const override { return true; }
     [[nodiscard]] bool goes_near() const override { return true; }
     void suspend(Announcement publish) override;
     void services_arrived() override;
@@ -56,8 +55,6 @@ class NativeEngine final : public Engine, private WorkSource {
     [[nodiscard]] Task* find_elsewhere(Lane& lane) noexcept;
     [[nodiscard]] Task* steal(Lane& lane) noexcept;
     [[nodiscard]] Task* from_line(Lane& lane) noexcept;
-    /// Others run what stands in line as fast alone.
-    [[nodiscard]] bool line_needs_nobody() noexcept;
     /// The first to run after a task that made `continuation` possible, if any. It has to be run then: in the
     /// heap it would lose its place.
     [[nodiscard]] Task* find_after(Lane& lane, Task* continuation) noexcept {

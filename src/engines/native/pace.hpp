@@ -35,6 +35,10 @@ class Pace {
     [[nodiscard]] static bool coarse(uint64_t tasks, Nanoseconds took, Nanoseconds fine) {
         return tasks > 0 && !are_fine(tasks, took, fine);
     }
+    /// The worker comes, perhaps after long: what was before says nothing.
+    void came(const Look& look) {
+        if (look.now - before_.now >= kLongest) before_ = look;
+    }
     /// The worker has run some tasks.
     [[nodiscard]] Advice ran(const Look& look) {
         const Nanoseconds took = look.now - before_.now;

@@ -15,42 +15,26 @@ void region(Work& work, int threads) {
     Work* const inside = &work;
 #pragma omp parallel num_threads(threads) firstprivate(inside)
     {
-#pragma omp master
-        inside->feed(omp_get_num_threads());
+        if (omp_get_thread_num() == 0)
+            inside->lead(omp_get_num_threads());
+        else
+            inside->join();
 #pragma omp barrier
-        inside->depart();
+        inside->part();
     }
 }
 
-void make(Work& work, Task& task, const Dependences& dependences, bool announced) {
+void make_run(Work& work, Task& task) {
     Work* const to = &work;
     Task* const it = &task;
-    const std::byte* const* in = dependences.in;
-    const std::byte* const* inout = dependences.inout;
-    const size_t ins = dependences.ins, inouts = dependences.inouts;
-// clang-format off
-#define HEDDLE_DEPENDENCES                             \
-    depend(iterator(size_t i = 0 : ins), in : *in[i])  \
-    depend(iterator(size_t i = 0 : inouts), inout : *inout[i])
-    // clang-format on
-    if (announced) {
-        omp_event_handle_t event{};
-#pragma omp task firstprivate(to, it) detach(event) HEDDLE_DEPENDENCES
-        to->announce(*it, static_cast<uintptr_t>(event));
-    } else if (ins == 0 && inouts == 0) {
 #pragma omp task firstprivate(to, it)
-        to->run(*it);
-    } else {
-#pragma omp task firstprivate(to, it) HEDDLE_DEPENDENCES
-        to->run(*it);
-    }
-#undef HEDDLE_DEPENDENCES
+    to->run(*it);
 }
 
-void make_call(Work& work) {
+void make_answer(Work& work) {
     Work* const to = &work;
 #pragma omp task firstprivate(to)
-    to->run_announced();
+    to->answer_call();
 }
 
 void make_park(Work& work) {
@@ -59,14 +43,19 @@ void make_park(Work& work) {
     to->park();
 }
 
-void make_nap(Work& work) {
-    Work* const to = &work;
-#pragma omp task firstprivate(to)
-    to->nap();
+int level() {
+    return omp_get_level();
 }
 
-void fulfil(uintptr_t event) noexcept {
-    omp_fulfill_event(static_cast<omp_event_handle_t>(event));
+void without_teams(const std::function<void()>& function) {
+    const int before = omp_get_max_active_levels();
+    omp_set_max_active_levels(0);
+    function();
+    omp_set_max_active_levels(before);
+}
+
+int cpus() {
+    return omp_get_num_procs();
 }
 
 const char* runtime_name() {
@@ -79,11 +68,6 @@ int standard() {
 
 bool keeps_threads() {
     return &kmp_set_blocktime != nullptr;
-}
-
-int room_for(int threads) {
-    // libomp: a queue of 256 for each thread. libgomp: 64 for each thread, in one queue.
-    return &kmp_set_blocktime != nullptr ? 256 : 64 * threads;
 }
 
 namespace {

@@ -54,14 +54,6 @@ void Seats::leave(Seat& seat) noexcept {
     tell_provider(lock);
 }
 
-void Seats::stand_up(Seat& seat) noexcept {
-    Lock lock(mutex_);
-    vacate(seat);
-    forget_missed(seat);
-    settle();
-    tell_provider(lock);
-}
-
 void Seats::part(Seat& seat) noexcept {
     Lock lock(mutex_);
     vacate(seat);
@@ -105,6 +97,16 @@ bool Seats::sit_down(Seat& seat, bool hurry, const std::function<bool()>& give_u
     // By itself, and before anything runs on it: whoever gave it the CPU need not wait for the system.
     bind(seat, cpu);
     return true;
+}
+
+bool Seats::begin_if_free(Seat& seat) noexcept {
+    Lock lock(mutex_);
+    seat.hurry_ = true;
+    if (stopped_ || !stand_in_line(seat)) return false;
+    const bool seated = seat.state_.load() != State::kNone;
+    if (!seated) std::erase(waiting_, &seat);
+    tell_provider(lock);
+    return seated;
 }
 
 /// False: there is no memory for that.

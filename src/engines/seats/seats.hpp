@@ -31,6 +31,8 @@ class Seats {
       public:
         /// The CPU was asked back, or others wait for it: end the task in hand, then end().
         [[nodiscard]] bool should_leave() const noexcept { return ordered_.load(std::memory_order_relaxed); }
+        /// Where its thread sits. By that thread, while it does.
+        [[nodiscard]] int cpu() const noexcept { return cpu_; }
 
       private:
         friend class Seats;
@@ -75,14 +77,15 @@ class Seats {
         return seat.state_.compare_exchange_strong(idle, Seat::State::kBusy, std::memory_order_seq_cst) ||
                sit_down(seat, true, give_up);
     }
+    /// Before tasks that others could run as well: as begin(), where it need not wait. The thread binds
+    /// itself.
+    [[nodiscard]] bool begin_if_free(Seat& seat) noexcept;
     /// After a task. False: the seat is gone.
     bool end(Seat& seat) noexcept {
         seat.state_.store(Seat::State::kIdle, std::memory_order_seq_cst);
         return !seat.ordered_.load(std::memory_order_seq_cst) || look(seat);
     }
-    /// Gives the seat up: the thread is going to wait for something else than a CPU.
-    void stand_up(Seat& seat) noexcept;
-    /// As stand_up(), for a thread that takes seats of others too: it is theirs to bind from now on.
+    /// Gives the seat up, for a thread that takes seats of others too: it is theirs to bind from now on.
     void part(Seat& seat) noexcept;
     /// Takes the seats of those who have done nothing since the last call. True: some have one left.
     bool clear_idle() noexcept;

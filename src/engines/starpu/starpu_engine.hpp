@@ -40,7 +40,6 @@ class StarPuEngine final : public Engine {
     void notify() override { news_.notify(); }
     bool help(Lane& lane, uint64_t wanted) noexcept override;
     void services_arrived() override { starpu_.ring(); }
-    [[nodiscard]] bool suspends() const override { return true; }
     void suspend(Announcement publish) override;
     [[nodiscard]] DeviceChoice* device_choice() noexcept override {
         return starpu_.devices().empty() ? nullptr : &devices_;

@@ -1,4 +1,4 @@
-#include "engines/native/waiter_place.hpp"
+#include "tasks/waiter_place.hpp"
 
 #include <new>
 

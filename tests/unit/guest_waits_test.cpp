@@ -1,4 +1,4 @@
-// Tasks of the engine tbb that wait: for other runtimes', and inside oneTBB's own algorithms.
+// Tasks on threads of oneTBB and OpenMP that wait: for other runtimes', and inside constructs of theirs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,12 +19,13 @@ namespace {
 
 using testing::HasSubstr;
 
-class TbbWaits : public test::OnEachEngine {};
-INSTANTIATE_TEST_SUITE_P(Engine, TbbWaits, testing::Values("tbb"), test::engine_name);
+class GuestWaits : public test::OnEachEngine {};
+INSTANTIATE_TEST_SUITE_P(Engines, GuestWaits, testing::Values("openmp", "openmp-libomp", "tbb"),
+                         test::engine_name);
 
-/// A thread that stayed with its paused task, as oneTBB's suspended ones do, would be missed by the other
+/// A thread that stayed with its paused task, as tasks that oneTBB suspends do, would be missed by the other
 /// runtime once in some thousand rounds.
-TEST_P(TbbWaits, TasksOfTwoRuntimesWaitForEachOther) {
+TEST_P(GuestWaits, TasksOfTwoRuntimesWaitForEachOther) {
     const int rounds = test::kSanitized ? 200 : 4'000;
     for (const int workers : {1, 2}) {
         Runtime one(options(workers)), other(options(workers));
@@ -47,19 +48,19 @@ TEST_P(TbbWaits, TasksOfTwoRuntimesWaitForEachOther) {
     }
 }
 
-TEST_P(TbbWaits, InsideAnAlgorithmOfOneTbbAPauseIsRefused) {
+TEST_P(GuestWaits, InsideAConstructOfTheRuntimeAPauseIsRefused) {
     Runtime runtime(options(2));
     Sequence sequence(runtime);
     BlockCondition signalled_later;
     std::atomic<bool> refused{false}, child_ran{false}, slept{false}, went_on{false};
     sequence.insert([&] {
         // One item is the calling thread's.
-        test::in_parallel("tbb", 1, [&](int) {
+        test::in_parallel(GetParam(), 1, [&](int) {
             try {
                 signalled_later.block();
             } catch (const Error& error) {
                 EXPECT_EQ(error.code(), ErrorCode::kLimit);
-                EXPECT_THAT(error.what(), HasSubstr("inside an algorithm or an arena of oneTBB"));
+                EXPECT_THAT(error.what(), HasSubstr("let it wait before or after"));
                 refused = true;
             }
             sleep_for(std::chrono::milliseconds(1));  // as its thread
@@ -80,9 +81,9 @@ TEST_P(TbbWaits, InsideAnAlgorithmOfOneTbbAPauseIsRefused) {
     EXPECT_TRUE(went_on);
 }
 
-/// A destructor that waits there runs others on top; one of these that was woken, and waits again, is in no
-/// algorithm itself.
-TEST_P(TbbWaits, OneThatGoesOnWhereAnotherWaitsInAnAlgorithmMayPauseAgain) {
+/// A destructor that waits there runs others on top; one of these that was woken, and waits again, is in none
+/// itself.
+TEST_P(GuestWaits, OneThatGoesOnWhereAnotherWaitsInAConstructMayPauseAgain) {
     Runtime runtime(options(1));
     Sequence sequence(runtime);
     std::array<BlockCondition, 2> conditions;
@@ -94,7 +95,7 @@ TEST_P(TbbWaits, OneThatGoesOnWhereAnotherWaitsInAnAlgorithmMayPauseAgain) {
         ended = true;
     });
     sequence.insert([&] {
-        test::in_parallel("tbb", 1, [&](int) {
+        test::in_parallel(GetParam(), 1, [&](int) {
             Sequence children(runtime);
             children.insert([&] { conditions[0].signal(); });
             children.insert([] {});
@@ -106,8 +107,8 @@ TEST_P(TbbWaits, OneThatGoesOnWhereAnotherWaitsInAnAlgorithmMayPauseAgain) {
     EXPECT_TRUE(ended);
 }
 
-/// A task that waits in oneTBB's algorithm is a place where other tasks run, on stacks of their own.
-TEST_P(TbbWaits, TasksThatUseAlgorithmsOfOneTbbPauseInBetween) {
+/// With oneTBB, a task that waits in an algorithm is a place where other tasks run, on stacks of their own.
+TEST_P(GuestWaits, TasksThatUseConstructsOfTheRuntimePauseInBetween) {
     Runtime runtime(options(2));
     Sequence sequence(runtime);
     const int tasks = test::kSanitized ? 20 : 200;
@@ -115,7 +116,7 @@ TEST_P(TbbWaits, TasksThatUseAlgorithmsOfOneTbbPauseInBetween) {
     for (int i = 0; i < tasks; ++i)
         sequence.insert([&] {
             for (int part = 0; part < 3; ++part) {
-                test::in_parallel("tbb", 50, [&](int) { ++items; });
+                test::in_parallel(GetParam(), 50, [&](int) { ++items; });
                 sleep_for(std::chrono::microseconds(50));
             }
         });

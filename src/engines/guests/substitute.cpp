@@ -1,0 +1,106 @@
+// The side of a GuestEngine that threads of the program's see.
+#include <utility>
+
+#include "base/spin_pause.hpp"
+#include "engines/guests/guest_thread.hpp"
+#include "engines/native/lane_counts.hpp"
+#include "tasks/producer_rest.hpp"
+
+namespace heddle {
+/// The calling thread is one of those that may have a seat.
+class GuestEngine::Substitute {
+  public:
+    /// Throws std::bad_alloc.
+    explicit Substitute(GuestEngine& engine)
+        : engine_(engine), seat_(engine.seats_.enter()), before_(here()) {
+        here() = {};
+        here().engine = engine.id_;
+        here().seat = &seat_;
+        here().substitute = true;
+        here().depth = 1;
+        here().serves = true;
+    }
+    ~Substitute() {
+        here() = before_;
+        engine_.seats_.leave(seat_);
+    }
+    Substitute(const Substitute&) = delete;
+    Substitute& operator=(const Substitute&) = delete;
+
+    [[nodiscard]] Seats::Seat& seat() const noexcept { return seat_; }
+
+  private:
+    GuestEngine& engine_;
+    Seats::Seat& seat_;
+    const Here before_;
+};
+
+void GuestEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
+    host_.flush(lane);
+    if (!reached()) (void)stand_in(lane, [&] { return !reached(); });
+    news_.wait(reached);
+}
+
+bool GuestEngine::help(Lane& lane, uint64_t wanted) noexcept {
+    if (host_.frame() != nullptr && help_in_task(lane)) return true;
+    const uint64_t before = lane.ran.load(std::memory_order_relaxed);
+    const auto more = [&] { return lane.ran.load(std::memory_order_relaxed) - before < wanted; };
+    if (stand_in(lane, more)) return true;
+    // What is coarse is for the runtime's threads, which it gives time.
+    return rest_while(news_, wanted, [this] { return ran_in(host_.all_lanes()); });
+}
+
+bool GuestEngine::stand_in(Lane& lane, const std::function<bool()>& more) noexcept {
+    if (!options_.callers_work || !are_fine_.load(std::memory_order_relaxed) || !has_queued()) return false;
+    if (host_.frame() != nullptr || here().engine == id_ || has_substitute_.exchange(true)) return false;
+    bool served = false;
+    try {
+        const Substitute substitute(*this);
+        const auto serve = [&] { served = serve_as_substitute(lane, more); };
+        const auto with_seat = [&] { with_standing(serve); };
+        if (seats_.begin_if_free(substitute.seat())) {
+            if (options_.bind)
+                host_.stay_on({substitute.seat().cpu()}, with_seat);
+            else
+                with_seat();
+        }
+    } catch (...) {
+        // Without memory it stays outside.
+    }
+    has_substitute_.store(false);
+    if (has_queued()) call();
+    return served;
+}
+
+bool GuestEngine::serve_as_substitute(Lane& lane, const std::function<bool()>& more) noexcept {
+    const Seats::Seat& seat = *here().seat;
+    if (!serve_some(lane, kProbe)) return false;
+    const auto has_more = [&] {
+        if (!more() || seat.should_leave()) return false;
+        const Time until = SteadyClock().now() + kLinger;
+        while (!has_queued()) {
+            spin_pause();
+            if (!more() || seat.should_leave() || SteadyClock().now() >= until) return false;
+        }
+        return true;
+    };
+    while (has_more() && serve_some(lane, kLookEvery)) {
+    }
+    return true;
+}
+
+bool GuestEngine::serve_some(Lane& lane, int most) noexcept {
+    Here& self = here();
+    const uint64_t before = lane.ran.load(std::memory_order_relaxed);
+    const Time since = SteadyClock().now();
+    self.left = most;
+    while (self.left > 0 && has_queued() && !self.seat->should_leave() && serve_one(lane)) {
+    }
+    host_.flush(lane);
+    const uint64_t ran = lane.ran.load(std::memory_order_relaxed) - before;
+    if (!Pace::coarse(ran, SteadyClock().now() - since, fine())) return true;
+    tasks_are_coarse();
+    return false;
+}
+
+}  // namespace heddle
