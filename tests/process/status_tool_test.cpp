@@ -385,15 +385,21 @@ TEST(Record, StartsTheArbiterBeforeTheCommand) {
     EXPECT_EQ(::kill(status["arbiter"]["pid"].get<pid_t>(), SIGTERM), 0);
 }
 
+TEST_F(StatusTool, ARecordThatIsEmptySaysWhatPutsAProgramUnderHeddle) {
+    const std::string record = tool("trace record --out " + daemon_.folder() + "/run.jsonl -- ");
+    EXPECT_THAT(output_of(record + "echo woven 2>&1"),
+                testing::StartsWith("woven\nheddle: nothing was under heddle meanwhile"));
+    EXPECT_EQ(output_of(record + "env " + tool("run -- echo woven 2>&1")), "woven\n");
+}
+
 TEST(Record, ACommandsOwnHelpIsTheCommands) {
     const TemporaryFolder folder;
     const std::string heddle =
         "env -u HEDDLE_ARBITER XDG_RUNTIME_DIR=" + folder.path() + " " HEDDLE_BUILD_DIR "/bin/heddle ";
-    EXPECT_EQ(output_of(heddle + "trace record -o " + folder.path() +
-                        "/run.jsonl -- printf '%s;' '[a-z]' '[]' '[a,b]' -- x"),
-              "[a-z];[];[a,b];--;x;");
-    EXPECT_EQ(output_of(heddle + "trace record -o " + folder.path() + "/run.jsonl -- echo -h --help"),
-              "-h --help\n");
+    const std::string record = heddle + "trace record -o " + folder.path() + "/run.jsonl -- ";
+    EXPECT_THAT(output_of(record + "printf '%s;' '[a-z]' '[]' '[a,b]' -- x"),
+                testing::StartsWith("[a-z];[];[a,b];--;x;heddle: nothing"));
+    EXPECT_THAT(output_of(record + "echo -h --help"), testing::StartsWith("-h --help\nheddle: nothing"));
     const json status = json::parse(output_of(heddle + "status --json"));
     EXPECT_EQ(::kill(status["arbiter"]["pid"].get<pid_t>(), SIGTERM), 0);
 }

@@ -169,6 +169,7 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
         Observer observer(arbiter_path);
         const ArbiterSnapshot first = observer.status();
         const trace::Header header = header_of(Machine::detect(), first);
+        saw_clients_ = !first.clients.empty();
         Translator translator(first);
         trace::TraceWriter writer(file, header);
         CpuSet known;
@@ -183,8 +184,10 @@ void Recorder::record(const std::string& arbiter_path, const std::string& file, 
                 const Time moment{Nanoseconds(static_cast<int64_t>(event->time_ns))};
                 // A CPU that came later has no place in the file.
                 if (event->kind == HEDDLE_EVENT_CPU && !known.contains(event->cpu)) continue;
-                if (event->kind == HEDDLE_EVENT_JOINED && !translator.knows(event->client))
-                    learn_of_newcomers(arbiter_path, translator);
+                if (event->kind == HEDDLE_EVENT_JOINED) {
+                    saw_clients_ = true;
+                    if (!translator.knows(event->client)) learn_of_newcomers(arbiter_path, translator);
+                }
                 for (const Event& one : translator.translate(*event, writer.at(moment)))
                     if (writer.write(one) == trace::Written::kTruncated) stop_ = true;
             }

@@ -25,12 +25,15 @@ class Recorder {
     void finish();
     /// False once recording ended by itself (see finish()).
     [[nodiscard]] bool recording() const { return recording_; }
+    /// There was a client so far.
+    [[nodiscard]] bool saw_clients() const { return saw_clients_; }
 
   private:
     void record(const std::string& arbiter_path, const std::string& file, std::atomic<int>& started);
 
     std::atomic<bool> stop_ = false;
     std::atomic<bool> recording_ = true;
+    std::atomic<bool> saw_clients_ = false;
     std::exception_ptr failure_;
     Descriptor wake_;
     std::thread thread_;

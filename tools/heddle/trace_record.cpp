@@ -39,6 +39,11 @@ struct Record {
             const pid_t child = command.empty() ? 0 : start(before);
             exit_code = wait(recorder, arrived.get(), child);
             finish(recorder, exit_code);
+            if (child > 0 && exit_code == 0 && !recorder.saw_clients())
+                to_stderr(
+                    "heddle: nothing was under heddle meanwhile, so {} is empty. A program is by heddle run: "
+                    "heddle trace record --out {} -- heddle run -- {}{}\n",
+                    output, output, command.front(), command.size() > 1 ? " ..." : "");
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kUnavailable) throw ServiceAbsent(error.what());
             throw;
