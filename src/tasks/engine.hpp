@@ -59,8 +59,9 @@ class EngineHost {
     /// current_frame() and exchange_frame(), for plug-ins.
     [[nodiscard]] virtual TaskFrame* frame() noexcept = 0;
     virtual TaskFrame* swap_frame(TaskFrame* frame) noexcept = 0;
-    /// Calls `stay` with the calling thread on these CPUs, for as long as that takes.
-    virtual void stay_on(const CpuSet& cpus, const std::function<void()>& stay) = 0;
+    /// Calls `stay` with the calling thread on these CPUs, for as long as that takes. False: it is a kernel's
+    /// thread, which is not to be moved, and has not called it.
+    virtual bool stay_on(const CpuSet& cpus, const std::function<void()>& stay) = 0;
     /// The native engine, for one that has a graph and nobody to run the tasks.
     [[nodiscard]] virtual std::unique_ptr<Engine> make_native(const EngineOptions& options) = 0;
 

@@ -86,9 +86,11 @@ void RuntimeState::confine(const CpuSet& among) {
     provider->confine(among);
 }
 
-void RuntimeState::stay_on(const CpuSet& its_cpus, const std::function<void()>& stay) {
+bool RuntimeState::stay_on(const CpuSet& its_cpus, const std::function<void()>& stay) {
+    if (Crew::here() != nullptr) return false;
     const WaiterPlace place(its_cpus, !machine.synthetic());
     stay();
+    return true;
 }
 
 void RuntimeState::forget(const DataState& data) {

@@ -124,7 +124,7 @@ struct RuntimeState final : EngineHost {
     }
     [[nodiscard]] TaskFrame* frame() noexcept override { return current_frame(); }
     TaskFrame* swap_frame(TaskFrame* frame) noexcept override { return exchange_frame(frame); }
-    void stay_on(const CpuSet& its_cpus, const std::function<void()>& stay) override;
+    bool stay_on(const CpuSet& its_cpus, const std::function<void()>& stay) override;
     [[nodiscard]] std::unique_ptr<Engine> make_native(const EngineOptions& its_options) override {
         return find_engine("native").make(its_options);
     }

@@ -69,7 +69,7 @@ class NobodysHost final : public EngineHost {
     int nearest(const CpuSet&, const CpuSet& free) const override { return free.first(); }
     TaskFrame* frame() noexcept override { return nullptr; }
     TaskFrame* swap_frame(TaskFrame*) noexcept override { return nullptr; }
-    void stay_on(const CpuSet&, const std::function<void()>& stay) override { stay(); }
+    bool stay_on(const CpuSet&, const std::function<void()>&) override { return false; }
     std::unique_ptr<Engine> make_native(const EngineOptions&) override { throw std::logic_error("not used"); }
 };
 

@@ -70,8 +70,8 @@ class NativeBehind : public Engine, protected EngineHost {
     }
     [[nodiscard]] TaskFrame* frame() noexcept override { return host_.frame(); }
     TaskFrame* swap_frame(TaskFrame* frame) noexcept override { return host_.swap_frame(frame); }
-    void stay_on(const CpuSet& cpus, const std::function<void()>& stay) override {
-        host_.stay_on(cpus, stay);
+    bool stay_on(const CpuSet& cpus, const std::function<void()>& stay) override {
+        return host_.stay_on(cpus, stay);
     }
     [[nodiscard]] std::unique_ptr<Engine> make_native(const EngineOptions& options) override {
         return host_.make_native(options);

@@ -159,8 +159,9 @@ bool GuestEngine::serve_one(Lane& lane) noexcept {
 /// Best first, and of those without a priority the oldest.
 Task* GuestEngine::fetch(Lane& lane) noexcept {
     Task* const first = find(lane);
-    // Another thread does what this one will not be at.
-    if (first != nullptr && has_queued()) call();
+    // Another thread does what this one will not be at, where there is a seat for it.
+    const bool takes_the_one_seat = here().substitute && options_.workers == 1;
+    if (first != nullptr && !takes_the_one_seat && has_queued()) call();
     return first;
 }
 

@@ -124,7 +124,7 @@ class GuestEngine : public Engine {
     /// Runs fine tasks, while there are some and a seat, and `more` is true. False: none.
     bool stand_in(Lane& lane, const std::function<bool()>& more) noexcept;
     bool serve_as_substitute(Lane& lane, const std::function<bool()>& more) noexcept;
-    /// So many, at most. False: there was none, or one was coarse.
+    /// So many, at most. False: they were coarse, or there are some that it cannot have.
     [[nodiscard]] bool serve_some(Lane& lane, int most) noexcept;
 
     /// A thread naps where tasks are so fine that another does them as fast without it, as Pace says.

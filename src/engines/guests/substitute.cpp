@@ -1,5 +1,5 @@
 // The side of a GuestEngine that threads of the program's see.
-#include <utility>
+#include <algorithm>
 
 #include "base/spin_pause.hpp"
 #include "engines/guests/guest_thread.hpp"
@@ -7,6 +7,7 @@
 #include "tasks/producer_rest.hpp"
 
 namespace heddle {
+
 /// The calling thread is one of those that may have a seat.
 class GuestEngine::Substitute {
   public:
@@ -60,7 +61,7 @@ bool GuestEngine::stand_in(Lane& lane, const std::function<bool()>& more) noexce
         const auto with_seat = [&] { with_standing(serve); };
         if (seats_.begin_if_free(substitute.seat())) {
             if (options_.bind)
-                host_.stay_on({substitute.seat().cpu()}, with_seat);
+                (void)host_.stay_on({substitute.seat().cpu()}, with_seat);
             else
                 with_seat();
         }
@@ -91,14 +92,15 @@ bool GuestEngine::serve_as_substitute(Lane& lane, const std::function<bool()>& m
 
 bool GuestEngine::serve_some(Lane& lane, int most) noexcept {
     Here& self = here();
-    const uint64_t before = lane.ran.load(std::memory_order_relaxed);
     const Time since = SteadyClock().now();
+    const uint64_t before = lane.ran.load(std::memory_order_relaxed);
+    uint64_t served = 0;
     self.left = most;
-    while (self.left > 0 && has_queued() && !self.seat->should_leave() && serve_one(lane)) {
-    }
+    while (self.left > 0 && has_queued() && !self.seat->should_leave() && serve_one(lane)) ++served;
     host_.flush(lane);
-    const uint64_t ran = lane.ran.load(std::memory_order_relaxed) - before;
-    if (!Pace::coarse(ran, SteadyClock().now() - since, fine())) return true;
+    // Those that were woken, and go on, are not counted as run again.
+    const uint64_t tasks = std::max(served, lane.ran.load(std::memory_order_relaxed) - before);
+    if (!Pace::coarse(tasks, SteadyClock().now() - since, fine())) return tasks > 0 || !has_queued();
     tasks_are_coarse();
     return false;
 }
