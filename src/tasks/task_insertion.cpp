@@ -277,7 +277,7 @@ void RuntimeState::could_run(Lane& lane, Task& task) noexcept {
 }
 
 void RuntimeState::help_if_far_ahead(Lane& lane, SequenceState& sequence) {
-    if (current_frame() != nullptr) return;
+    if (current_frame() != nullptr || PollingServices::in_service()) return;
     const auto ahead = [&] {
         return sequence.inserted() - sequence.finished.load(std::memory_order_relaxed);
     };

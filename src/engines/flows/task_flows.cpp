@@ -80,16 +80,19 @@ TaskFlows::Outcome TaskFlows::run(Lane& lane, Task& task, void* token) {
 }
 
 TaskFlows::Outcome TaskFlows::resume(Lane& lane) {
-    Flow* flow;
-    {
-        const std::lock_guard guard(lock_);
-        flow = first_woken_;
-        if (flow == nullptr) return {};
-        first_woken_ = flow->next;
-        if (first_woken_ == nullptr) last_woken_ = nullptr;
-        any_woken_.store(first_woken_ != nullptr, std::memory_order_seq_cst);
-    }
-    return enter(lane, *flow);
+    Waiter* const woken = take_woken();
+    return woken == nullptr ? Outcome{} : resume(lane, *woken);
+}
+
+Waiter* TaskFlows::take_woken() noexcept {
+    if (!any_woken()) return nullptr;
+    const std::lock_guard guard(lock_);
+    Flow* const flow = first_woken_;
+    if (flow == nullptr) return nullptr;
+    first_woken_ = flow->next;
+    if (first_woken_ == nullptr) last_woken_ = nullptr;
+    any_woken_.store(first_woken_ != nullptr, std::memory_order_seq_cst);
+    return flow;
 }
 
 TaskFlows::Outcome TaskFlows::enter(Lane& lane, Flow& flow) {

@@ -46,12 +46,16 @@ class TaskFlows {
     Outcome run(Lane& lane, Task& task, void* token);
     /// Goes on with a task that was woken, if there is one.
     Outcome resume(Lane& lane);
-    /// The same with one that was told (suspend()) and that nobody else wakes.
+    /// The same with one that was taken (take_woken()), or told (suspend()) and that nobody else wakes.
     Outcome resume(Lane& lane, Waiter& paused) { return enter(lane, static_cast<Flow&>(paused)); }
+    /// One that was woken, to be resumed, or null.
+    [[nodiscard]] Waiter* take_woken() noexcept;
     [[nodiscard]] bool any_woken() const noexcept { return any_woken_.load(std::memory_order_seq_cst); }
 
     /// In a task that runs here. Before it pauses for the first time `first(token)` is called.
     void suspend(Announcement publish, void (*first)(void* token));
+    /// Those that each task begins with.
+    [[nodiscard]] const FloatModes& modes() const noexcept { return modes_; }
     /// Returns when nobody is left in `woken` who woke a task that has ended since.
     void wait_for_wakers() const noexcept;
 

@@ -57,6 +57,10 @@ GuestEngine::GuestEngine(const EngineOptions& options)
 void GuestEngine::stop() noexcept {
     stop_.store(true);
     seats_.stop();
+    for (std::atomic<uint32_t>* bell : {&coarse_, &poll_bell_}) {
+        bell->fetch_add(1);
+        futex_wake(*bell, INT_MAX);
+    }
     flows_.wait_for_wakers();  // who may still call
 }
 
@@ -77,12 +81,21 @@ bool GuestEngine::has_arrived() const noexcept {
     return here().engine == id_ && !here().substitute;
 }
 
-void GuestEngine::ready(Lane&, Task& task) {
+bool GuestEngine::is_between_tasks() const noexcept {
+    return has_arrived() && here().depth <= 1 && here().nested == 0 && host_.frame() == nullptr;
+}
+
+void GuestEngine::ready(Lane& lane, Task& task) {
     if (task.priority != 0 || !urgent_.empty()) {
         urgent_.push(task);
-    } else if (has_arrived() && host_.frame() == nullptr && spawn(task)) {
-        here().spawned = true;
-        return;
+    } else if (is_between_tasks()) {
+        lane.queue.push_own(task);
+        if (make_ticket()) {
+            here().spawned = true;
+            return;
+        }
+        // The task itself, unless another ticket's thread has it already.
+        if (Task* newest = lane.queue.pop_own()) keep(lane, *newest);
     } else {
         incoming_.push(task);
     }
@@ -93,11 +106,17 @@ void GuestEngine::call() noexcept {
     full_fence();
     if (called() || called_.exchange(true, std::memory_order_seq_cst)) return;
     try {
-        call_thread();
+        make_call();
+        if (call_failed_.load(std::memory_order_relaxed)) call_failed_.store(false);
     } catch (...) {
-        // What is in the queues is fetched sooner or later; not so soon for want of memory.
         called_.store(false);
+        call_failed_.store(true);
+        news_.notify();
+        return;
     }
+    if (!poll_naps_.load(std::memory_order_seq_cst)) return;
+    poll_bell_.fetch_add(1, std::memory_order_relaxed);
+    futex_wake(poll_bell_, 1);
 }
 
 void GuestEngine::answer() noexcept {
@@ -105,21 +124,27 @@ void GuestEngine::answer() noexcept {
     full_fence();
 }
 
-void GuestEngine::work(Task* task) noexcept {
-    if (!has_arrived()) return come_home(task);
+void GuestEngine::work(bool called) noexcept {
+    if (!has_arrived()) return come_home(called);
     // False: the engine goes.
     if (here().depth == 0 && !seats_.begin(*here().seat)) return;
     Here& self = here();
     Lane& lane = patient_lane(host_);
     ++self.depth;
-    const bool served = std::exchange(self.serves, task == nullptr);
-    const int left = std::exchange(self.left, INT_MAX);
-    task == nullptr ? serve(lane) : run(lane, *task);
+    const bool served = std::exchange(self.serves, called);
+    const int left = std::exchange(self.left, kLookEvery);
+    if (called)
+        serve(lane);
+    else if (Task* task = fetch_spawned(lane))
+        run(lane, *task);
     self.serves = served;
     self.left = left;
     if (--self.depth == 0) {
         // Where the CPU was asked back the next is waited for with nothing in hand.
-        if (!seats_.end(*self.seat)) lost_seat(*self.seat);
+        if (!seats_.end(*self.seat)) {
+            if (has_queued()) call();
+            lost_seat(*self.seat);
+        }
         if (std::exchange(self.is_to_nap, false) || (self.to_look <= 0 && is_to_nap())) nap();
     }
     if (has_queued()) call();
@@ -145,9 +170,9 @@ void GuestEngine::serve(Lane& lane) noexcept {
 }
 
 bool GuestEngine::serve_one(Lane& lane) noexcept {
-    if (flows_.any_woken()) {
-        host_.flush(lane);  // it may run for long
-        resume(lane);
+    if (Waiter* woken = flows_.take_woken()) {
+        if (has_queued()) call();
+        resume(lane, *woken);
         return true;
     }
     Task* const task = fetch(lane);
@@ -200,11 +225,25 @@ bool GuestEngine::linger() noexcept {
     return has_queued();
 }
 
-/// A task was spawned, or a call stolen, elsewhere in the runtime, where a task of ours had gone.
-void GuestEngine::come_home(Task* task) noexcept {
-    answer();
-    if (task != nullptr) keep(patient_lane(host_), *task);
+/// A ticket or a call was taken elsewhere in the runtime, where a task of ours had gone.
+void GuestEngine::come_home(bool called) noexcept {
+    Lane& lane = patient_lane(host_);
+    if (called)
+        answer();
+    else if (Task* task = fetch_spawned(lane))
+        keep(lane, *task);
     if (has_queued()) call();
+}
+
+/// Null: whoever had nothing else to do took it before.
+Task* GuestEngine::fetch_spawned(Lane& lane) noexcept {
+    if (Task* newest = lane.queue.pop_own()) return newest;
+    const uint32_t lanes = host_.all_lanes().size();
+    for (uint32_t i = 1; i < lanes; ++i) {
+        Task* oldest = nullptr;
+        if (host_.all_lanes()[(lane.index + i) % lanes].queue.steal(&oldest, 1) == 1) return oldest;
+    }
+    return nullptr;
 }
 
 void GuestEngine::keep(Lane& lane, Task& task) noexcept {
@@ -218,9 +257,11 @@ void GuestEngine::keep(Lane& lane, Task& task) noexcept {
     }
 }
 
-void GuestEngine::resume(Lane& lane) noexcept {
+/// It may run for long: what ended before it is told first.
+void GuestEngine::resume(Lane& lane, Waiter& woken) noexcept {
+    host_.flush(lane);
     const Entered entered(*this);
-    (void)flows_.resume(lane);
+    (void)flows_.resume(lane, woken);
     host_.flush(lane);
 }
 
@@ -231,7 +272,10 @@ void GuestEngine::run(Lane& lane, Task& task) noexcept {
         (void)flows_.run(lane, task, nullptr);
     } catch (...) {
         // No memory for a stack: on the thread's own, where it cannot pause.
+        const FloatModes modes = FloatModes::current();
+        flows_.modes().apply();
         if (Task* continuation = host_.run_here(lane, task)) keep(lane, *continuation);
+        modes.apply();
     }
     host_.flush(lane);
 }
@@ -252,7 +296,7 @@ Task* GuestEngine::next(Lane& lane, Task* continuation) noexcept {
         return nullptr;
     }
     Task* next = most_urgent(lane, continuation);
-    const bool serves = self.depth == 1 && self.serves && !self.spawned && !self.is_to_nap;
+    const bool serves = self.serves && !self.spawned && !self.is_to_nap;
     if (next == nullptr && serves && !flows_.any_woken()) next = fetch(lane);
     if (next != nullptr) count(lane);
     return next;
@@ -289,17 +333,18 @@ bool GuestEngine::help_in_task(Lane& lane) noexcept {
     if (self.engine != id_ || self.nested == kMostNested) return false;
     ++self.nested;
     host_.flush(lane);
-    bool found = flows_.any_woken();
-    if (found) {
-        resume(lane);
-    } else if (Task* task = fetch(lane)) {
-        found = true;
-        if (Task* continuation = host_.run_here(lane, *task)) keep(lane, *continuation);
-    }
-    --here().nested;
-    host_.flush(lane);
+    Waiter* const woken = flows_.take_woken();
+    Task* task = nullptr;
+    if (woken == nullptr) task = fetch_spawned(lane);
+    if (woken == nullptr && task == nullptr) task = fetch(lane);
+    self.is_to_nap = false;
+    if (woken != nullptr)
+        resume(lane, *woken);
+    else if (task != nullptr)
+        run(lane, *task);
+    --self.nested;
     if (has_queued()) call();
-    return found;
+    return woken != nullptr || task != nullptr;
 }
 
 Pace::Look GuestEngine::look() noexcept {

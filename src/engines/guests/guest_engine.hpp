@@ -1,11 +1,12 @@
 // GuestEngine: heddle's graph on threads of a runtime that has tasks of its own, oneTBB or OpenMP.
 //
-// A thread goes on at once with one of the tasks that it made possible; the others it spawns, as tasks of the
-// runtime, for itself or a thief. What comes from elsewhere lies in a queue or stands in the graph's line. A
-// task of the runtime, the call, serves these one by one and looks a little longer for more, for to be called
-// costs more than a fine task. Which thread does what is the runtime's to say; each has a seat, and with it a
-// CPU, while it runs tasks. Priorities are a heap: while something is in it, all that becomes ready goes
-// there.
+// A thread goes on at once with one of the tasks that it made possible. The others lie in its queue, and for
+// each of them it makes a task of the runtime, a ticket: whoever the runtime gives that to runs the newest of
+// its own queue, or the oldest of another's. What comes from elsewhere lies in one more queue or stands in
+// the graph's line. A task of the runtime, the call, serves these one by one and looks a little longer for
+// more, for to be called costs more than a fine task. Which thread does what is the runtime's to say; each
+// has a seat, and with it a CPU, while it runs tasks. Priorities are a heap: while something is in it, all
+// that becomes ready goes there.
 //
 // Where tasks are so fine that one thread does them as fast as many, the runtime's threads nap; and a thread
 // of the program's that waits, or is far ahead with its insertions, is their substitute: it serves where a
@@ -40,17 +41,20 @@ class GuestEngine : public Engine {
     bool help(Lane& lane, uint64_t wanted) noexcept override;
     [[nodiscard]] bool looks_at_line() const override { return true; }
     void line_grew() noexcept override { call(); }
+    void services_arrived() override;
     void suspend(Announcement publish) override;
 
   protected:
     explicit GuestEngine(const EngineOptions& options);
 
     // What the runtime has to do.
-    /// Has work(&task) called on one of its threads, of which the calling one is one, outside of all tasks of
-    /// ours. False: not now. Throws std::bad_alloc.
-    virtual bool spawn(Task& task) = 0;
-    /// Has work(nullptr) called on one of its threads. Any thread. Throws.
-    virtual void call_thread() = 0;
+    /// Has take_ticket() called on one of its threads, of which the calling one is one, outside of all tasks
+    /// of ours. False: not now. Throws std::bad_alloc.
+    virtual bool make_ticket() = 0;
+    /// Has answer_call(), or poll(), called on one of its threads, behind what that has to do. Any thread.
+    /// Throws.
+    virtual void make_call() = 0;
+    virtual void make_poll() = 0;
     /// Calls `serve`; what tasks say there in the runtime's words means the same as on its threads.
     virtual void with_standing(const std::function<void()>& serve) = 0;
     /// Which of the runtime's constructs the calling thread is in. Where that is another one than around the
@@ -58,16 +62,21 @@ class GuestEngine : public Engine {
     [[nodiscard]] virtual uintptr_t construct_here() const noexcept = 0;
     [[nodiscard]] virtual const char* refusal_of_pause() const noexcept = 0;
     /// The thread's CPU was asked back after a task.
-    virtual void lost_seat(Seats::Seat&) {}
+    virtual void lost_seat(Seats::Seat&) noexcept {}
 
     // For its threads.
     /// The calling thread is one from now on; its seat.
     Seats::Seat& arrive();
     void depart() noexcept;
-    /// It is one. In another's task, it may be elsewhere in the runtime for now.
+    /// It is one. In a task of ours, it may be elsewhere in the runtime for now.
     [[nodiscard]] bool has_arrived() const noexcept;
-    /// Runs `task`, or with null what lies in the queues, and what follows from it.
-    void work(Task* task) noexcept;
+    /// And is where the runtime gave it something of ours, outside of all tasks.
+    [[nodiscard]] bool is_between_tasks() const noexcept;
+    /// Run one task, or what lies in the queues, and what follows from it.
+    void take_ticket() noexcept { work(false); }
+    void answer_call() noexcept { work(true); }
+    /// Calls the services, and comes again behind what was called meanwhile, as long as there are some.
+    void poll() noexcept;
     [[nodiscard]] bool has_queued() const noexcept {
         return flows_.any_woken() || !urgent_.empty() || incoming_.size() > 0 || host_.in_line() > 0;
     }
@@ -96,11 +105,12 @@ class GuestEngine : public Engine {
     [[nodiscard, gnu::noinline]] static Here& here() noexcept;
 
     void call() noexcept;
-    void come_home(Task* task) noexcept;
+    void work(bool called) noexcept;
+    void come_home(bool called) noexcept;
     /// Runs the task, and what this thread comes to from there.
     void run(Lane& lane, Task& task) noexcept;
     /// The same from one that was woken.
-    void resume(Lane& lane) noexcept;
+    void resume(Lane& lane, Waiter& woken) noexcept;
     static void count(Lane& lane) noexcept;
     /// What this thread runs after a task that has ended.
     [[nodiscard]] Task* next(Lane& lane, Task* continuation) noexcept;
@@ -111,6 +121,8 @@ class GuestEngine : public Engine {
     void serve(Lane& lane) noexcept;
     /// One of these, and what follows from it. False: there was none.
     bool serve_one(Lane& lane) noexcept;
+    /// Of what was spawned, by this thread or another.
+    [[nodiscard]] Task* fetch_spawned(Lane& lane) noexcept;
     [[nodiscard]] Task* fetch(Lane& lane) noexcept;
     [[nodiscard]] Task* find(Lane& lane) noexcept;
     [[nodiscard]] Task* from_line(Lane& lane) noexcept;
@@ -119,6 +131,9 @@ class GuestEngine : public Engine {
     /// Looks a little longer. False: nothing came, and whoever brings something calls again.
     [[nodiscard]] bool linger() noexcept;
     [[nodiscard]] bool help_in_task(Lane& lane) noexcept;
+    [[nodiscard]] bool come_again() noexcept;
+    /// Sleeps for so long, or until there is a call that was not there before.
+    void nap_between_polls(Nanoseconds longest, bool called_before) noexcept;
 
     // Threads of the program's (substitute.cpp).
     /// Runs fine tasks, while there are some and a seat, and `more` is true. False: none.
@@ -142,12 +157,16 @@ class GuestEngine : public Engine {
     /// A call is on its way, or lingers or naps: it will see what was brought before this was looked at.
     /// Between the two there is a full fence, and one between the clearing and the look at the queues.
     alignas(64) std::atomic<bool> called_{false};
+    std::atomic<bool> call_failed_{false};  ///< for want of memory: who waits tries again
     std::atomic<bool> has_substitute_{false};
 
     FineTasks fine_;
-    std::atomic<bool> are_fine_{false};  // the last that somebody looked at
-    std::atomic<int> napping_{0};        // threads that nap, each for a bounded time
-    std::atomic<uint32_t> coarse_{0};    // a futex: rises where tasks turn out to be coarse
+    std::atomic<bool> are_fine_{false};   // the last that somebody looked at
+    std::atomic<int> napping_{0};         // threads that nap, each for a bounded time
+    std::atomic<uint32_t> coarse_{0};     // a futex: rises where tasks turn out to be coarse
+    std::atomic<bool> polling_{false};    // a poll is on its way, or at it
+    std::atomic<bool> poll_naps_{false};  // one looks at called_ afterwards
+    std::atomic<uint32_t> poll_bell_{0};  // a futex: rises with each call that finds it so
     std::atomic<bool> stop_{false};
     TaskFlows flows_;
 };

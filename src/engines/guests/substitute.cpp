@@ -7,6 +7,12 @@
 #include "tasks/producer_rest.hpp"
 
 namespace heddle {
+namespace {
+
+/// Where nobody could be told of something: how long until who waits looks again.
+constexpr Nanoseconds kRetry = std::chrono::microseconds(100);
+
+}  // namespace
 
 /// The calling thread is one of those that may have a seat.
 class GuestEngine::Substitute {
@@ -38,8 +44,21 @@ class GuestEngine::Substitute {
 
 void GuestEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     host_.flush(lane);
+    // In a service, which may be all that the engine's one thread is at.
+    while (is_between_tasks() && !reached()) {
+        const uint64_t before = lane.ran.load(std::memory_order_relaxed);
+        take_ticket();
+        answer_call();
+        if (lane.ran.load(std::memory_order_relaxed) == before && !reached()) news_.nap(kRetry);
+    }
     if (!reached()) (void)stand_in(lane, [&] { return !reached(); });
-    news_.wait(reached);
+    while (true) {
+        news_.wait([&] { return reached() || call_failed_.load(); });
+        if (reached()) return;
+        news_.nap(kRetry);
+        call_failed_.store(false);
+        if (has_queued()) call();
+    }
 }
 
 bool GuestEngine::help(Lane& lane, uint64_t wanted) noexcept {
@@ -57,14 +76,10 @@ bool GuestEngine::stand_in(Lane& lane, const std::function<bool()>& more) noexce
     bool served = false;
     try {
         const Substitute substitute(*this);
-        const auto serve = [&] { served = serve_as_substitute(lane, more); };
-        const auto with_seat = [&] { with_standing(serve); };
-        if (seats_.begin_if_free(substitute.seat())) {
-            if (options_.bind)
-                (void)host_.stay_on({substitute.seat().cpu()}, with_seat);
-            else
-                with_seat();
-        }
+        // A runtime may have another of its threads do it, where it has no place for this one.
+        const auto serve = [&] { served = here().substitute && serve_as_substitute(lane, more); };
+        if (seats_.begin_if_free(substitute.seat()))
+            (void)host_.stay_on({substitute.seat().cpu()}, [&] { with_standing(serve); });
     } catch (...) {
         // Without memory it stays outside.
     }

@@ -55,28 +55,43 @@ const char* OpenMpEngine::refusal_of_pause() const noexcept {
            "wait before or after that";
 }
 
-bool OpenMpEngine::spawn(Task& task) {
+bool OpenMpEngine::make_ticket() {
     if (alone_ || spawned_.load(std::memory_order_relaxed) >= kMostSpawned) return false;
     spawned_.fetch_add(1, std::memory_order_relaxed);
-    openmp::make_run(*this, task);
+    openmp::make_ticket(*this);
     return true;
 }
 
-void OpenMpEngine::run(Task& task) noexcept {
+void OpenMpEngine::take_its_ticket() noexcept {
     spawned_.fetch_sub(1, std::memory_order_relaxed);
-    work(&task);
+    take_ticket();
 }
 
-void OpenMpEngine::call_thread() {
-    // Inside a task the thread may be in another region, of the program's.
-    if (has_arrived() && !alone_ && host_.frame() == nullptr) return openmp::make_answer(*this);
+void OpenMpEngine::make_call() {
+    if (is_between_tasks() && !alone_) {
+        openmp::make_answer(*this);
+        return ring_if(dozes_long_);
+    }
     call_wanted_.store(true, std::memory_order_relaxed);
     ring();
 }
 
+void OpenMpEngine::make_poll() {
+    if (is_between_tasks() && !alone_) {
+        openmp::make_service_call(*this);
+        return ring_if(dozes_long_);
+    }
+    poll_wanted_.store(true, std::memory_order_relaxed);
+    ring();
+}
+
 void OpenMpEngine::ring() noexcept {
+    ring_if(dozes_);
+}
+
+void OpenMpEngine::ring_if(const std::atomic<bool>& dozes) noexcept {
     full_fence();
-    if (!dozes_.load(std::memory_order_relaxed)) return;
+    if (!dozes.load(std::memory_order_relaxed)) return;
     bell_.fetch_add(1, std::memory_order_relaxed);
     futex_wake(bell_, 1);
 }
@@ -104,55 +119,41 @@ void OpenMpEngine::become_leader(int threads) {
 
 void OpenMpEngine::lead(int threads) noexcept {
     cpu_set_t before;
-    pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
+    const bool known = pthread_getaffinity_np(pthread_self(), sizeof(before), &before) == 0;
     become_leader(threads);
-    bool rang = true, seated = true;
+    bool seated = true;
     Time cleared{};
     while (true) {
-        seated |= make_call();
+        seated |= make_wanted();
         const uint32_t seen = bell_.load(std::memory_order_relaxed);
+        dozes_long_.store(!seated, std::memory_order_relaxed);
         dozes_.store(true, std::memory_order_relaxed);
         full_fence();
-        const bool more = call_wanted_.load(std::memory_order_relaxed);
+        const bool more = call_wanted_.load(std::memory_order_relaxed) || poll_wanted_.load();
         if (!more && stops()) break;
-        // Where nobody has a CPU any more, or will, there is nothing to look after.
         seated |= called() || spawned_.load(std::memory_order_relaxed) > 0;
-        if (!more && !host_.polling_services().empty())
-            rang = poll(seen);
-        else if (!more)
-            rang = doze(seen, seated ? kIdleDelay : Nanoseconds::max());
+        const bool rang = more || doze(seen, seated ? kIdleDelay : Nanoseconds::max());
         dozes_.store(false, std::memory_order_relaxed);
+        dozes_long_.store(false, std::memory_order_relaxed);
         const Time now = SteadyClock().now();
-        if (rang && now - cleared < kIdleDelay) continue;
+        if (rang && now - cleared < kIdleDelay) {
+            seated = true;
+            continue;
+        }
         seated = seats_.clear_idle();
         cleared = now;
     }
-    if (options_.bind) pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
+    if (options_.bind && known) pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
     led_.store(1);
     futex_wake(led_, INT_MAX);
 }
 
-/// False: nobody wants one.
-bool OpenMpEngine::make_call() noexcept {
-    if (!call_wanted_.load(std::memory_order_relaxed)) return false;
-    call_wanted_.store(false, std::memory_order_relaxed);
-    if (alone_)
-        work(nullptr);
-    else
-        openmp::make_answer(*this);
-    return true;
-}
-
-/// For a while, as doze(): calls the services, and dozes a little longer each time that none of them is done.
-bool OpenMpEngine::poll(uint32_t seen) noexcept {
-    PollingServices& services = host_.polling_services();
-    const Time until = SteadyClock().now() + kIdleDelay;
-    PollingPause pause;
-    while (!services.empty() && SteadyClock().now() < until) {
-        if (host_.poll()) pause.restart();
-        if (doze(seen, pause.take())) return true;
-    }
-    return false;
+bool OpenMpEngine::make_wanted() noexcept {
+    const bool call = call_wanted_.load(std::memory_order_relaxed) && call_wanted_.exchange(false);
+    const bool poll_too = poll_wanted_.load(std::memory_order_relaxed) && poll_wanted_.exchange(false);
+    if (call) alone_ ? answer_call() : openmp::make_answer(*this);
+    if (poll_too) alone_ ? poll() : openmp::make_service_call(*this);
+    return call || poll_too;
 }
 
 void OpenMpEngine::park() noexcept {

@@ -21,11 +21,10 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     explicit OpenMpEngine(const EngineOptions& options);
     ~OpenMpEngine() override;
 
-    void services_arrived() override { ring(); }
-
   private:
-    bool spawn(Task& task) override;
-    void call_thread() override;
+    bool make_ticket() override;
+    void make_call() override;
+    void make_poll() override;
     void with_standing(const std::function<void()>& serve) override { openmp::without_teams(serve); }
     [[nodiscard]] uintptr_t construct_here() const noexcept override {
         return static_cast<uintptr_t>(openmp::level());
@@ -35,28 +34,31 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     void lead(int threads) noexcept override;
     void join() noexcept override;
     void part() noexcept override;
-    void run(Task& task) noexcept override;
-    void answer_call() noexcept override { work(nullptr); }
+    void take_its_ticket() noexcept override;
+    void answer() noexcept override { answer_call(); }
+    void call_services() noexcept override { poll(); }
     void park() noexcept override;
 
     // The leader's.
     void become_leader(int threads);
-    bool make_call() noexcept;
-    /// Sleeps until ring(), or for as long. False: nobody rang.
+    /// What was wanted of it. False: nothing.
+    bool make_wanted() noexcept;
+    /// Sleeps until it is rung for, or for so long. False: nobody rang.
     bool doze(uint32_t seen, Nanoseconds longest) noexcept;
-    bool poll(uint32_t seen) noexcept;
 
     void ring() noexcept;
+    void ring_if(const std::atomic<bool>& dozes) noexcept;
 
     bool alone_ = false;  ///< the region has one thread, which runs what it would make
     /// Made for tasks, and not begun.
     alignas(64) std::atomic<int> spawned_{0};
-    std::atomic<bool> call_wanted_{false};
+    std::atomic<bool> call_wanted_{false}, poll_wanted_{false};
     /// A futex: rises with each thing that the leader may want to know while it dozes.
     std::atomic<uint32_t> bell_{0};
     std::atomic<bool> dozes_{false};
-    std::atomic<uint32_t> led_{0};  ///< a futex: lead() has returned
-    RegionThread leader_;           // last: it uses all of the above
+    std::atomic<bool> dozes_long_{false};  ///< since nobody has a CPU that it would have to take back
+    std::atomic<uint32_t> led_{0};         ///< a futex: lead() has returned
+    RegionThread leader_;                  // last: it uses all of the above
 };
 
 }  // namespace heddle

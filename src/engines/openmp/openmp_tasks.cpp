@@ -24,17 +24,22 @@ void region(Work& work, int threads) {
     }
 }
 
-void make_run(Work& work, Task& task) {
+void make_ticket(Work& work) {
     Work* const to = &work;
-    Task* const it = &task;
-#pragma omp task firstprivate(to, it)
-    to->run(*it);
+#pragma omp task firstprivate(to)
+    to->take_its_ticket();
 }
 
 void make_answer(Work& work) {
     Work* const to = &work;
 #pragma omp task firstprivate(to)
-    to->answer_call();
+    to->answer();
+}
+
+void make_service_call(Work& work) {
+    Work* const to = &work;
+#pragma omp task firstprivate(to)
+    to->call_services();
 }
 
 void make_park(Work& work) {

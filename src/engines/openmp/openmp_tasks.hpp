@@ -8,10 +8,6 @@
 
 #include "tasks/kernel_crew.hpp"
 
-namespace heddle {
-struct Task;
-}
-
 namespace heddle::openmp {
 
 /// What happens in the region. Called on its threads.
@@ -22,8 +18,9 @@ class Work {
     /// On each other thread, before all tasks, and on each after them.
     virtual void join() noexcept = 0;
     virtual void part() noexcept = 0;
-    virtual void run(Task& task) noexcept = 0;
-    virtual void answer_call() noexcept = 0;
+    virtual void take_its_ticket() noexcept = 0;
+    virtual void answer() noexcept = 0;
+    virtual void call_services() noexcept = 0;
     /// Returns when lead() has.
     virtual void park() noexcept = 0;
 
@@ -34,9 +31,10 @@ class Work {
 /// Opens the region with so many threads, or fewer where the runtime has no more, and closes it.
 void region(Work& work, int threads);
 
-// On a thread of the region: makes a task in which the function of that name is called.
-void make_run(Work& work, Task& task);
+// On a thread of the region: makes a task that calls a function of Work's.
+void make_ticket(Work& work);
 void make_answer(Work& work);
+void make_service_call(Work& work);
 void make_park(Work& work);
 
 /// So many regions is the calling thread in, one in the other.

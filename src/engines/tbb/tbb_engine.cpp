@@ -56,17 +56,22 @@ TbbEngine::~TbbEngine() noexcept {
     observer_.observe(false);
 }
 
-bool TbbEngine::spawn(Task& task) {
-    group_.run([this, &task] { work(&task); });
+bool TbbEngine::make_ticket() {
+    group_.run([this] { take_ticket(); });
     return true;
 }
 
-void TbbEngine::call_thread() {
-    arena_.enqueue(group_.defer([this] { work(nullptr); }));
+void TbbEngine::make_call() {
+    arena_.enqueue(group_.defer([this] { answer_call(); }));
+}
+
+void TbbEngine::make_poll() {
+    arena_.enqueue(group_.defer([this] { poll(); }));
 }
 
 void TbbEngine::with_standing(const std::function<void()>& serve) {
-    arena_.execute(serve);
+    // Who waits in an algorithm there takes nothing that was enqueued meanwhile on top of that.
+    arena_.execute([&] { tbb::this_task_arena::isolate(serve); });
 }
 
 uintptr_t TbbEngine::construct_here() const noexcept {
@@ -80,48 +85,12 @@ const char* TbbEngine::refusal_of_pause() const noexcept {
 
 /// With a CPU to look for tasks on, which others may have where there are none: oneTBB lets a thread sleep in
 /// the arena, and tells nobody.
-void TbbEngine::sit_idle(Seats::Seat& seat) {
-    while (seats_.sit_down(seat) && !seats_.end(seat)) {
-    }
-}
-
-void TbbEngine::services_arrived() {
-    if (host_.polling_services().empty() || polling_.exchange(true)) return;
-    if (come_again()) return;
-    polling_.store(false);
-    throw std::bad_alloc();
-}
-
-/// Comes again behind what was called meanwhile, as long as there are services.
-void TbbEngine::poll() noexcept {
-    PollingServices& services = host_.polling_services();
-    const auto over = [&] { return services.empty() || stops(); };
-    do {
-        while (!over()) {
-            PollingPause pause;
-            while (!over() && !called()) {
-                if (host_.poll()) pause.restart();
-                const bool last = pause.longest();
-                news_.nap(pause.take());
-                // What else is in the arena, of this thread's too, has its turn.
-                if (last) break;
-            }
-            if (over()) break;
-            if (come_again()) return;
-            work(nullptr);
-        }
-        polling_.store(false, std::memory_order_seq_cst);
-        // One may have come meanwhile.
-    } while (!over() && !polling_.exchange(true));
-}
-
-/// False: there is no memory for that, and an exception would end all that oneTBB has of this engine.
-bool TbbEngine::come_again() noexcept {
+void TbbEngine::sit_idle(Seats::Seat& seat) noexcept {
     try {
-        arena_.enqueue(group_.defer([this] { poll(); }));
-        return true;
-    } catch (...) {
-        return false;
+        while (seats_.sit_down(seat) && !seats_.end(seat)) {
+        }
+    } catch (const std::bad_alloc&) {
+        // It waits for one with its first task in hand.
     }
 }
 

@@ -21,8 +21,6 @@ class TbbEngine final : public GuestEngine {
     explicit TbbEngine(const EngineOptions& options);
     ~TbbEngine() noexcept override;
 
-    void services_arrived() override;
-
   private:
     /// Tells of threads that come to the arena and leave it.
     class Observer final : public tbb::task_scheduler_observer {
@@ -36,24 +34,23 @@ class TbbEngine final : public GuestEngine {
         TbbEngine& engine_;
     };
 
-    bool spawn(Task& task) override;
-    void call_thread() override;
+    bool make_ticket() override;
+    void make_call() override;
+    void make_poll() override;
     void with_standing(const std::function<void()>& serve) override;
     [[nodiscard]] uintptr_t construct_here() const noexcept override;
     [[nodiscard]] const char* refusal_of_pause() const noexcept override;
-    void lost_seat(Seats::Seat& seat) override { sit_idle(seat); }
+    void lost_seat(Seats::Seat& seat) noexcept override { sit_idle(seat); }
+    void sit_idle(Seats::Seat& seat) noexcept;
 
-    void sit_idle(Seats::Seat& seat);
-    void poll() noexcept;
-    [[nodiscard]] bool come_again() noexcept;
-
-    std::atomic<bool> polling_{false};  // a task of the arena calls the polling services
-    std::mutex mutex_;                  // for inside_
-    int inside_ = 0;                    // threads in the arena
+    std::mutex mutex_;  // for inside_
+    int inside_ = 0;    // threads in the arena
     std::condition_variable left_;
 
     AllowedThreads threads_;
-    tbb::task_group group_;
+    /// Of nobody's algorithm: the first insertion may come from one, which may be cancelled and go.
+    tbb::task_group_context context_{tbb::task_group_context::isolated};
+    tbb::task_group group_{context_};
     tbb::task_arena arena_;
     Observer observer_;
 };
