@@ -243,14 +243,13 @@ TEST_P(GuestWaits, TasksThatWereInsertedInAConstructThatFailsRun) {
     Sequence sequence(runtime);
     BlockCondition failed;
     std::atomic<int> ran{0};
-    EXPECT_THROW(test::in_parallel(GetParam(), 1,
-                                   [&](int) {
-                                       sequence.insert([&](int&) { failed.block(); }, out(data));
-                                       for (int i = 0; i < 10; ++i)
-                                           sequence.insert([&](const int&) { ++ran; }, in(data));
-                                       throw std::runtime_error("fails");
-                                   }),
-                 std::runtime_error);
+    const auto inserts_and_fails = [&](int item) {
+        if (item != 0) return;
+        sequence.insert([&](int&) { failed.block(); }, out(data));
+        for (int i = 0; i < 10; ++i) sequence.insert([&](const int&) { ++ran; }, in(data));
+        throw std::runtime_error("fails");
+    };
+    EXPECT_THROW(test::in_parallel(GetParam(), 50, inserts_and_fails), std::runtime_error);
     failed.signal();
     sequence.wait();
     EXPECT_EQ(ran, 10);
