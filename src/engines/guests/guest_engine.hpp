@@ -56,7 +56,7 @@ class GuestEngine : public Engine {
     virtual void make_call() = 0;
     virtual void make_poll() = 0;
     /// Calls `serve`; what tasks say there in the runtime's words means the same as on its threads.
-    virtual void with_standing(const std::function<void()>& serve) = 0;
+    virtual void as_on_its_threads(const std::function<void()>& serve) = 0;
     /// Which of the runtime's constructs the calling thread is in. Where that is another one than around the
     /// task, what is on the stack belongs to the thread.
     [[nodiscard]] virtual uintptr_t construct_here() const noexcept = 0;

@@ -79,7 +79,7 @@ bool GuestEngine::stand_in(Lane& lane, const std::function<bool()>& more) noexce
         // A runtime may have another of its threads do it, where it has no place for this one.
         const auto serve = [&] { served = here().substitute && serve_as_substitute(lane, more); };
         if (seats_.begin_if_free(substitute.seat()))
-            (void)host_.stay_on({substitute.seat().cpu()}, [&] { with_standing(serve); });
+            (void)host_.stay_on({substitute.seat().cpu()}, [&] { as_on_its_threads(serve); });
     } catch (...) {
         // Without memory it stays outside.
     }

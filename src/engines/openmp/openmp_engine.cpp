@@ -18,7 +18,7 @@ namespace heddle {
 namespace {
 
 /// Beyond 64 tasks for each thread of the region libgomp has their maker run them, beyond 256 libomp.
-constexpr int kMostSpawned = 64;
+constexpr int kMostTickets = 64;
 /// How long a thread without a task keeps its CPU, once or twice.
 constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
 /// Of threads that only lie there, at most.
@@ -56,32 +56,31 @@ const char* OpenMpEngine::refusal_of_pause() const noexcept {
 }
 
 bool OpenMpEngine::make_ticket() {
-    if (alone_ || spawned_.load(std::memory_order_relaxed) >= kMostSpawned) return false;
-    spawned_.fetch_add(1, std::memory_order_relaxed);
+    if (alone_ || tickets_.load(std::memory_order_relaxed) >= kMostTickets) return false;
+    tickets_.fetch_add(1, std::memory_order_relaxed);
     openmp::make_ticket(*this);
     return true;
 }
 
 void OpenMpEngine::take_its_ticket() noexcept {
-    spawned_.fetch_sub(1, std::memory_order_relaxed);
+    tickets_.fetch_sub(1, std::memory_order_relaxed);
     take_ticket();
 }
 
 void OpenMpEngine::make_call() {
-    if (is_between_tasks() && !alone_) {
-        openmp::make_answer(*this);
-        return ring_if(dozes_long_);
-    }
-    call_wanted_.store(true, std::memory_order_relaxed);
-    ring();
+    make_or_want(openmp::make_answer, call_wanted_);
 }
 
 void OpenMpEngine::make_poll() {
+    make_or_want(openmp::make_service_call, poll_wanted_);
+}
+
+void OpenMpEngine::make_or_want(void (*make)(openmp::Work&), std::atomic<bool>& wanted) {
     if (is_between_tasks() && !alone_) {
-        openmp::make_service_call(*this);
+        make(*this);
         return ring_if(dozes_long_);
     }
-    poll_wanted_.store(true, std::memory_order_relaxed);
+    wanted.store(true, std::memory_order_relaxed);
     ring();
 }
 
@@ -131,7 +130,7 @@ void OpenMpEngine::lead(int threads) noexcept {
         full_fence();
         const bool more = call_wanted_.load(std::memory_order_relaxed) || poll_wanted_.load();
         if (!more && stops()) break;
-        seated |= called() || spawned_.load(std::memory_order_relaxed) > 0;
+        seated |= called() || tickets_.load(std::memory_order_relaxed) > 0;
         const bool rang = more || doze(seen, seated ? kIdleDelay : Nanoseconds::max());
         dozes_.store(false, std::memory_order_relaxed);
         dozes_long_.store(false, std::memory_order_relaxed);

@@ -2,12 +2,11 @@
 //
 // OpenMP runs tasks that are made outside a region at once, on who makes them; inside, whoever makes one when
 // there are some hundred runs it, too. So a thread of the engine, the leader, owns a region and makes the
-// tasks that call its threads for whoever is outside; those that a thread of the region spawns are so few at
-// once that none is run by who makes it.
+// tasks that call its threads for whoever is outside; tickets, which threads of the region make, are so few
+// at once that none is taken by who makes it.
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "engines/guests/guest_engine.hpp"
 #include "engines/openmp/openmp_tasks.hpp"
@@ -25,7 +24,7 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     bool make_ticket() override;
     void make_call() override;
     void make_poll() override;
-    void with_standing(const std::function<void()>& serve) override { openmp::without_teams(serve); }
+    void as_on_its_threads(const std::function<void()>& serve) override { openmp::without_teams(serve); }
     [[nodiscard]] uintptr_t construct_here() const noexcept override {
         return static_cast<uintptr_t>(openmp::level());
     }
@@ -39,6 +38,9 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     void call_services() noexcept override { poll(); }
     void park() noexcept override;
 
+    /// Here, or by the leader.
+    void make_or_want(void (*make)(openmp::Work&), std::atomic<bool>& wanted);
+
     // The leader's.
     void become_leader(int threads);
     /// What was wanted of it. False: nothing.
@@ -50,8 +52,8 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     void ring_if(const std::atomic<bool>& dozes) noexcept;
 
     bool alone_ = false;  ///< the region has one thread, which runs what it would make
-    /// Made for tasks, and not begun.
-    alignas(64) std::atomic<int> spawned_{0};
+    /// Made and not taken.
+    alignas(64) std::atomic<int> tickets_{0};
     std::atomic<bool> call_wanted_{false}, poll_wanted_{false};
     /// A futex: rises with each thing that the leader may want to know while it dozes.
     std::atomic<uint32_t> bell_{0};

@@ -69,7 +69,7 @@ void TbbEngine::make_poll() {
     arena_.enqueue(group_.defer([this] { poll(); }));
 }
 
-void TbbEngine::with_standing(const std::function<void()>& serve) {
+void TbbEngine::as_on_its_threads(const std::function<void()>& serve) {
     // Who waits in an algorithm there takes nothing that was enqueued meanwhile on top of that.
     arena_.execute([&] { tbb::this_task_arena::isolate(serve); });
 }

@@ -37,7 +37,7 @@ class TbbEngine final : public GuestEngine {
     bool make_ticket() override;
     void make_call() override;
     void make_poll() override;
-    void with_standing(const std::function<void()>& serve) override;
+    void as_on_its_threads(const std::function<void()>& serve) override;
     [[nodiscard]] uintptr_t construct_here() const noexcept override;
     [[nodiscard]] const char* refusal_of_pause() const noexcept override;
     void lost_seat(Seats::Seat& seat) noexcept override { sit_idle(seat); }
