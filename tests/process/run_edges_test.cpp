@@ -46,9 +46,11 @@ TEST(RunEdges, AMaskThatIsTakenBackIsNoChoice) {
 TEST(RunEdges, AProgramOfAddressSanitizerIsManagedAsAnyOther) {
     if (!std::filesystem::exists(kPrograms + "sanitized")) GTEST_SKIP() << "the compiler has no such library";
     const Managed managed;
-    const Outcome outcome = managed.run({kPrograms + "sanitized", "no-mask"});
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_EQ(outcome.errors, "");
+    for (const char* what : {"no-mask", "start-one-thread"}) {
+        const Outcome outcome = managed.run({kPrograms + "sanitized", what});
+        EXPECT_EQ(outcome.exit_code, 0);
+        EXPECT_EQ(outcome.errors, "");
+    }
 }
 
 /// Its functions stand between ours and the C library's, and see each wait.

@@ -20,6 +20,11 @@ static void* say_done(void* unused) {
     return unused;
 }
 
+static int start_one_thread(void) {
+    pthread_t thread;
+    return pthread_create(&thread, NULL, say_done, NULL) != 0 || pthread_join(thread, NULL) != 0;
+}
+
 /* The first thread leaves; the last one ends the program. */
 static int leave(void) {
     for (int i = 0; i < 3; ++i) {
@@ -127,6 +132,7 @@ static int become_nobody(void) {
 
 int main(int count, char** words) {
     const char* what = count > 1 ? words[1] : "";
+    if (strcmp(what, "start-one-thread") == 0) return start_one_thread();
     if (strcmp(what, "leave") == 0) return leave();
     if (strcmp(what, "leave-c11") == 0) return leave_c11();
     if (strcmp(what, "be-cancelled") == 0) return be_cancelled();
