@@ -3,9 +3,9 @@
  *     heddle_sleep_for(10 * 1000 * 1000);
  *     if (heddle_wait_readable(socket, HEDDLE_NO_DEADLINE) == HEDDLE_TASK_SUCCESS) read(socket, ...);
  *
- * A task that waits costs its stack, not a worker, where the engine can pause it; elsewhere, and outside of
- * tasks, the thread sleeps. Times are nanoseconds of CLOCK_MONOTONIC. Any thread, many at once for one
- * descriptor too. Results and errors are as in heddle/task.h. */
+ * A task that waits costs its stack, not a worker; outside of tasks the thread sleeps. Times are nanoseconds
+ * of CLOCK_MONOTONIC. Any thread, many at once for one descriptor too. Results and errors are as in
+ * heddle/task.h. */
 #ifndef HEDDLE_AWAIT_H
 #define HEDDLE_AWAIT_H
 

@@ -5,10 +5,10 @@
 //     heddle::wait_readable(socket);                               // then read() does not block
 //     if (wait_readable(socket, now + 1s) == Readiness::kTimeout)  // with a deadline
 //
-// On engines that can pause a task its worker goes on with others. On the others the thread sleeps and lends
-// its CPU. Outside of tasks the calling thread sleeps. Any thread and any task may call these, many at once
-// for one descriptor too; each is woken. How late a task goes on depends on what else its workers have to do.
-// One sleeping thread for each runtime, made with the first such wait, wakes all of its tasks.
+// The worker of such a task goes on with others. Outside of tasks the calling thread sleeps. Any thread and
+// any task may call these, many at once for one descriptor too; each is woken. How late a task goes on
+// depends on what else its workers have to do. One sleeping thread for each runtime, made with the first such
+// wait, wakes all of its tasks.
 //
 // Other waits of tasks: heddle/pause.hpp (whatever can be signalled or polled), Sequence::wait(), data,
 // heddle/mpi.hpp. Nothing outlives the process; after fork(2) a child must not use its parent's.

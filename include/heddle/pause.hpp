@@ -1,9 +1,9 @@
 // BlockCondition and polling services: a task that waits without keeping its worker (seed 000 section 2.2.3).
 //
 // A library that starts something and has to wait for it blocks on a condition, and whoever sees the end of
-// it signals. Engines but those of OpenMP pause the task: its worker runs other tasks, and the task goes on
-// later, perhaps in another thread; so it must not wait inside a parallel region or algorithm of another
-// runtime that it uses. On engines of OpenMP, and outside of tasks, the thread sleeps.
+// it signals. The task is paused: its worker runs other tasks, and the task goes on later, perhaps in another
+// thread; so it must not wait inside a parallel region or algorithm of another runtime that it uses. Outside
+// of tasks the thread sleeps.
 // Any thread may signal, at any time, and register services. Nothing outlives the process; after fork(2) a
 // child must not use its parent's.
 #pragma once
