@@ -46,9 +46,9 @@ struct GuestEngine::Entered {
 };
 
 GuestEngine::GuestEngine(const EngineOptions& options)
-    : host_(options.host),
-      options_(options),
+    : options_(options),
       seats_(options),
+      host_(options.host),
       id_(++last_id),
       flows_(
           options.host, options.stack_bytes, [this] { call(); },
@@ -289,8 +289,8 @@ void GuestEngine::count(Lane& lane) noexcept {
 
 Task* GuestEngine::next(Lane& lane, Task* continuation) noexcept {
     Here& self = here();
-    const bool goes_on =
-        self.nested == 0 && (self.depth > 1 || (self.left > 0 && !self.seat->should_leave()));
+    // On top of another task it has run what it was asked to.
+    const bool goes_on = self.nested == 0 && self.depth == 1 && self.left > 0 && !self.seat->should_leave();
     if (!goes_on) {
         if (continuation != nullptr) keep(lane, *continuation);
         return nullptr;

@@ -77,9 +77,6 @@ class GuestEngine : public Engine {
     void answer_call() noexcept { work(true); }
     /// Calls the services, and comes again behind what was called meanwhile, as long as there are some.
     void poll() noexcept;
-    [[nodiscard]] bool has_queued() const noexcept {
-        return flows_.any_woken() || !urgent_.empty() || incoming_.size() > 0 || host_.in_line() > 0;
-    }
     /// Somebody is on the way to the queues, or will look at them soon.
     [[nodiscard]] bool called() const noexcept { return called_.load(std::memory_order_relaxed); }
 
@@ -87,10 +84,8 @@ class GuestEngine : public Engine {
     void stop() noexcept;
     [[nodiscard]] bool stops() const noexcept { return stop_.load(); }
 
-    EngineHost& host_;
     const EngineOptions options_;
     Seats seats_;
-    EventCount news_;  ///< threads that wait outside
 
   private:
     /// After so many tasks a thread looks whether it is of use; so few tell, where it napped or just came.
@@ -104,6 +99,9 @@ class GuestEngine : public Engine {
     class Substitute;
     [[nodiscard, gnu::noinline]] static Here& here() noexcept;
 
+    [[nodiscard]] bool has_queued() const noexcept {
+        return flows_.any_woken() || !urgent_.empty() || incoming_.size() > 0 || host_.in_line() > 0;
+    }
     void call() noexcept;
     void work(bool called) noexcept;
     void come_home(bool called) noexcept;
@@ -151,6 +149,8 @@ class GuestEngine : public Engine {
     [[nodiscard]] Nanoseconds fine() const noexcept { return 2 * fine_.limit(); }
     void tasks_are_coarse() noexcept;
 
+    EngineHost& host_;
+    EventCount news_;    // threads that wait outside
     const uint64_t id_;  // of this engine; an address may be another's later
     PriorityQueue urgent_;
     TaskQueue<ShortLock> incoming_;
