@@ -2,6 +2,7 @@
 #include "engines/native/pace.hpp"
 #include "engines/native/fine_tasks.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -51,14 +52,14 @@ TEST_F(PaceTest, CoarseTasksAreForEverybody) {
 TEST_F(PaceTest, WhatIsFineIsForTheMachineToSay) {
     look_.fine = 80ns;
     pass(100, 1000);
-    EXPECT_EQ(ran(), Advice::kCoarse);
+    EXPECT_EQ(ran(), Advice::kGoOn);
     pass(500, 1000);
     EXPECT_EQ(ran(), Advice::kNap);
 }
 
 TEST_F(PaceTest, FineTasksThatNobodyElseRunsAreRun) {
     pass(1000, 10);
-    EXPECT_EQ(ran(), Advice::kCoarse);
+    EXPECT_EQ(ran(), Advice::kGoOn);
 }
 
 TEST_F(PaceTest, WhatAWorkerInsertsItselfIsItsOwn) {
@@ -91,6 +92,59 @@ TEST_F(PaceTest, AfterANapWithoutTasksItNapsAgainWhileOthersGoOn) {
     pass(0, 10, 500us);
     EXPECT_FALSE(napped());
     EXPECT_FALSE(found_none(false));
+}
+
+/// Neither fine nor coarse: tasks of 500 ns each on both threads.
+TEST_F(PaceTest, WhereTasksMayBeSlowBecauseTheyAreHandedOverItTriesHowOthersDoAlone) {
+    const auto together = [&] { pass(40, 40); };
+    for (int i = 0; i < 4; ++i) {
+        together();
+        EXPECT_EQ(ran(), Advice::kGoOn) << i;
+    }
+    EXPECT_EQ(pace_.longest_nap(500us), 500us);
+    together();
+    ASSERT_EQ(ran(), Advice::kNap);
+    EXPECT_EQ(pace_.longest_nap(500us), 50us);
+    pass(0, 1000, 50us);
+    EXPECT_TRUE(napped());
+    EXPECT_EQ(pace_.longest_nap(500us), 500us);
+    for (int i = 0; i < 63; ++i) {
+        pass(4, 4, 2us);
+        ASSERT_EQ(ran(), Advice::kNap) << "as they were, after nap " << i;
+        pass(0, 5000, 500us);
+        EXPECT_TRUE(napped());
+    }
+    // Now and then it asks again, and those who are slower alone than they were together are helped.
+    pass(0, 1000, 500us);
+    EXPECT_FALSE(napped());
+    together();
+    EXPECT_EQ(ran(), Advice::kGoOn);
+}
+
+TEST_F(PaceTest, WhoIsOfUseTriesItLessAndLess) {
+    int windows[] = {0, 0, 0};
+    for (int& until_trial : windows) {
+        do {
+            pass(40, 40);
+            ++until_trial;
+        } while (ran() == Advice::kGoOn);
+        pass(0, 100, 50us);  // half of what both did
+        EXPECT_FALSE(napped());
+    }
+    EXPECT_THAT(windows, testing::ElementsAre(5, 10, 20));
+}
+
+TEST_F(PaceTest, TasksThatHaveBecomeCoarseEndWhatATrialHasShown) {
+    for (int i = 0; i < 5; ++i) {
+        pass(40, 40);
+        (void)ran();
+    }
+    pass(0, 1000, 50us);
+    EXPECT_TRUE(napped());
+    pass(4, 4, 8us);
+    EXPECT_EQ(ran(), Advice::kCoarse);
+    pass(40, 40);
+    EXPECT_EQ(ran(), Advice::kGoOn);
 }
 
 TEST_F(PaceTest, TheOnlyWorkerLeavesItsCpuToWhoInserts) {

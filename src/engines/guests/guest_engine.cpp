@@ -371,8 +371,8 @@ void GuestEngine::nap() noexcept {
     const uint32_t seen = coarse_.load(std::memory_order_relaxed);
     const bool others = options_.callers_work || nappers < options_.workers;
     if (others && !stops()) {
-        futex_wait(coarse_, seen, SteadyClock().now() + nappers * kBusyNap);
         Here& self = here();
+        futex_wait(coarse_, seen, SteadyClock().now() + self.pace.longest_nap(nappers * kBusyNap));
         (void)self.pace.napped(look());
         self.to_look = kProbe;
     }

@@ -255,8 +255,7 @@ bool NativeEngine::help_here(Lane& lane, int budget) {
         const Time before = SteadyClock().now();
         const uint64_t ran = lane.ran.load(std::memory_order_relaxed);
         found = enter(lane, nullptr, kProbe);
-        if (Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before,
-                         fine_.limit()))
+        if (Pace::coarse(lane.ran.load(std::memory_order_relaxed) - ran, SteadyClock().now() - before))
             end_naps();
     }
     if (found) found = enter(lane, nullptr, budget);
@@ -283,9 +282,10 @@ void NativeEngine::nap(Lane& lane, Worker& worker) {
     const int nappers = napping_.fetch_add(1, std::memory_order_relaxed) + 1;
     const uint32_t seen = coarse_.load(std::memory_order_relaxed);
     while (again && !worker.should_leave()) {
-        futex_wait(coarse_, seen, SteadyClock().now() + nappers * kNap);
-        if (coarse_.load(std::memory_order_relaxed) != seen) break;
+        const Nanoseconds longest = here.pace.longest_nap(nappers * kNap);
+        futex_wait(coarse_, seen, SteadyClock().now() + longest);
         again = here.pace.napped(look_around(host_.all_lanes(), lane, fine_, here.watch)) && one_at_a_time_;
+        if (coarse_.load(std::memory_order_relaxed) != seen) break;
     }
     napping_.fetch_sub(1, std::memory_order_relaxed);
 }
