@@ -41,6 +41,7 @@ static_assert(std::is_trivially_destructible_v<std::mutex>);
 Crew::Membership::~Membership() {
     const std::lock_guard guard(crews_mutex);
     if (crew != nullptr) crew->remove(*this);
+    if (left != nullptr) left->forget(*this);
 }
 
 Crew::Membership& Crew::membership() noexcept {
@@ -60,8 +61,13 @@ void Crew::end() noexcept {
         const std::lock_guard guard(crews_mutex);
         while (!members_.empty()) {
             Membership& last = *members_.back();
-            if (options_.bind) bind_back(last);
+            bind_back(last);
             remove(last);
+        }
+        while (!left_.empty()) {
+            Membership& last = *left_.back();
+            bind_back(last);
+            forget(last);
         }
     }
     // Others are told in this thread, which libomp may have bound by itself.
@@ -76,6 +82,13 @@ Crew* Crew::here() noexcept {
 void Crew::remove(Membership& member) noexcept {
     std::erase(members_, &member);
     member.crew = nullptr;
+    member.cpu = -1;
+    member.kernels_own = false;
+}
+
+void Crew::forget(Membership& member) noexcept {
+    std::erase(left_, &member);
+    member.left = nullptr;
 }
 
 void Crew::join() noexcept {
@@ -84,7 +97,10 @@ void Crew::join() noexcept {
     // Again: libomp binds a thread of its own accord when it first sees it.
     if (self.crew == this) return bind(self);
     if (self.crew != nullptr) return;
-    arrive(self);
+    if (self.left != nullptr)
+        self.left->forget(self);
+    else
+        arrive(self);
     add(self);
 }
 
@@ -92,17 +108,25 @@ void Crew::join_when_there_is_room() noexcept {
     Membership& self = membership();
     Lock lock(crews_mutex);
     if (self.crew != nullptr) return;
-    arrive(self);
+    if (self.left != nullptr) self.left->forget(self);
+    self.thread = ::gettid();
+    self.before.reset();  // the runtime's: it is bound as whoever it was made by, who may be in a crew
     const auto may_enter = [this] { return closed_ || at_work() < held_.count(); };
-    if (!may_enter()) {
-        ++at_door_;
-        // Already here: elsewhere it would have to compete for a CPU before it could go.
-        bind(self.thread, held_);
-        if (held_.empty()) wait_for_some(lock);  // those inside sleep, and have lent all
-        (void)changed_.wait_for(lock, kLongestHeldUp, may_enter);
-        --at_door_;
-    }
+    if (!may_enter()) wait_at_door(self, lock, may_enter);
     add(self);
+}
+
+void Crew::wait_at_door(Membership& self, Lock& lock, const std::function<bool()>& may_enter) noexcept {
+    try {
+        at_door_.push_back(&self);
+    } catch (const std::bad_alloc&) {
+        return;
+    }
+    // Already here: elsewhere it would have to compete for a CPU before it could go.
+    bind(self.thread, without_thread());
+    if (held_.empty()) wait_for_some(lock);  // those inside sleep, and have lent all
+    (void)changed_.wait_for(lock, kLongestHeldUp, may_enter);
+    std::erase(at_door_, &self);
 }
 
 void Crew::close() noexcept {
@@ -121,9 +145,12 @@ void Crew::arrive(Membership& self) noexcept {
     (void)sched_getaffinity(self.thread, sizeof(*self.before), self.before.get());
 }
 
-void Crew::bind_back(const Membership& member) noexcept {
+void Crew::bind_back(const Membership& member) const noexcept {
+    if (!options_.bind) return;
     if (member.before != nullptr)
         (void)sched_setaffinity(member.thread, sizeof(*member.before), member.before.get());
+    else
+        (void)set_thread_affinity(options_.makers_affinity, member.thread);
 }
 
 void Crew::add(Membership& self) noexcept {
@@ -133,6 +160,7 @@ void Crew::add(Membership& self) noexcept {
         return bind(self.thread, held_);
     }
     self.crew = this;
+    self.kernels_own = members_.size() == 1;
     bind(self);
 }
 
@@ -140,8 +168,14 @@ void Crew::leave() noexcept {
     Membership& self = membership();
     Lock lock(crews_mutex);
     if (self.crew != this) return;
+    const bool comes_back = options_.runner.widens() && !self.kernels_own;
     remove(self);
-    if (options_.bind) bind_back(self);
+    try {
+        if (comes_back) left_.push_back(&self);
+        self.left = comes_back ? this : nullptr;
+    } catch (const std::bad_alloc&) {
+    }
+    if (self.left == nullptr) bind_back(self);
     if (!options_.runner.widens()) return;
     const bool others_sleep = blocked_ > 0;
     lock.unlock();
@@ -155,7 +189,7 @@ int Crew::at_work() const noexcept {
 
 int Crew::useful() const noexcept {
     if (blocked_ == 0) return most_;
-    return std::min(most_, options_.runner.widens() ? at_work() + at_door_ : busy_);
+    return std::min(most_, options_.runner.widens() ? at_work() + static_cast<int>(at_door_.size()) : busy_);
 }
 
 CpuSet Crew::cpus() const {
@@ -167,19 +201,37 @@ void Crew::bind(pid_t thread, const CpuSet& cpus) const noexcept {
     if (options_.bind && !cpus.empty()) (void)set_thread_affinity(cpus, thread);
 }
 
-/// First to its place there: the system takes milliseconds to tell two threads on one CPU apart.
-void Crew::bind(const Membership& member) const noexcept {
-    const auto place = static_cast<int>(std::ranges::find(members_, &member) - members_.begin());
-    if (held_.count() > 1 && place < held_.count()) {
-        auto cpu = held_.begin();
-        for (int before = 0; before < place; ++before) ++cpu;
-        bind(member.thread, {*cpu});
-    }
-    bind(member.thread, held_);
+CpuSet Crew::without_thread() const {
+    CpuSet free = held_;
+    for (const Membership* member : members_)
+        if (member->cpu >= 0) free.erase(member->cpu);
+    return free.empty() ? held_ : free;
 }
 
-void Crew::bind_all() const noexcept {
-    for (const Membership* member : members_) bind(*member);
+/// -1: others have them all.
+int Crew::cpu_for(const Membership& member) const noexcept {
+    const auto taken = [&](int cpu) {
+        return std::ranges::any_of(
+            members_, [&](const Membership* other) { return other != &member && other->cpu == cpu; });
+    };
+    for (const int cpu : held_)
+        if (!taken(cpu)) return cpu;
+    return -1;
+}
+
+/// First to its place: the system takes milliseconds to tell two threads on one CPU apart.
+void Crew::bind(Membership& member) noexcept {
+    if (member.cpu < 0) member.cpu = cpu_for(member);
+    if (member.cpu >= 0) bind(member.thread, {member.cpu});
+    if (member.cpu < 0 || (member.kernels_own && held_.count() > 1)) bind(member.thread, held_);
+}
+
+void Crew::bind_all() noexcept {
+    for (Membership* member : members_)
+        if (member->cpu >= 0 && !held_.contains(member->cpu)) member->cpu = -1;
+    for (Membership* member : members_) bind(*member);
+    for (const Membership* member : at_door_) bind(member->thread, without_thread());
+    for (const Membership* member : left_) bind(member->thread, held_);
 }
 
 CpuSet Crew::part_of(const CpuSet& usable) const {
@@ -275,6 +327,7 @@ void Crew::gather() {
     Lock lock(crews_mutex);
     wait_for_some(lock);
     (void)changed_.wait_for(lock, kGather, [this] { return held_ == wanted_; });
+    bind(membership());  // once more: who sleeps while it is bound wakes up where it was
 }
 
 int Crew::settle() {
@@ -332,6 +385,7 @@ void Crew::without_cpus(const std::function<void()>& sleep) {
     ask();
     lock.lock();
     wait_for_some(lock);
+    bind(membership());
     if (failure) std::rethrow_exception(failure);
 }
 

@@ -2,9 +2,10 @@
 // same CPUs may have one after the other.
 //
 // A component of the process's sharing for as long as kernels run: it asks for the kernel's CPUs, starts
-// with those that it gets, and moves all its threads whenever that changes. Each is put on a CPU of its own
-// as long as there are enough, but bound to the whole set: the kernel's threads are the runtime's, it does
-// not say which of them are at work, and what they create inherits what they are bound to.
+// with those that it gets, and moves all its threads whenever that changes. The kernel's own thread begins
+// on a CPU of its own and may run on all, as what it creates inherits that. The others, which the runtime
+// wakes, are bound to a CPU each as long as there are enough: a virtual machine's system puts who is woken
+// behind who wakes, since it takes an idle CPU that the host has put to sleep for one that is not to be had.
 //
 // Where the runtime cannot use more CPUs than it began with, the rest is for others, until the kernel asks
 // what it has (resize()).
@@ -99,8 +100,11 @@ class Crew final : public KernelCrew {
     struct Membership {
         ~Membership();
         Crew* crew = nullptr;
+        Crew* left = nullptr;  ///< where it still is bound
         pid_t thread = 0;
-        std::unique_ptr<cpu_set_t> before;  ///< where it was; null: nobody knows
+        int cpu = -1;                       ///< for it alone; -1: all of the crew's
+        bool kernels_own = false;           ///< may run on all of them, but begins there
+        std::unique_ptr<cpu_set_t> before;  ///< where it was; null: nobody knows, or it is the runtime's
     };
     [[nodiscard]] static Membership& membership() noexcept;
 
@@ -109,16 +113,20 @@ class Crew final : public KernelCrew {
     [[nodiscard]] bool request() noexcept;
     bool ask() noexcept;
     void wait_for_some(Lock& lock);
+    void wait_at_door(Membership& self, Lock& lock, const std::function<bool()>& may_enter) noexcept;
     [[nodiscard]] CpuSet part_of(const CpuSet& usable) const;
-    void bind_all() const noexcept;
-    void bind(const Membership& member) const noexcept;
+    void bind_all() noexcept;
+    void bind(Membership& member) noexcept;
     void bind(pid_t thread, const CpuSet& cpus) const noexcept;
+    [[nodiscard]] CpuSet without_thread() const;
+    [[nodiscard]] int cpu_for(const Membership& member) const noexcept;
     static void arrive(Membership& self) noexcept;
-    static void bind_back(const Membership& member) noexcept;
+    void bind_back(const Membership& member) const noexcept;
     void add(Membership& self) noexcept;
     [[nodiscard]] int at_work() const noexcept;
     [[nodiscard]] int useful() const noexcept;
     void remove(Membership& member) noexcept;
+    void forget(Membership& member) noexcept;
 
     const CrewOptions options_;
     // Written between kernels.
@@ -130,9 +138,10 @@ class Crew final : public KernelCrew {
     int most_ = CpuSet::kMaxCpus;  ///< CPUs that it can use
     bool closed_ = false;
     std::vector<Membership*> members_;
-    int blocked_ = 0;  ///< threads in without_cpus()
-    int busy_ = 0;     ///< those that do not, where the runtime does not widen and some sleep
-    int at_door_ = 0;  ///< threads in join_when_there_is_room()
+    std::vector<Membership*> left_;     ///< the runtime's threads that may come back
+    std::vector<Membership*> at_door_;  ///< in join_when_there_is_room()
+    int blocked_ = 0;                   ///< threads in without_cpus()
+    int busy_ = 0;  ///< those that do not, where the runtime does not widen and some sleep
     std::condition_variable changed_;
     /// Made before the first call that needs it, and gone before the rest.
     std::optional<Component> component_;

@@ -82,14 +82,21 @@ void resize(int width) {
     omp_set_num_threads(width);
 }
 
+/// With so many threads the first region of a kernel opens. While libgomp has no more threads than CPUs, its
+/// barriers spin for milliseconds, on the CPU on which a thread that they wait for may have to begin: one
+/// more, which ends with that region, and they sleep.
+int first_team(int width) {
+    return !keeps_threads() && width > 1 && width == omp_get_num_procs() ? width + 1 : width;
+}
+
 /// Both runtimes keep the threads of a region for the next one of the thread that opened it: a region before
 /// the kernel makes them, and has them bound.
 void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argument) {
     KernelCrew* const all = &crew;
     resize(width);
     if (&kmp_set_blocktime != nullptr) kmp_set_blocktime(0);
-#pragma omp parallel num_threads(width) firstprivate(all)
-    all->join();
+#pragma omp parallel num_threads(first_team(width)) firstprivate(all, width)
+    if (omp_get_thread_num() < width) all->join();
     function(argument);
     if (&kmp_set_blocktime == nullptr) {
         // They would spin for some milliseconds, on CPUs that are others' by then. Each leaves as it ends.

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "engines/tbb/allowed_threads.hpp"
 
@@ -56,6 +57,11 @@ void run_kernel(KernelCrew& crew, int width, void (*function)(void*), void* argu
     tbb::task_arena arena(width, 1);
     arena.initialize();
     const Comings comings(arena, crew);
+    if (width > 1) {
+        // Its threads come now and get their CPUs, while this one does not mind to let them pass.
+        arena.enqueue([] {});
+        std::this_thread::yield();
+    }
     arena.execute([&] { function(argument); });
 }
 
