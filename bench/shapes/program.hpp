@@ -34,8 +34,7 @@ int run_program(int argc, char** argv) {
         } else if (shape == "cholesky") {
             result = ns_per_task(engine, Cholesky{}, quick ? 3 : 9);
         } else if (shape == "tiles") {
-            kernel_steps = static_cast<uint64_t>(50'000 / step_takes_ns());
-            result = ns_per_task(engine, Cholesky{}, quick ? 1 : 3);
+            result = tiles_ns_per_task(engine, quick ? 1 : 3);
         } else if (shape == "latency") {
             const Latencies found = latencies(engine, quick ? 1000 : 4000);
             std::printf("%.6g", found.insertion_ns);

@@ -181,6 +181,24 @@ Latencies latencies(Engine& engine, size_t tasks) {
     return found;
 }
 
+/// Of the tasks of Cholesky, each of which computes for 50 us. A core is not as fast in each process, or now
+/// and a second later: so the tasks are as long as they were alone, right before and after.
+template <class Engine>
+double tiles_ns_per_task(Engine& engine, int repetitions) {
+    constexpr double kTaskNs = 50'000;
+    constexpr int kAlone = 1000;
+    kernel_steps = static_cast<uint64_t>(kTaskNs / step_takes_ns());
+    const auto alone_ns = [] {
+        return time_ns([] {
+                   for (int i = 0; i < kAlone; ++i) kernel();
+               }) /
+               kAlone;
+    };
+    const double before_ns = alone_ns();
+    const double each_ns = ns_per_task(engine, Cholesky{}, repetitions);
+    return each_ns * kTaskNs / ((before_ns + alone_ns()) / 2);
+}
+
 /// Which part of its workers' time an engine spends in tasks of 2 us, none of which waits for another.
 template <class Engine>
 double efficiency(Engine& engine, int workers, int tasks) {

@@ -100,8 +100,29 @@ void StarPuEngine::forget(const DataState& data) noexcept {
     handles_.erase(it);
 }
 
+/// What the end of a task makes possible goes on where that was: others would have to fetch it from there.
 void StarPuEngine::became_ready(starpu_task& job) noexcept {
+    StarPu::Worker* const worker = StarPu::here();
+    if (worker != nullptr && worker->serves == this && worker->ends_task && worker->kept == nullptr &&
+        StarPuReady::task_of(job).priority == 0) {
+        worker->kept = &job;
+        return;
+    }
     ready_.push(job);
+    if (has_room()) starpu_.ring();
+}
+
+starpu_task* StarPuEngine::next(StarPu::Worker& worker) noexcept {
+    worker.ends_task = false;
+    if (ready_.any_ranked()) share_kept(worker);
+    if (worker.kept != nullptr) return std::exchange(worker.kept, nullptr);
+    starpu_task* const job = ready_.pop();
+    return job != nullptr ? job : devices_.next();
+}
+
+void StarPuEngine::share_kept(StarPu::Worker& worker) noexcept {
+    if (worker.kept == nullptr) return;
+    ready_.push(*std::exchange(worker.kept, nullptr));
     if (has_room()) starpu_.ring();
 }
 
@@ -114,6 +135,7 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
         StarPuEngine& engine;
         StarPu::Worker& worker;
         ~Visit() {
+            engine.share_kept(worker);
             worker.serves = nullptr;
             // StarPU may have placed a task on a worker for which there was no room.
             if (engine.busy_.fetch_sub(1) >= engine.options_.workers && engine.devices_.any_submitted())
@@ -126,9 +148,10 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
     if (room && seats_.begin(*seat, [this] { return starpu_.others_have_work(*this); })) {
         for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
             if (flows_.any_woken()) {
+                share_kept(worker);
                 host_.flush(lane);  // what goes on may run for long
                 after(lane, flows_.resume(lane));
-            } else if (ready_.any() || devices_.any()) {
+            } else if (worker.kept != nullptr || ready_.any() || devices_.any()) {
                 run_next(worker);
             } else {
                 break;
@@ -144,6 +167,7 @@ void StarPuEngine::run_next(StarPu::Worker& worker) {
     // A driver runs what it took when it is called again.
     do starpu_driver_run_once(&worker.driver);
     while (worker.in_hand);
+    worker.ends_task = false;
     // Only now has StarPU left it.
     if (worker.paused != nullptr) leave(*worker.paused, &left_by_driver);
 }
@@ -170,8 +194,10 @@ void StarPuEngine::rest_all() noexcept {
 }
 
 void StarPuEngine::run(starpu_task& job) noexcept {
-    StarPu::here()->in_hand = false;
+    StarPu::Worker& worker = *StarPu::here();
+    worker.in_hand = worker.ends_task = false;
     go_on(host_.lane(), &StarPuReady::task_of(job), &job);
+    worker.ends_task = true;
 }
 
 /// Runs the task, and children that can run after it.

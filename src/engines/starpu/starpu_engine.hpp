@@ -64,10 +64,7 @@ class StarPuEngine final : public Engine {
 
     // For StarPU's callbacks.
     void became_ready(starpu_task& job) noexcept;
-    [[nodiscard]] starpu_task* next() noexcept {
-        starpu_task* const job = ready_.pop();
-        return job != nullptr ? job : devices_.next();
-    }
+    [[nodiscard]] starpu_task* next(StarPu::Worker& worker) noexcept;
     void run(starpu_task& job) noexcept;
     [[nodiscard]] StarPuDevices& devices() noexcept { return devices_; }
     /// Goes on with a task that is paused, in the codelet of another one.
@@ -84,6 +81,8 @@ class StarPuEngine final : public Engine {
     [[nodiscard]] starpu_data_handle_t handle_of(const DataState& data);
     void submit(Task& task, const std::vector<StarPuAccess>& accesses);
     void run_next(StarPu::Worker& worker);
+    /// Others may run it instead.
+    void share_kept(StarPu::Worker& worker) noexcept;
     static void leave(starpu_task& job, void* by) noexcept;
     void go_on(Lane& lane, Task* task, starpu_task* job) noexcept;
     void after(Lane& lane, const TaskFlows::Outcome& outcome) noexcept;

@@ -71,7 +71,7 @@ starpu_task* pop_task(unsigned context) {
     if (worker == nullptr) return nullptr;
     if (worker->has_device) return placing->pop_task(context);
     if (worker->serves == nullptr) return pop_stranger();
-    starpu_task* job = worker->serves->next();
+    starpu_task* job = worker->serves->next(*worker);
     if (job == nullptr) job = pop_placed(context, *worker);
     worker->in_hand = job != nullptr;
     return job;

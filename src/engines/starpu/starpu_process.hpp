@@ -40,6 +40,8 @@ class StarPu {
         uint64_t looked = 0;            ///< of starpu_policy::placed(): none of so many is here any more
         bool in_hand = false;           ///< the driver has taken a task and not yet run it
         starpu_task* paused = nullptr;  ///< the one that the driver runs has paused
+        bool ends_task = false;  ///< the driver tells StarPU of the end of one, and what that makes ready
+        starpu_task* kept = nullptr;  ///< which this worker runs next, as nobody else knows of it
     };
 
     /// Starts it if need be. Throws kUnavailable where it cannot be had, kLimit where there are no threads.
