@@ -90,12 +90,6 @@ void GuestEngine::ready(Lane& lane, Task& task) {
         urgent_.push(task);
     } else if (is_between_tasks()) {
         lane.queue.push_own(task);
-        if (make_ticket()) {
-            here().spawned = true;
-            return;
-        }
-        // The task itself, unless another ticket's thread has it already.
-        if (Task* newest = lane.queue.pop_own()) keep(lane, *newest);
     } else {
         incoming_.push(task);
     }
@@ -124,20 +118,15 @@ void GuestEngine::answer() noexcept {
     full_fence();
 }
 
-void GuestEngine::work(bool called) noexcept {
-    if (!has_arrived()) return come_home(called);
+void GuestEngine::answer_call() noexcept {
+    if (!has_arrived()) return come_home();
     // False: the engine goes.
     if (here().depth == 0 && !seats_.begin(*here().seat)) return;
     Here& self = here();
     Lane& lane = patient_lane(host_);
     ++self.depth;
-    const bool served = std::exchange(self.serves, called);
     const int left = std::exchange(self.left, kLookEvery);
-    if (called)
-        serve(lane);
-    else if (Task* task = fetch_spawned(lane))
-        run(lane, *task);
-    self.serves = served;
+    serve(lane);
     self.left = left;
     if (--self.depth == 0) {
         // Where the CPU was asked back the next is waited for with nothing in hand.
@@ -158,11 +147,8 @@ void GuestEngine::serve(Lane& lane) noexcept {
     do {
         while (has_queued()) {
             self.left = self.pace.probing() ? kProbe : kLookEvery;
-            self.spawned = false;
-            while (self.left > 0 && !self.is_to_nap && serve_one(lane)) {
-                // What it made possible is the runtime's, and comes before what is new.
-                if (self.spawned || self.depth > 1 || self.seat->should_leave()) return;
-            }
+            while (self.left > 0 && !self.is_to_nap && serve_one(lane))
+                if (self.depth > 1 || self.seat->should_leave()) return;
             if (self.left <= 0) self.is_to_nap = is_to_nap();
             if (self.is_to_nap) return;
         }
@@ -181,21 +167,40 @@ bool GuestEngine::serve_one(Lane& lane) noexcept {
     return true;
 }
 
-/// Best first, and of those without a priority the oldest.
+/// Best first, and of those without a priority what this thread made possible itself, then the oldest.
 Task* GuestEngine::fetch(Lane& lane) noexcept {
     Task* const first = find(lane);
     // Another thread does what this one will not be at, where there is a seat for it.
     const bool takes_the_one_seat = here().substitute && options_.workers == 1;
-    if (first != nullptr && !takes_the_one_seat && has_queued()) call();
+    if (first != nullptr && !takes_the_one_seat && !called() && has_queued()) call();
     return first;
 }
 
 Task* GuestEngine::find(Lane& lane) noexcept {
     if (Task* urgent = urgent_.pop(false)) return urgent;
+    if (Task* newest = lane.queue.pop_own()) return newest;
     Task* oldest = nullptr;
     if (incoming_.steal(&oldest, 1) == 1) return oldest;
     if (Task* first = from_line(lane)) return first;
+    if (Task* stolen = steal(lane)) return stolen;
     return urgent_.pop(true);
+}
+
+Task* GuestEngine::steal(Lane& lane) noexcept {
+    LaneTable& lanes = host_.all_lanes();
+    const uint32_t count = lanes.size();
+    Task* oldest = nullptr;
+    for (uint32_t i = 1; i < count; ++i)
+        if (lanes[(lane.index + i) % count].queue.steal(&oldest, 1) == 1) return oldest;
+    return nullptr;
+}
+
+bool GuestEngine::has_queued() const noexcept {
+    if (flows_.any_woken() || !urgent_.empty() || incoming_.size() > 0 || host_.in_line() > 0) return true;
+    LaneTable& lanes = host_.all_lanes();
+    for (uint32_t i = lanes.size(); i-- > 0;)
+        if (lanes[i].queue.size() > 0) return true;
+    return false;
 }
 
 Task* GuestEngine::from_line(Lane& lane) noexcept {
@@ -225,25 +230,10 @@ bool GuestEngine::linger() noexcept {
     return has_queued();
 }
 
-/// A ticket or a call was taken elsewhere in the runtime, where a task of ours had gone.
-void GuestEngine::come_home(bool called) noexcept {
-    Lane& lane = patient_lane(host_);
-    if (called)
-        answer();
-    else if (Task* task = fetch_spawned(lane))
-        keep(lane, *task);
+/// A call was taken elsewhere in the runtime, where a task of ours had gone.
+void GuestEngine::come_home() noexcept {
+    answer();
     if (has_queued()) call();
-}
-
-/// Null: whoever had nothing else to do took it before.
-Task* GuestEngine::fetch_spawned(Lane& lane) noexcept {
-    if (Task* newest = lane.queue.pop_own()) return newest;
-    const uint32_t lanes = host_.all_lanes().size();
-    for (uint32_t i = 1; i < lanes; ++i) {
-        Task* oldest = nullptr;
-        if (host_.all_lanes()[(lane.index + i) % lanes].queue.steal(&oldest, 1) == 1) return oldest;
-    }
-    return nullptr;
 }
 
 void GuestEngine::keep(Lane& lane, Task& task) noexcept {
@@ -296,15 +286,14 @@ Task* GuestEngine::next(Lane& lane, Task* continuation) noexcept {
         return nullptr;
     }
     Task* next = most_urgent(lane, continuation);
-    const bool serves = self.serves && !self.spawned && !self.is_to_nap;
-    if (next == nullptr && serves && !flows_.any_woken()) next = fetch(lane);
+    if (next == nullptr && !self.is_to_nap && !flows_.any_woken()) next = fetch(lane);
     if (next != nullptr) count(lane);
     return next;
 }
 
 Task* GuestEngine::most_urgent(Lane& lane, Task* continuation) noexcept {
     if (urgent_.empty()) return continuation;
-    // Those with less than 0 come behind what the runtime has, and what lies in the queue.
+    // Those with less than 0 come behind what lies in the queues.
     if (continuation == nullptr) return urgent_.pop(false);
     if (continuation->in_order) {
         // In the heap it would lose its place.
@@ -334,9 +323,7 @@ bool GuestEngine::help_in_task(Lane& lane) noexcept {
     ++self.nested;
     host_.flush(lane);
     Waiter* const woken = flows_.take_woken();
-    Task* task = nullptr;
-    if (woken == nullptr) task = fetch_spawned(lane);
-    if (woken == nullptr && task == nullptr) task = fetch(lane);
+    Task* const task = woken == nullptr ? fetch(lane) : nullptr;
     self.is_to_nap = false;
     if (woken != nullptr)
         resume(lane, *woken);

@@ -1,12 +1,11 @@
 // GuestEngine: heddle's graph on threads of a runtime that has tasks of its own, oneTBB or OpenMP.
 //
-// A thread goes on at once with one of the tasks that it made possible. The others lie in its queue, and for
-// each of them it makes a task of the runtime, a ticket: whoever the runtime gives that to runs the newest of
-// its own queue, or the oldest of another's. What comes from elsewhere lies in one more queue or stands in
-// the graph's line. A task of the runtime, the call, serves these one by one and looks a little longer for
-// more, for to be called costs more than a fine task. Which thread does what is the runtime's to say; each
-// has a seat, and with it a CPU, while it runs tasks. Priorities are a heap: while something is in it, all
-// that becomes ready goes there.
+// A thread goes on at once with one of the tasks that it made possible. The others lie in its queue, of which
+// it takes the newest and others the oldest. What comes from elsewhere lies in one more queue or stands in
+// the graph's line. Who is to come to the queues is the runtime's to say: a task of the runtime, the call,
+// serves them one by one, and looks a little longer for more, for to be called costs more than a fine task.
+// Each call that finds more than it takes makes the next. A thread has a seat, and with it a CPU, while it
+// runs tasks. Priorities are a heap: while something is in it, all that becomes ready goes there.
 //
 // Where tasks are so fine that one thread does them as fast as many, the runtime's threads nap; and a thread
 // of the program's that waits, or is far ahead with its insertions, is their substitute: it serves where a
@@ -48,9 +47,6 @@ class GuestEngine : public Engine {
     explicit GuestEngine(const EngineOptions& options);
 
     // What the runtime has to do.
-    /// Has take_ticket() called on one of its threads, of which the calling one is one, outside of all tasks
-    /// of ours. False: not now. Throws std::bad_alloc.
-    virtual bool make_ticket() = 0;
     /// Has answer_call(), or poll(), called on one of its threads, behind what that has to do. Any thread.
     /// Throws.
     virtual void make_call() = 0;
@@ -72,9 +68,8 @@ class GuestEngine : public Engine {
     [[nodiscard]] bool has_arrived() const noexcept;
     /// And is where the runtime gave it something of ours, outside of all tasks.
     [[nodiscard]] bool is_between_tasks() const noexcept;
-    /// Run one task, or what lies in the queues, and what follows from it.
-    void take_ticket() noexcept { work(false); }
-    void answer_call() noexcept { work(true); }
+    /// Runs what lies in the queues, and what follows from it.
+    void answer_call() noexcept;
     /// Calls the services, and comes again behind what was called meanwhile, as long as there are some.
     void poll() noexcept;
     /// Somebody is on the way to the queues, or will look at them soon.
@@ -99,12 +94,9 @@ class GuestEngine : public Engine {
     class Substitute;
     [[nodiscard, gnu::noinline]] static Here& here() noexcept;
 
-    [[nodiscard]] bool has_queued() const noexcept {
-        return flows_.any_woken() || !urgent_.empty() || incoming_.size() > 0 || host_.in_line() > 0;
-    }
+    [[nodiscard]] bool has_queued() const noexcept;
     void call() noexcept;
-    void work(bool called) noexcept;
-    void come_home(bool called) noexcept;
+    void come_home() noexcept;
     /// Runs the task, and what this thread comes to from there.
     void run(Lane& lane, Task& task) noexcept;
     /// The same from one that was woken.
@@ -119,11 +111,10 @@ class GuestEngine : public Engine {
     void serve(Lane& lane) noexcept;
     /// One of these, and what follows from it. False: there was none.
     bool serve_one(Lane& lane) noexcept;
-    /// Of what was spawned, by this thread or another.
-    [[nodiscard]] Task* fetch_spawned(Lane& lane) noexcept;
     [[nodiscard]] Task* fetch(Lane& lane) noexcept;
     [[nodiscard]] Task* find(Lane& lane) noexcept;
     [[nodiscard]] Task* from_line(Lane& lane) noexcept;
+    [[nodiscard]] Task* steal(Lane& lane) noexcept;
     /// Who is called looks at the queues after this.
     void answer() noexcept;
     /// Looks a little longer. False: nothing came, and whoever brings something calls again.

@@ -12,10 +12,8 @@ struct GuestEngine::Here {
     Seats::Seat* seat = nullptr;
     bool substitute = false;  ///< a thread of the program's
     int depth = 0;            ///< tasks of the runtime's on its stack
-    bool serves = false;      ///< what lies in the queues
     int left = 0;             ///< so many tasks until something else has its turn
     int nested = 0;           ///< calls of help() in tasks
-    bool spawned = false;     ///< the runtime has tasks of this thread's, perhaps run since
     bool of_use = false;      ///< it has a part in what stands in line
     bool is_to_nap = false;   ///< others run what there is as fast without it
     int to_look = 0;          ///< so many tasks before it looks whether it is of use

@@ -25,7 +25,6 @@ class GuestEngine::Substitute {
         here().seat = &seat_;
         here().substitute = true;
         here().depth = 1;
-        here().serves = true;
     }
     ~Substitute() {
         here() = before_;
@@ -47,7 +46,6 @@ void GuestEngine::wait_until(Lane& lane, const std::function<bool()>& reached) {
     // In a service, which may be all that the engine's one thread is at.
     while (is_between_tasks() && !reached()) {
         const uint64_t before = lane.ran.load(std::memory_order_relaxed);
-        take_ticket();
         answer_call();
         if (lane.ran.load(std::memory_order_relaxed) == before && !reached()) news_.nap(kRetry);
     }

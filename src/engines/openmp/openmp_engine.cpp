@@ -17,8 +17,6 @@
 namespace heddle {
 namespace {
 
-/// Beyond 64 tasks for each thread of the region libgomp has their maker run them, beyond 256 libomp.
-constexpr int kMostTickets = 64;
 /// How long a thread without a task keeps its CPU, once or twice.
 constexpr Nanoseconds kIdleDelay = std::chrono::milliseconds(5);
 /// Of threads that only lie there, at most.
@@ -53,18 +51,6 @@ const char* OpenMpEngine::refusal_of_pause() const noexcept {
     return "a task of the engine " HEDDLE_ENGINE
            " cannot be paused inside a parallel region of its own, whose stack belongs to the thread: let it "
            "wait before or after that";
-}
-
-bool OpenMpEngine::make_ticket() {
-    if (alone_ || tickets_.load(std::memory_order_relaxed) >= kMostTickets) return false;
-    tickets_.fetch_add(1, std::memory_order_relaxed);
-    openmp::make_ticket(*this);
-    return true;
-}
-
-void OpenMpEngine::take_its_ticket() noexcept {
-    tickets_.fetch_sub(1, std::memory_order_relaxed);
-    take_ticket();
 }
 
 void OpenMpEngine::make_call() {
@@ -130,7 +116,7 @@ void OpenMpEngine::lead(int threads) noexcept {
         full_fence();
         const bool more = call_wanted_.load(std::memory_order_relaxed) || poll_wanted_.load();
         if (!more && stops()) break;
-        seated |= called() || tickets_.load(std::memory_order_relaxed) > 0;
+        seated |= called();
         const bool rang = more || doze(seen, seated ? kIdleDelay : Nanoseconds::max());
         dozes_.store(false, std::memory_order_relaxed);
         dozes_long_.store(false, std::memory_order_relaxed);

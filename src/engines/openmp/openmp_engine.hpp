@@ -2,8 +2,7 @@
 //
 // OpenMP runs tasks that are made outside a region at once, on who makes them; inside, whoever makes one when
 // there are some hundred runs it, too. So a thread of the engine, the leader, owns a region and makes the
-// tasks that call its threads for whoever is outside; tickets, which threads of the region make, are so few
-// at once that none is taken by who makes it.
+// tasks that call its threads for whoever is outside.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,6 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     ~OpenMpEngine() override;
 
   private:
-    bool make_ticket() override;
     void make_call() override;
     void make_poll() override;
     void as_on_its_threads(const std::function<void()>& serve) override { openmp::without_teams(serve); }
@@ -33,7 +31,6 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     void lead(int threads) noexcept override;
     void join() noexcept override;
     void part() noexcept override;
-    void take_its_ticket() noexcept override;
     void answer() noexcept override { answer_call(); }
     void call_services() noexcept override { poll(); }
     void park() noexcept override;
@@ -52,9 +49,7 @@ class OpenMpEngine final : public GuestEngine, private openmp::Work {
     void ring_if(const std::atomic<bool>& dozes) noexcept;
 
     bool alone_ = false;  ///< the region has one thread, which runs what it would make
-    /// Made and not taken.
-    alignas(64) std::atomic<int> tickets_{0};
-    std::atomic<bool> call_wanted_{false}, poll_wanted_{false};
+    alignas(64) std::atomic<bool> call_wanted_{false}, poll_wanted_{false};
     /// A futex: rises with each thing that the leader may want to know while it dozes.
     std::atomic<uint32_t> bell_{0};
     std::atomic<bool> dozes_{false};

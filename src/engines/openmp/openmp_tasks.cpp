@@ -24,12 +24,6 @@ void region(Work& work, int threads) {
     }
 }
 
-void make_ticket(Work& work) {
-    Work* const to = &work;
-#pragma omp task firstprivate(to)
-    to->take_its_ticket();
-}
-
 void make_answer(Work& work) {
     Work* const to = &work;
 #pragma omp task firstprivate(to)

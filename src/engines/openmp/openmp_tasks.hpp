@@ -18,7 +18,6 @@ class Work {
     /// On each other thread, before all tasks, and on each after them.
     virtual void join() noexcept = 0;
     virtual void part() noexcept = 0;
-    virtual void take_its_ticket() noexcept = 0;
     virtual void answer() noexcept = 0;
     virtual void call_services() noexcept = 0;
     /// Returns when lead() has.
@@ -32,7 +31,6 @@ class Work {
 void region(Work& work, int threads);
 
 // On a thread of the region: makes a task that calls a function of Work's.
-void make_ticket(Work& work);
 void make_answer(Work& work);
 void make_service_call(Work& work);
 void make_park(Work& work);

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-/// Tasks of one engine, before a worker looks at others.
+/// Tasks of one engine, before a worker looks whether others have some.
 constexpr int kTurn = 64;
 
 // Who has left a task that paused, in its sched_data or in what StarPuDevices has for it.
@@ -146,7 +146,8 @@ void StarPuEngine::serve(StarPu::Worker& worker) {
     const bool room = busy_.fetch_add(1) < options_.workers;
     const Visit visit{*this, worker};
     if (room && seats_.begin(*seat, [this] { return starpu_.others_have_work(*this); })) {
-        for (int i = 0; i < kTurn && !seat->should_leave(); ++i) {
+        for (int i = 1; !seat->should_leave(); ++i) {
+            if (i % kTurn == 0 && starpu_.others_have_work(*this)) break;
             if (flows_.any_woken()) {
                 share_kept(worker);
                 host_.flush(lane);  // what goes on may run for long

@@ -56,11 +56,6 @@ TbbEngine::~TbbEngine() noexcept {
     observer_.observe(false);
 }
 
-bool TbbEngine::make_ticket() {
-    group_.run([this] { take_ticket(); });
-    return true;
-}
-
 void TbbEngine::make_call() {
     arena_.enqueue(group_.defer([this] { answer_call(); }));
 }

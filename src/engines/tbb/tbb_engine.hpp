@@ -34,7 +34,6 @@ class TbbEngine final : public GuestEngine {
         TbbEngine& engine_;
     };
 
-    bool make_ticket() override;
     void make_call() override;
     void make_poll() override;
     void as_on_its_threads(const std::function<void()>& serve) override;
