@@ -123,7 +123,7 @@ void Crew::wait_at_door(Membership& self, Lock& lock, const std::function<bool()
         return;
     }
     // Already here: elsewhere it would have to compete for a CPU before it could go.
-    bind(self.thread, without_thread());
+    bind(self.thread, place(cpu_for(self)));
     if (held_.empty()) wait_for_some(lock);  // those inside sleep, and have lent all
     (void)changed_.wait_for(lock, kLongestHeldUp, may_enter);
     std::erase(at_door_, &self);
@@ -201,37 +201,33 @@ void Crew::bind(pid_t thread, const CpuSet& cpus) const noexcept {
     if (options_.bind && !cpus.empty()) (void)set_thread_affinity(cpus, thread);
 }
 
-CpuSet Crew::without_thread() const {
-    CpuSet free = held_;
-    for (const Membership* member : members_)
-        if (member->cpu >= 0) free.erase(member->cpu);
-    return free.empty() ? held_ : free;
-}
-
 /// -1: others have them all.
-int Crew::cpu_for(const Membership& member) const noexcept {
-    const auto taken = [&](int cpu) {
-        return std::ranges::any_of(
-            members_, [&](const Membership* other) { return other != &member && other->cpu == cpu; });
-    };
+int Crew::cpu_for(const Membership& thread) const noexcept {
     for (const int cpu : held_)
-        if (!taken(cpu)) return cpu;
+        if (std::ranges::none_of(
+                members_, [&](const Membership* other) { return other != &thread && other->cpu == cpu; }))
+            return cpu;
     return -1;
 }
 
 /// First to its place: the system takes milliseconds to tell two threads on one CPU apart.
 void Crew::bind(Membership& member) noexcept {
     if (member.cpu < 0) member.cpu = cpu_for(member);
-    if (member.cpu >= 0) bind(member.thread, {member.cpu});
-    if (member.cpu < 0 || (member.kernels_own && held_.count() > 1)) bind(member.thread, held_);
+    bind(member.thread, place(member.cpu));
+    if (member.kernels_own && member.cpu >= 0) bind(member.thread, held_);
 }
 
 void Crew::bind_all() noexcept {
     for (Membership* member : members_)
-        if (member->cpu >= 0 && !held_.contains(member->cpu)) member->cpu = -1;
+        if (!held_.contains(member->cpu)) member->cpu = -1;
     for (Membership* member : members_) bind(*member);
-    for (const Membership* member : at_door_) bind(member->thread, without_thread());
-    for (const Membership* member : left_) bind(member->thread, held_);
+    for (const Membership* thread : at_door_) bind(thread->thread, place(cpu_for(*thread)));
+    for (const Membership* thread : left_) bind(thread->thread, held_);
+}
+
+/// A thread that was asleep when it was bound wakes up where it was.
+void Crew::take_place_again() noexcept {
+    if (Membership& self = membership(); self.crew == this) bind(self);
 }
 
 CpuSet Crew::part_of(const CpuSet& usable) const {
@@ -327,7 +323,7 @@ void Crew::gather() {
     Lock lock(crews_mutex);
     wait_for_some(lock);
     (void)changed_.wait_for(lock, kGather, [this] { return held_ == wanted_; });
-    bind(membership());  // once more: who sleeps while it is bound wakes up where it was
+    take_place_again();
 }
 
 int Crew::settle() {
@@ -385,7 +381,7 @@ void Crew::without_cpus(const std::function<void()>& sleep) {
     ask();
     lock.lock();
     wait_for_some(lock);
-    bind(membership());
+    take_place_again();
     if (failure) std::rethrow_exception(failure);
 }
 

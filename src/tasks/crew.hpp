@@ -118,8 +118,9 @@ class Crew final : public KernelCrew {
     void bind_all() noexcept;
     void bind(Membership& member) noexcept;
     void bind(pid_t thread, const CpuSet& cpus) const noexcept;
-    [[nodiscard]] CpuSet without_thread() const;
-    [[nodiscard]] int cpu_for(const Membership& member) const noexcept;
+    void take_place_again() noexcept;
+    [[nodiscard]] int cpu_for(const Membership& thread) const noexcept;
+    [[nodiscard]] CpuSet place(int cpu) const { return cpu < 0 ? held_ : CpuSet{cpu}; }
     static void arrive(Membership& self) noexcept;
     void bind_back(const Membership& member) const noexcept;
     void add(Membership& self) noexcept;

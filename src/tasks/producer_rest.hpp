@@ -2,10 +2,9 @@
 // run any itself: it sleeps, and leaves its CPU to those that do.
 //
 // Each time that it wakes it takes a CPU from one of them. So it wakes often only until something has ended;
-// then it knows how fast that goes, and sleeps for half of what the others will take, but not for longer than
-// it has known, as they may be faster later; and the last few it does not wait for. Where tasks are so fine
-// that fewer threads do them as fast it goes on soon: there is a CPU for it. Inline, as engines that are
-// plug-ins need nothing of libheddle.so.
+// then it knows how fast that goes, and sleeps for half of what the others will take, but hardly longer than
+// it has known, as they may be faster later. Where tasks are so fine that fewer threads do them as fast it
+// goes on soon: there is a CPU for it. Inline, as engines that are plug-ins need nothing of libheddle.so.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +15,13 @@
 
 namespace heddle {
 
-/// Until about `wanted` tasks have ended since, by `ended()`, or some that are fine, or none does for a
-/// while: a millisecond before the first one, or a nap. False: none has.
+/// Until `wanted` tasks have ended since, by `ended()`, or some that are fine, or none does for a while: a
+/// millisecond before the first one, or a nap. False: none has.
 template <class Ended>
 bool rest_while(EventCount& news, uint64_t wanted, const Ended& ended) {
     constexpr Nanoseconds kShortest = std::chrono::microseconds(50), kLongest = std::chrono::milliseconds(2);
     constexpr Nanoseconds kFine = std::chrono::microseconds(10);
-    constexpr int kMostBefore = 20, kEnough = 16;
+    constexpr int kMostBefore = 20;
     const SteadyClock clock;
     const Time begin = clock.now();
     const uint64_t before = ended();
@@ -32,7 +31,7 @@ bool rest_while(EventCount& news, uint64_t wanted, const Ended& ended) {
         done = ended() - before;
     }
     if (done == 0) return false;
-    while (done < wanted - wanted / kEnough) {
+    while (done < wanted) {
         const Nanoseconds known = clock.now() - begin, each = known / done;
         if (each < kFine) break;
         const Nanoseconds left = each * (wanted - done);

@@ -35,11 +35,8 @@ class Pace {
         kNap,     ///< for longest_nap()
     };
     /// Some tasks took so long: all workers are of use.
-    [[nodiscard]] static bool coarse(uint64_t tasks, Nanoseconds took) {
-        return tasks > 0 && !take_less_than(kDoubtful, tasks, took);
-    }
-    [[nodiscard]] static bool coarse(uint64_t tasks, Nanoseconds took, Nanoseconds fine) {
-        return tasks > 0 && !take_less_than(fine, tasks, took);
+    [[nodiscard]] static bool coarse(uint64_t tasks, Nanoseconds took, Nanoseconds limit = kDoubtful) {
+        return tasks > 0 && !take_less_than(limit, tasks, took);
     }
     /// The worker comes, perhaps after long: what was before says nothing.
     void came(const Look& look) {
@@ -114,7 +111,7 @@ class Pace {
     static constexpr Nanoseconds kWakeUp = std::chrono::microseconds(20);
     /// Longer windows have a sleep in them.
     static constexpr Nanoseconds kLongest = std::chrono::milliseconds(1);
-    /// Handed over for longer than this is not what tasks take a microsecond for.
+    /// To be handed over makes no task so long: those that take longer are coarse without a trial.
     static constexpr Nanoseconds kDoubtful = std::chrono::microseconds(1);
     static constexpr Nanoseconds kTrial = std::chrono::microseconds(50);
     /// How long they are at work together before it tries: at first, and when trials have shown it of use.

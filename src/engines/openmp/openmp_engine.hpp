@@ -1,8 +1,7 @@
 // OpenMpEngine: tasks as tasks of OpenMP, in a parallel region of its own. See GuestEngine.
 //
-// OpenMP runs tasks that are made outside a region at once, on who makes them; inside, whoever makes one when
-// there are some hundred runs it, too. So a thread of the engine, the leader, owns a region and makes the
-// tasks that call its threads for whoever is outside.
+// OpenMP runs tasks that are made outside a region at once, on who makes them. So a thread of the engine, the
+// leader, owns a region and makes the tasks that call its threads for whoever is outside.
 #pragma once
 
 #include <atomic>

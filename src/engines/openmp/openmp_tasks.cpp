@@ -76,11 +76,14 @@ void resize(int width) {
     omp_set_num_threads(width);
 }
 
+/// As libgomp counts them for its barriers: when it is loaded, which is with this at the latest.
+const int cpus_when_loaded = keeps_threads() ? 0 : omp_get_num_procs();
+
 /// With so many threads the first region of a kernel opens. While libgomp has no more threads than CPUs, its
 /// barriers spin for milliseconds, on the CPU on which a thread that they wait for may have to begin: one
 /// more, which ends with that region, and they sleep.
 int first_team(int width) {
-    return !keeps_threads() && width > 1 && width == omp_get_num_procs() ? width + 1 : width;
+    return !keeps_threads() && width > 1 && width >= cpus_when_loaded ? width + 1 : width;
 }
 
 /// Both runtimes keep the threads of a region for the next one of the thread that opened it: a region before
