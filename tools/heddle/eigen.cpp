@@ -136,7 +136,6 @@ void add_eigen(CLI::App& app) {
     command
         ->add_option("--engine", options->engines,
                      "the engine, or two: for the stages with tiles, and for bulge chasing")
-        ->delimiter(',')
         ->allow_extra_args(false)
         ->capture_default_str();
     command->add_option("--tile", options->tile, "rows and columns of a tile, a multiple of the band")
@@ -148,7 +147,10 @@ void add_eigen(CLI::App& app) {
     command->add_option("--out", options->out, "file for the eigenvalues");
     command->add_flag("--quiet", options->quiet, "no progress on the terminal");
     command->add_flag("--json", options->json, "print JSON");
-    command->callback([options] { eigen(*options); });
+    command->callback([options] {
+        options->engines = split_engines(options->engines);
+        eigen(*options);
+    });
 }
 
 }  // namespace heddle::tool

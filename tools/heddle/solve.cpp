@@ -225,7 +225,6 @@ void add_solve(CLI::App& app) {
     CLI::Option* const matrix =
         command->add_option("A.mtx", options->matrix, "the matrix, a Matrix Market file");
     command->add_option("--engine", options->engines, "engines that run the tasks, as native,openmp")
-        ->delimiter(',')
         ->allow_extra_args(false)
         ->capture_default_str();
     command->add_option("--tile", options->tile, "rows and columns of a tile; default: as suits the matrix")
@@ -249,7 +248,10 @@ void add_solve(CLI::App& app) {
         ->excludes(covariance);
     command->add_flag("--quiet", options->quiet, "no progress on the terminal");
     command->add_flag("--json", options->json, "print JSON");
-    command->callback([options] { solve(*options); });
+    command->callback([options] {
+        options->engines = split_engines(options->engines);
+        solve(*options);
+    });
 }
 
 }  // namespace heddle::tool
