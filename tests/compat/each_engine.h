@@ -12,12 +12,6 @@
 static void (*with_runtime)(heddle_runtime_t* runtime);
 
 static void make_runtime_for_it(const char* engine) {
-#ifdef __SANITIZE_ADDRESS__
-    if (strcmp(engine, "tbb") == 0) {
-        printf("skipped: tbb: AddressSanitizer does not know oneTBB's stacks\n");
-        return;
-    }
-#endif
     heddle_runtime_t* runtime = heddle_runtime_create(engine, NULL, 0);
     EXPECT(runtime != NULL);
     with_runtime(runtime);

@@ -3,8 +3,6 @@
 // every process, which wakes up. base/sanitizers.hpp knows how each compiler tells.
 #pragma once
 
-#include <string_view>
-
 #include "base/sanitizers.hpp"
 
 namespace heddle::test {
@@ -24,12 +22,5 @@ inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
-
-/// AddressSanitizer takes what an exception leaves there for an error
-/// (github.com/google/sanitizers/issues/189).
-inline bool knows_stacks_of(std::string_view engine) {
-    return !(kAddressSanitized && engine == "tbb");
-}
-inline constexpr const char* kUnknownStacks = "skipped: AddressSanitizer does not know oneTBB's stacks";
 
 }  // namespace heddle::test

@@ -13,7 +13,6 @@
 #include "heddle/pause.hpp"
 #include "heddle/task.hpp"
 #include "support/engines.hpp"
-#include "support/sanitized.hpp"
 
 namespace heddle {
 namespace {
@@ -34,10 +33,6 @@ void wait_or_count(const Wait& wait, std::atomic<int>& refused) {
 
 class InnerWaits : public test::OnEachEngine {
   protected:
-    void SetUp() override {
-        OnEachEngine::SetUp();
-        if (!test::knows_stacks_of(engine_.name)) GTEST_SKIP() << test::kUnknownStacks;
-    }
     /// Each sequence has a task that waits for the next one, the last for the first.
     static void wait_in_a_circle(const std::vector<Sequence*>& sequences) {
         std::atomic<int> refused{0};

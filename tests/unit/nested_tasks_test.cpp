@@ -17,7 +17,6 @@
 #include "heddle/pause.hpp"
 #include "heddle/recording.hpp"
 #include "support/engines.hpp"
-#include "support/sanitized.hpp"
 #include "support/wait_until.hpp"
 
 namespace heddle {
@@ -131,7 +130,6 @@ TEST_P(NestedTasks, ATaskOfOtherDataDoesNotWaitForReadersWhereThatCouldBeACircle
 TEST_P(NestedTasks, DataOutliveTasksThatWaitForTheOneThatDestroysThem) {
     if (!test::has_heddles_graph(engine_.name))
         GTEST_SKIP() << "skipped: an engine with a graph of its own does not say whom a task waits for";
-    if (!test::knows_stacks_of(engine_.name)) GTEST_SKIP() << test::kUnknownStacks;
     auto data = std::make_unique<Vector<int>>(runtime_, kUnmappedInts);
     Sequence destroys(runtime_), uses(runtime_);
     std::atomic<bool> waits{false};
