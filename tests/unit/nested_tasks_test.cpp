@@ -111,10 +111,10 @@ TEST_P(NestedTasks, ATaskOfOtherDataDoesNotWaitForReadersWhereThatCouldBeACircle
         GTEST_SKIP() << "skipped: it waits, since a circle would be found";
     Runtime runtime(options(2));
     Scalar<int> read(runtime, 0), other(runtime, 0);
-    BlockCondition second_reader;
+    BlockCondition reader;
     std::atomic<bool> waited{false};
     Sequence sequence(runtime);
-    sequence.insert([&](const int&) { second_reader.block(); }, in(read));
+    sequence.insert([&](const int&) { reader.block(); }, in(read));
     sequence.insert(
         [&](const int&) {
             read.wait();
@@ -122,7 +122,7 @@ TEST_P(NestedTasks, ATaskOfOtherDataDoesNotWaitForReadersWhereThatCouldBeACircle
         },
         in(other));
     ASSERT_TRUE(test::becomes_true([&] { return waited.load(); }));
-    sequence.insert([&](const int&) { second_reader.signal(); }, in(read));
+    reader.signal();
     sequence.wait();
 }
 
