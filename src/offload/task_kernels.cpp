@@ -61,11 +61,14 @@ void TaskKernels::spawn(std::shared_ptr<detail::KernelState> kernel, const CpuSe
     Batch& batch = place.batch();
     batch.left.fetch_add(1);
     try {
-        batch.sequence.insert([kernel = std::move(kernel), &left = batch.left]() mutable {
-            kernel->run();
-            kernel = nullptr;
-            left.fetch_sub(1);
-        });
+        // What kernels that have begun bring comes first: many at once share a cache, and none of them ends
+        // soon.
+        batch.sequence.insert(TaskOptions{.priority = kWhenNothingElseCan},
+                              [kernel = std::move(kernel), &left = batch.left]() mutable {
+                                  kernel->run();
+                                  kernel = nullptr;
+                                  left.fetch_sub(1);
+                              });
     } catch (...) {
         batch.left.fetch_sub(1);
         throw;

@@ -64,6 +64,9 @@ struct TaskNotes {
     const Placement* placement;  ///< with kPlaced
 };
 
+/// The priority of tasks that are begun where nothing else can run, or does not end (PriorityQueue).
+inline constexpr int32_t kWhenNothingElseCan = INT32_MIN;
+
 struct alignas(64) Task {
     /// Tasks that wait for this one; closed() from its end on, and in records without accesses always. Pushed
     /// to under the graph's lock, taken by who ends the task: acq_rel on both sides, so that successors see

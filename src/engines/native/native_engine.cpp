@@ -146,7 +146,10 @@ Task* NativeEngine::from_line(Lane& lane) noexcept {
 Task* NativeEngine::find_elsewhere(Lane& lane) noexcept {
     if (Task* task = from_line(lane)) return task;
     if (Task* task = steal(lane)) return task;
-    return urgent_.pop(true);
+    if (urgent_.empty()) return nullptr;
+    // What has ended may wake somebody, who comes before tasks of less than 0.
+    host_.flush(lane);
+    return resumed_.empty() ? urgent_.pop(true) : nullptr;
 }
 
 bool NativeEngine::may_have_work() noexcept {

@@ -173,7 +173,10 @@ void NativeEngine::loop(Flow& self) {
             resumed = resumed_.pop(here->resumed);
             if (resumed != nullptr) break;
             Task* const task = find_after(*lane, continuation);
-            if (task == nullptr) break;
+            if (task == nullptr) {
+                if (resumed_.empty()) break;
+                continue;
+            }
             found_work(*here);
             --here->budget;
             count_one(lane->ran);
