@@ -7,6 +7,7 @@
 #include "base/plug_ins.hpp"
 #include "heddle/error.hpp"
 #include "tasks/engine.hpp"
+#include "topology/thread_affinity.hpp"
 
 namespace heddle {
 
@@ -28,8 +29,22 @@ constexpr std::array kPlugIns{
     PlugIn{"parsec", "build PaRSEC (https://github.com/ICLDisco/parsec), and heddle with PARSEC_HOME"},
 };
 
-/// Stays loaded for good: the libraries behind it have threads of their own.
+/// The calling thread is where it were, had heddle not bound it.
+class Unbound {
+  public:
+    Unbound() : before_(affinity_if_known()) { (void)set_thread_affinity(outer_affinity()); }
+    ~Unbound() { (void)set_thread_affinity(before_); }
+    Unbound(const Unbound&) = delete;
+    Unbound& operator=(const Unbound&) = delete;
+
+  private:
+    const CpuSet before_;
+};
+
+/// Stays loaded for good: the libraries behind it have threads of their own. Some learn here how many CPUs
+/// the process has.
 const EngineFactory* load(const PlugIn& plug_in, std::string& reason) {
+    const Unbound unbound;
     const auto get = reinterpret_cast<const EngineFactory* (*)()>(plug_in_function(
         fmt::format("libheddle-engine-{}.so", plug_in.name), "heddle_engine", plug_in.how, reason));
     return get == nullptr ? nullptr : get();

@@ -110,39 +110,6 @@ TEST_P(OffloadTest, AKernelHasAllOfItsCpusWhereNobodyElseHas) {
     }
 }
 
-/// A system may put a thread that is woken behind the one that wakes it, and leave another CPU idle.
-TEST_P(OffloadTest, EachThreadThatARuntimeAddsToAKernelHasACpuForItself) {
-    if (all_cpus().count() < 2) GTEST_SKIP() << "skipped: one CPU";
-    if (engine() != "tbb" && !engine().starts_with("openmp"))
-        GTEST_SKIP() << "skipped: its kernels are tasks, and run on workers, which are bound to a CPU each";
-    const CpuSet two{all_cpus().first(), all_cpus().last()};
-    const CpuSet outside = thread_affinity();
-    const auto on_two_threads = [this] {
-        const auto first = std::this_thread::get_id();
-        CpuSet may, other_may;
-        std::atomic<int> inside{0};
-        in_parallel(2, [&](int) {
-            (std::this_thread::get_id() == first ? may : other_may) = thread_affinity();
-            ++inside;
-            (void)test::becomes_true([&] { return inside == 2; });
-        });
-        return std::pair(may, other_may);
-    };
-    {
-        Offload offload(engine(), two);
-        for (int round = 0; round < 20; ++round) {
-            std::pair<CpuSet, CpuSet> may;
-            offload.spawn([&] { may = on_two_threads(); }).wait();
-            EXPECT_EQ(may.first.to_list(), two.to_list()) << "what it makes inherits it";
-            EXPECT_EQ(may.second.count(), 1) << may.second.to_list();
-        }
-    }
-    // Threads of oneTBB are the process's, and come to its other arenas.
-    const auto [may, other_may] = on_two_threads();
-    EXPECT_EQ(may.to_list(), outside.to_list());
-    EXPECT_EQ(other_may.to_list(), outside.to_list());
-}
-
 /// Those of OpenMP cannot become wider of their own accord: they leave to others what they cannot use.
 TEST_P(OffloadTest, AKernelThatBeganWithOneCpuHasTheOtherAsSoonAsItCanUseIt) {
     if (all_cpus().count() < 2) GTEST_SKIP() << "skipped: one CPU";

@@ -44,9 +44,23 @@ TEST_F(PriorityQueueTest, OfThoseThatComeLastOneComesAfterAWhile) {
     EXPECT_EQ(queue_.pop(false), nullptr);
     clock_.advance(Nanoseconds(1));
     EXPECT_EQ(queue_.pop(false), first);
+    clock_.advance(PriorityQueue::kPatience);
     EXPECT_EQ(queue_.pop(false), nullptr);
     clock_.advance(PriorityQueue::kPatience);
     EXPECT_EQ(queue_.pop(false), second);
+}
+
+TEST_F(PriorityQueueTest, AfterAPauseTheyWaitNoLongerThanBefore) {
+    for (int i = 0; i < 5; ++i) push(kWhenNothingElseCan);
+    for (const int waits : {1, 2, 4}) {
+        clock_.advance(waits * PriorityQueue::kPatience - Nanoseconds(1));
+        EXPECT_EQ(queue_.pop(false), nullptr);
+        clock_.advance(Nanoseconds(1));
+        EXPECT_NE(queue_.pop(false), nullptr);
+    }
+    EXPECT_NE(queue_.pop(true), nullptr);
+    clock_.advance(PriorityQueue::kPatience);
+    EXPECT_NE(queue_.pop(false), nullptr);
 }
 
 TEST_F(PriorityQueueTest, OthersBelowZeroWaitForEver) {

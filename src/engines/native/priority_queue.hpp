@@ -18,7 +18,7 @@ namespace heddle {
 
 class PriorityQueue {
   public:
-    static constexpr Nanoseconds kPatience = std::chrono::milliseconds(20);
+    static constexpr Nanoseconds kPatience = std::chrono::milliseconds(100);
 
     PriorityQueue() = default;
     /// `clock` outlives it.
@@ -33,15 +33,16 @@ class PriorityQueue {
     }
     /// The first whose priority is above 0 or which has waited for long enough, or with `any` the first. Null
     /// where there is none.
-    [[nodiscard]] Task* pop(bool any) noexcept { return empty() ? nullptr : pop_one(any || overdue()); }
+    [[nodiscard]] Task* pop(bool any) noexcept { return empty() ? nullptr : pop_one(any, overdue()); }
     [[nodiscard]] bool empty() const noexcept { return size_.load(std::memory_order_relaxed) == 0; }
 
   private:
     static constexpr Time kNever = Time::max();
 
-    [[nodiscard, gnu::noinline]] Task* pop_one(bool any) noexcept {
+    [[nodiscard, gnu::noinline]] Task* pop_one(bool any, bool overdue) noexcept {
         const std::lock_guard guard(lock_);
-        if (heap_.empty() || (!any && heap_.front().priority < 0)) return nullptr;
+        if (heap_.empty() || (!any && !overdue && heap_.front().priority < 0)) return nullptr;
+        if (heap_.front().priority < 0) patience_ = any ? kPatience : 2 * patience_;
         std::ranges::pop_heap(heap_, later);
         Task* task = heap_.back().task;
         heap_.pop_back();
@@ -61,7 +62,7 @@ class PriorityQueue {
         size_.store(heap_.size(), std::memory_order_relaxed);
         if (!another) return;
         const bool last = !heap_.empty() && heap_.front().priority == kWhenNothingElseCan;
-        due_.store(last ? clock_.now() + kPatience : kNever, std::memory_order_relaxed);
+        due_.store(last ? clock_.now() + patience_ : kNever, std::memory_order_relaxed);
     }
     [[nodiscard]] bool overdue() const noexcept {
         const Time due = due_.load(std::memory_order_relaxed);
@@ -72,6 +73,7 @@ class PriorityQueue {
     const Clock& clock_ = steady_;
     ShortLock lock_;  // for all below
     uint64_t next_ = 0;
+    Nanoseconds patience_ = kPatience;  // with the next
     std::vector<Entry> heap_;
     std::atomic<size_t> size_{0};  // read without the lock, as hints
     std::atomic<Time> due_{kNever};
