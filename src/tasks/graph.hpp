@@ -13,7 +13,8 @@
 // at once. So tasks may stand in line first, in the order of their insertion. While nothing else is in the
 // graph, the first in line runs, then the next: that order is right whatever they name, and none of them is
 // ever entered. When somebody else looks for work, the one that runs is entered as it is, and those behind it
-// are as they are asked for. Whatever cannot stand in line makes all that do so enter before it.
+// are as they are asked for. Whatever cannot stand in line makes all that do so enter before it. Who inserts
+// comes to the end of the line, under a lock of its own; who looks takes what has come there all at once.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/prefetch.hpp"
 #include "cores/biased_lock.hpp"
 #include "cores/short_lock.hpp"
 #include "tasks/sharing.hpp"
@@ -81,7 +83,7 @@ class Domain {
 
 /// What a thread has of its own in a Graph.
 struct GraphSeat {
-    BiasedLock::Key key;
+    BiasedLock::Key key, at_end;    ///< for the graph's lock, and that of the end of the line
     std::atomic<uint64_t> left{0};  ///< tasks that were entered and ended here; written by the thread alone
 };
 
@@ -91,14 +93,14 @@ class Graph {
     explicit Graph(TaskMemory& memory) : memory_(memory) {}
 
     /// A task with accesses stands in line, where next_in_line() finds it; `number` is how many have done so
-    /// that are counted there, under the graph's lock. False: it is one that cannot, and add() is for it. Its
+    /// that are counted there, under one lock. False: it is one that cannot, and add() is for it. Its
     /// data are to be there until it has ended.
     [[nodiscard]] bool stand(GraphSeat& seat, Task& task, const Domain& domain,
                              std::atomic<uint64_t>& number) noexcept {
         if (!stands(task, domain) || watched()) return false;
-        const BiasedLock::Guard guard(lock_, seat.key);
-        line_.append(task);
-        count_in_line(1);
+        const BiasedLock::Guard guard(end_lock_, seat.at_end);
+        end_.append(task);
+        came_.store(came_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         return true;
     }
@@ -116,9 +118,21 @@ class Graph {
         return task.accesses == 0 ? nullptr : finish_entered(task, seat);
     }
 
+    /// The task is about to run: what finish() will write in those that follow it is asked for meanwhile.
+    static void fetch_followers(const Task& task) noexcept {
+        constexpr int kMost = 8;
+        const Edge* edge = task.successors.load(std::memory_order_acquire);
+        for (int i = 0; i < kMost && edge != nullptr && edge != Task::closed(); ++i, edge = edge->next)
+            prefetch_to_write(&edge->to->waits_for);
+    }
+
     /// How many stand in line, or did when somebody entered them and could run: next_in_line() is worth a
     /// call. A hint; exact for whom a fence orders after stand().
-    [[nodiscard]] uint32_t in_line() const noexcept { return in_line_.load(std::memory_order_relaxed); }
+    [[nodiscard]] uint32_t in_line() const noexcept {
+        // acquire: those that have gone have come.
+        const uint32_t gone = gone_.load(std::memory_order_acquire);
+        return came_.load(std::memory_order_relaxed) - gone;
+    }
     /// Tasks that were started in the order of the line so far. A hint.
     [[nodiscard]] uint32_t started_in_line() const noexcept {
         return started_.load(std::memory_order_relaxed);
@@ -132,10 +146,10 @@ class Graph {
         const BiasedLock::Guard guard(lock_, seat.key);
         if (found_.first != nullptr) return take_found(most);
         if (in_order_ == nullptr) {
-            if (line_.first == nullptr) return nullptr;
+            if (!any_in_line(&seat)) return nullptr;
             if (left() == entered_) return &start_in_order();
         }
-        return find_in_line(most);
+        return find_in_line(seat, most);
     }
     /// A task with Task::in_order has run. True: it was never entered; `next` is the one behind it, which is
     /// to be run then, or null. False: finish() is still to be called.
@@ -144,7 +158,7 @@ class Graph {
         const BiasedLock::Guard guard(lock_, seat.key);
         if (in_order_ != &task) return false;
         in_order_ = nullptr;
-        next = line_.first == nullptr ? nullptr : &start_in_order();
+        next = any_in_line(&seat) ? &start_in_order() : nullptr;
         return true;
     }
 
@@ -236,20 +250,27 @@ class Graph {
     /// `held`: 0 for who keeps its data until this returns, as who inserts it does; else 1: it does not run
     /// before this has done with them.
     [[nodiscard]] bool enter(TaskMemory::Cache& cache, Task& task, Domain& domain, int32_t held);
-    /// The running one and so many of those behind it.
-    void enter_line(uint32_t most = std::numeric_limits<uint32_t>::max());
+    /// The running one and so many of those behind it. `seat`: the thread's, if it has one.
+    void enter_line(GraphSeat* seat, uint32_t most = std::numeric_limits<uint32_t>::max());
+    /// Takes what has come meanwhile, where there is nothing else.
+    [[nodiscard]] bool any_in_line(GraphSeat* seat) noexcept {
+        if (line_.first == nullptr && came_.load(std::memory_order_relaxed) != taken_) take_end(seat);
+        return line_.first != nullptr;
+    }
+    [[gnu::noinline]] void take_end(GraphSeat* seat) noexcept;
     [[nodiscard]] Task& start_in_order() noexcept {
         Task& task = line_.pop();
-        count_in_line(-1);
+        count_gone(1);
         started_.store(started_in_line() + 1, std::memory_order_relaxed);
         task.in_order = true;
         in_order_ = &task;
         return task;
     }
-    [[nodiscard]] Task* find_in_line(uint32_t most) noexcept;
+    [[nodiscard]] Task* find_in_line(GraphSeat& seat, uint32_t most) noexcept;
     [[nodiscard]] Task* take_found(uint32_t most) noexcept;
-    void count_in_line(int32_t more) noexcept {
-        in_line_.store(in_line() + static_cast<uint32_t>(more), std::memory_order_relaxed);
+    void count_gone(int32_t more) noexcept {
+        gone_.store(gone_.load(std::memory_order_relaxed) + static_cast<uint32_t>(more),
+                    std::memory_order_release);
     }
 
     [[nodiscard]] static Task* finish_entered(Task& task, GraphSeat& seat) noexcept;
@@ -273,12 +294,18 @@ class Graph {
     uint32_t last_group_ = 0;
     uint64_t entered_ = 0;  // tasks so far, without joins
     // Tasks of the root domain alone stand in line.
-    List line_, found_;         // found_: of the line, entered since, with nothing before them
-    Task* in_order_ = nullptr;  // started in line, and not entered: then nothing but its children is
-    std::atomic<uint32_t> in_line_{0}, started_{0};  // written under the lock
-    TaskMemory::Cache joins_;                        // for those that entering the line makes
+    List line_, found_;                 // found_: of the line, entered since, with nothing before them
+    Task* in_order_ = nullptr;          // started in line, and not entered: then nothing but its children is
+    uint32_t taken_ = 0;                // of those that came to the end of the line
+    std::atomic<uint32_t> gone_{0};     // out of line, and not back in it; written under the lock, as is:
+    std::atomic<uint32_t> started_{0};  // of those the ones that were started in its order
+    TaskMemory::Cache joins_;           // for those that entering the line makes
     Domain root_{nullptr};
-    DagLog* watchers_ = nullptr;  // by DagLog::next; written while no task is in the graph
+    // What who inserts writes, and apart from what others do.
+    alignas(128) BiasedLock end_lock_{BiasedLock::kLongStreak};  // for all below
+    List end_;
+    std::atomic<uint32_t> came_{0};
+    alignas(128) DagLog* watchers_ = nullptr;  // by DagLog::next; written while no task is in the graph
 };
 
 }  // namespace heddle

@@ -36,7 +36,7 @@ struct SequenceState : std::enable_shared_from_this<SequenceState> {
 
     RuntimeState& runtime;
     std::shared_ptr<Domain> domain;
-    /// Tasks inserted: those that stood in line, counted under the graph's lock; others of the thread that
+    /// Tasks inserted: those that stood in line, counted under the lock of its end; others of the thread that
     /// has the lane `inserter`, which it counts alone; and all others. And those that ended and were counted.
     /// `finished` is written last, with release: who reads it, then the others, and finds as many sees all
     /// that the tasks wrote, and nobody of them touches the sequence any more.

@@ -5,11 +5,14 @@
 // the caches and the middle, so that the middle's lock is taken once for so many tasks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
+#include "base/prefetch.hpp"
 #include "cores/short_lock.hpp"
 #include "tasks/task.hpp"
 
@@ -50,6 +53,10 @@ class TaskMemory {
         if (task == nullptr) return nullptr;
         open.first = task->next;
         --open.length;
+        // Whoever ran the next one wrote it last.
+        if (const auto* next = reinterpret_cast<const std::byte*>(open.first); next != nullptr)
+            for (size_t line = 0; line < std::min(bytes, kMostAhead); line += 64)
+                prefetch_to_write(next + line);
         return task;
     }
     void free(Cache& cache, Task& task) noexcept {
@@ -68,6 +75,7 @@ class TaskMemory {
   private:
     using Chain = Cache::Chain;
     static constexpr uint32_t kChain = 32;
+    static constexpr size_t kMostAhead = 512;
     static constexpr size_t kSlab = size_t{1} << 16;
 
     /// Records of 128 bytes, and two sizes for each doubling: 128, 192, 256, 384, 512, ...

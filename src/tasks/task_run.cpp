@@ -21,6 +21,7 @@ Task* RuntimeState::run_here(Lane& lane, Task& task) noexcept {
 Task* RuntimeState::run(Lane*& lane, Task& task, bool stays) noexcept {
     // Nobody shall wait for the end of this task who waits for those that ended before it.
     if (lane->finishing != nullptr && lane->finishing != task.sequence) flush(*lane);
+    if (task.accesses != 0 && !task.in_order) Graph::fetch_followers(task);
     TaskFrame frame{&task, this, stays};
     frame.below = exchange_frame(&frame);
     if ((task.special & ~kRecorded) != 0 || failures.any() || kept.any() || log != nullptr) {
