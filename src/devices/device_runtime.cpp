@@ -132,7 +132,8 @@ const std::string& Program::log(const Device& device) const {
 namespace {
 
 /// The tasks that wrote a range last, and with `for_writing` those that read it, have ended; not so for a
-/// task's own callbacks, which run between its kernels and its end.
+/// task's own callbacks, which run between its kernels and its end. With `for_writing` the range is the
+/// caller's to fill, also where a task has failed to.
 void wait_for_users(BufferState& buffer, ByteRange range, bool for_writing) {
     if (task_in_callback() != nullptr) return;
     std::vector<std::pair<RuntimeState*, std::shared_ptr<TaskState>>> users;
@@ -149,6 +150,12 @@ void wait_for_users(BufferState& buffer, ByteRange range, bool for_writing) {
         buffer.uses().join(range.offset, range.size);
     }
     for (const auto& [runtime, user] : users) runtime->wait(*user);
+    if (!for_writing) return;
+    const std::lock_guard guard(graph_mutex());
+    buffer.uses().visit(range.offset, range.size, [](size_t, size_t, RangeUse& use) {
+        if (use.writer != nullptr && use.writer->has_left_graph()) use.writer = nullptr;
+    });
+    buffer.uses().join(range.offset, range.size);
 }
 
 /// `memory` is the caller's.
@@ -271,7 +278,10 @@ void DeviceTask::wait() {
     }
     if (runtime != nullptr) runtime->wait(*state_);
     const std::lock_guard guard(graph_mutex());
-    if (state_->error != nullptr) std::rethrow_exception(state_->error);
+    if (state_->error != nullptr) {
+        state_->told_by_wait = true;
+        std::rethrow_exception(state_->error);
+    }
     if (state_->status == TaskStatus::kCancelled)
         throw Error(ErrorCode::kInvalidArgument, fmt::format("task \"{}\" was cancelled", name()));
 }

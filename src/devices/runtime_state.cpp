@@ -105,6 +105,7 @@ RuntimeState::~RuntimeState() {
         ++waiting_;
         ended_.wait(lock, [this] { return unfinished_ == 0 && coming_ == 0; });
         --waiting_;
+        ++*failures_told_;  // nobody will be
     }
     stop_workers();
     for (const auto& device : devices_) device->driver->retired = true;
@@ -145,6 +146,7 @@ void RuntimeState::check(const TaskPointer& pointer) const {
 
 void RuntimeState::submit(std::span<const TaskPointer> batch) {
     Tasks fresh, left, stranded;
+    std::vector<std::pair<std::shared_ptr<TaskState>, std::exception_ptr>> in_vain;
     fresh.reserve(batch.size());
     {
         const std::lock_guard guard(graph_mutex());
@@ -164,8 +166,10 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
             task.handle = batch[i];
             task.live = live_.insert(live_.end(), fresh[i]);
             ++unfinished_;
+            task.failures_told = failures_told_;
             task.sign(devices_);
-            task.enter_graph();
+            if (const std::exception_ptr missing = task.enter_graph())
+                in_vain.emplace_back(fresh[i], missing);
             ++task.waits_for;  // until the scheduler knows it
         }
     }
@@ -174,6 +178,7 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
     } catch (...) {
         for (const auto& task : fresh) abandon(task, TaskStatus::kFailed, std::current_exception());
     }
+    for (const auto& [task, missing] : in_vain) abandon(task, TaskStatus::kFailed, missing);
     std::vector<TaskPointer> ready;
     std::vector<std::function<void()>> told;
     {
@@ -359,7 +364,10 @@ void RuntimeState::finish() {
     ++waiting_;
     ended_.wait(lock, [this] { return unfinished_ == 0; });
     --waiting_;
-    if (const std::exception_ptr error = std::exchange(first_error_, nullptr)) std::rethrow_exception(error);
+    const std::exception_ptr error = std::exchange(first_error_, nullptr);
+    if (error == nullptr) return;
+    ++*failures_told_;
+    std::rethrow_exception(error);
 }
 
 void RuntimeState::wait(TaskState& task) {

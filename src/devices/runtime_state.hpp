@@ -134,6 +134,7 @@ class RuntimeState {
     size_t coming_ = 0;     // tasks that another runtime has let go, and still brings
     unsigned waiting_ = 0;  // for all
     std::exception_ptr first_error_;
+    const std::shared_ptr<uint64_t> failures_told_ = std::make_shared<uint64_t>(0);
     std::condition_variable ended_;
     std::list<std::shared_ptr<TaskState>> live_;  // those that have not ended
 };

@@ -214,24 +214,32 @@ void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs
     predecessors.push_back(predecessor);
 }
 
-void TaskState::enter_graph() {
+std::exception_ptr TaskState::enter_graph() {
+    std::exception_ptr missing;
     // A kernel reads before it writes, in whatever order its arguments are.
     for (const Kernel& kernel : kernels)
         for (const bool reading : {true, false})
             for (const KernelArgument& argument : kernel.arguments_)
                 if (const Access* const access = std::get_if<Access>(&argument);
                     access != nullptr && (access->mode != AccessMode::kOut) == reading)
-                    use(*access);
+                    if (const std::exception_ptr why = use(*access); missing == nullptr) missing = why;
+    return missing;
 }
 
-void TaskState::use(const Access& access) {
+std::exception_ptr TaskState::use(const Access& access) {
+    std::exception_ptr missing;
     const bool reads = access.mode != AccessMode::kOut;
     const bool writes = access.mode != AccessMode::kIn;
     if (writes) writes_.emplace_back(access.buffer.get(), access.range);
     RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
     uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
         std::erase_if(use.readers, [](const auto& reader) { return reader->left_; });
-        if (use.writer != nullptr && use.writer->left_) use.writer = nullptr;
+        if (use.writer != nullptr && use.writer.get() != this) {
+            if (const bool failed = use.writer->failure_is_untold(); failed && reads && missing == nullptr)
+                missing = use.writer->error;
+            else if (!failed && use.writer->left_)
+                use.writer = nullptr;
+        }
         follow(use.writer, reads);
         if (writes) {
             for (const auto& reader : use.readers) follow(reader, false);
@@ -242,12 +250,14 @@ void TaskState::use(const Access& access) {
         }
     });
     uses.join(access.range.offset, access.range.size);
+    return missing;
 }
 
 void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled) {
     const auto end = [&](TaskState& task) {
         task.status = how;
         task.error = why;
+        task.failed_after = *task.failures_told;
         ++task.waits_for;
         settled.push_back(task.shared_from_this());
     };
