@@ -1,7 +1,7 @@
 // tasks.overhead.ENGINE: what the unified interface costs over the engine's own: the tasks of tasks.cholesky
 // by heddle on the engine, and as a program for that engine alone, with 2 workers; empty, and (.tiles) of 50
 // us, what a kernel takes on a small tile. The engine's own is shapes/: pragmas with depend clauses,
-// starpu_task_insert(), PaRSEC's DTD, and for TBB, which has no dependencies, a graph written by hand.
+// starpu_task_insert(), QUARK, PaRSEC's DTD, and for TBB, which has no dependencies, a graph written by hand.
 //
 // The breakdown is that of seed 003 section 7.3, of a chain of tasks of 5 us: .insert, what an insertion
 // takes; .management, from when a task could begin until it does; and "unpack" beside it, what it takes ours
@@ -26,11 +26,8 @@ struct Pair {
     const char* engine;
     const char* own;  ///< the program of the engine alone
 };
-constexpr Pair kPairs[] = {{"openmp", "libgomp"},
-                           {"openmp-libomp", "libomp"},
-                           {"tbb", "tbb"},
-                           {"starpu", "starpu"},
-                           {"parsec", "parsec"}};
+constexpr Pair kPairs[] = {{"openmp", "libgomp"}, {"openmp-libomp", "libomp"}, {"tbb", "tbb"},
+                           {"starpu", "starpu"},  {"quark", "quark"},          {"parsec", "parsec"}};
 
 /// Ours: heddle on the engine.
 Command by_heddle(const Bench& bench, const char* engine, const char* shape) {

@@ -129,8 +129,9 @@ class HEDDLE_API DeviceTask {
     [[nodiscard]] int priority() const noexcept;
     [[nodiscard]] const Score& score() const noexcept;
     [[nodiscard]] TaskStatus status() const;
-    /// Until it has ended. Throws what it failed with, and Error kInvalidArgument for one that was not
-    /// submitted or was cancelled, or that a callback of its runtime would have to wait for.
+    /// Until it has ended. Throws what it failed with (until that, or finish(), tasks that are submitted and
+    /// need what it was to write fail, too), and Error kInvalidArgument for one that was not submitted or was
+    /// cancelled, or that a callback of its runtime would have to wait for.
     void wait();
     /// True where it had not begun, and never will; those that need its results are cancelled, too.
     bool cancel();

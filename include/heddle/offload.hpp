@@ -15,7 +15,8 @@
 // millisecond, and lends them again when it ends, and while it blocks outside of parallel regions. A CPU that
 // is taken back is left at once, and the threads that were there go on on the others; the last one a kernel
 // keeps until it ends or has another. Kernels of one engine start in the order of spawn() as far as their
-// CPUs allow it; one that is a task starts when those before it have nothing to run, or after 100 ms or more.
+// CPUs allow it; one that is a task starts when those that have started have nothing to run, or where none
+// has started for 100 ms.
 //
 // A kernel that is a task has a stack of 64 KiB, or of HEDDLE_STACK_BYTES (a variable of the environment, a
 // power of two), and one that needs more ends the process; others have a thread's.

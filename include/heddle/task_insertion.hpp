@@ -47,7 +47,8 @@ class Near {
 
 /// What may be said of a task besides its arguments.
 struct TaskOptions {
-    int priority = 0;            ///< higher ones first, among those that could run
+    /// Higher ones first, among those that could run; of INT_MIN one comes every 100 ms all the same.
+    int priority = 0;
     const char* name = nullptr;  ///< for traces and errors; must outlive the runtime (a literal)
     /// The task runs on these alone, which are the runtime's. Not set: on any of the runtime's.
     std::optional<CpuSet> cpus = {};

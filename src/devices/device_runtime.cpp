@@ -132,8 +132,7 @@ const std::string& Program::log(const Device& device) const {
 namespace {
 
 /// The tasks that wrote a range last, and with `for_writing` those that read it, have ended; not so for a
-/// task's own callbacks, which run between its kernels and its end. With `for_writing` the range is the
-/// caller's to fill, also where a task has failed to.
+/// task's own callbacks, which run between its kernels and its end.
 void wait_for_users(BufferState& buffer, ByteRange range, bool for_writing) {
     if (task_in_callback() != nullptr) return;
     std::vector<std::pair<RuntimeState*, std::shared_ptr<TaskState>>> users;
@@ -150,7 +149,11 @@ void wait_for_users(BufferState& buffer, ByteRange range, bool for_writing) {
         buffer.uses().join(range.offset, range.size);
     }
     for (const auto& [runtime, user] : users) runtime->wait(*user);
-    if (!for_writing) return;
+}
+
+/// The same, and the range is the caller's to fill, also where a task has failed to.
+void wait_to_write(BufferState& buffer, ByteRange range) {
+    wait_for_users(buffer, range, true);
     const std::lock_guard guard(graph_mutex());
     buffer.uses().visit(range.offset, range.size, [](size_t, size_t, RangeUse& use) {
         if (use.writer != nullptr && use.writer->has_left_graph()) use.writer = nullptr;
@@ -206,7 +209,7 @@ BufferTraffic Buffer::traffic() const {
 void Buffer::write(const void* from, size_t bytes, size_t offset) {
     const ByteRange range = exact(*state_, offset, bytes, from);
     if (range.size == 0) return;
-    wait_for_users(*state_, range, true);
+    wait_to_write(*state_, range);
     state_->acquire_host(range, false, true);
     std::memcpy(static_cast<std::byte*>(state_->host_memory()) + offset, from, bytes);
 }
@@ -220,8 +223,12 @@ void Buffer::read(void* to, size_t bytes, size_t offset) {
 }
 
 void* Buffer::host(bool for_writing) {
-    wait_for_users(*state_, {0, state_->size()}, for_writing);
-    state_->acquire_host({0, state_->size()}, true, for_writing);
+    const ByteRange all{0, state_->size()};
+    if (for_writing)
+        wait_to_write(*state_, all);
+    else
+        wait_for_users(*state_, all, false);
+    state_->acquire_host(all, true, for_writing);
     return state_->host_memory();
 }
 
@@ -279,7 +286,7 @@ void DeviceTask::wait() {
     if (runtime != nullptr) runtime->wait(*state_);
     const std::lock_guard guard(graph_mutex());
     if (state_->error != nullptr) {
-        state_->told_by_wait = true;
+        if (state_->failure != nullptr) state_->failure->told = true;
         std::rethrow_exception(state_->error);
     }
     if (state_->status == TaskStatus::kCancelled)

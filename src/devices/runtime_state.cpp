@@ -105,7 +105,7 @@ RuntimeState::~RuntimeState() {
         ++waiting_;
         ended_.wait(lock, [this] { return unfinished_ == 0 && coming_ == 0; });
         --waiting_;
-        ++*failures_told_;  // nobody will be
+        for (const auto& failure : failures_) failure->told = true;  // nobody will be
     }
     stop_workers();
     for (const auto& device : devices_) device->driver->retired = true;
@@ -148,6 +148,7 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
     Tasks fresh, left, stranded;
     std::vector<std::pair<std::shared_ptr<TaskState>, std::exception_ptr>> in_vain;
     fresh.reserve(batch.size());
+    in_vain.reserve(batch.size());
     {
         const std::lock_guard guard(graph_mutex());
         try {
@@ -166,10 +167,9 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
             task.handle = batch[i];
             task.live = live_.insert(live_.end(), fresh[i]);
             ++unfinished_;
-            task.failures_told = failures_told_;
             task.sign(devices_);
-            if (const std::exception_ptr missing = task.enter_graph())
-                in_vain.emplace_back(fresh[i], missing);
+            task.enter_graph();
+            if (task.failure != nullptr) in_vain.emplace_back(fresh[i], task.failure->why);
             ++task.waits_for;  // until the scheduler knows it
         }
     }
@@ -178,7 +178,7 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
     } catch (...) {
         for (const auto& task : fresh) abandon(task, TaskStatus::kFailed, std::current_exception());
     }
-    for (const auto& [task, missing] : in_vain) abandon(task, TaskStatus::kFailed, missing);
+    for (const auto& [task, why] : in_vain) abandon(task, TaskStatus::kFailed, why);
     std::vector<TaskPointer> ready;
     std::vector<std::function<void()>> told;
     {
@@ -277,7 +277,7 @@ std::vector<std::function<void()>> RuntimeState::count_out(
     std::vector<std::function<void()>> told;
     for (const auto& task : ended) {
         RuntimeState& its = *task->runtime;
-        if (its.first_error_ == nullptr && !task->only_wait_tells) its.first_error_ = task->error;
+        if (task->failure != nullptr && !task->only_wait_tells) its.failed(task->failure);
         its.live_.erase(task->live);
         task->handle = nullptr;
         if (task->told) told.push_back(std::exchange(task->told, nullptr));
@@ -285,6 +285,17 @@ std::vector<std::function<void()>> RuntimeState::count_out(
         if (task->waited_for > 0 || (its.waiting_ > 0 && its.unfinished_ == 0)) its.ended_.notify_all();
     }
     return told;
+}
+
+void RuntimeState::failed(const std::shared_ptr<Failure>& failure) {
+    constexpr size_t kMany = 64;
+    if (!failures_.empty() && failures_.back() == failure) return;
+    // finish() throws the first; of the others those count that nobody was told of.
+    if (failures_.size() >= kMany)
+        failures_.erase(
+            std::remove_if(failures_.begin() + 1, failures_.end(), [](const auto& one) { return one->told; }),
+            failures_.end());
+    failures_.push_back(failure);
 }
 
 void RuntimeState::tell(const std::vector<std::function<void()>>& told) {
@@ -364,10 +375,10 @@ void RuntimeState::finish() {
     ++waiting_;
     ended_.wait(lock, [this] { return unfinished_ == 0; });
     --waiting_;
-    const std::exception_ptr error = std::exchange(first_error_, nullptr);
-    if (error == nullptr) return;
-    ++*failures_told_;
-    std::rethrow_exception(error);
+    if (failures_.empty()) return;
+    const std::exception_ptr first = failures_.front()->why;
+    for (const auto& failure : std::exchange(failures_, {})) failure->told = true;
+    std::rethrow_exception(first);
 }
 
 void RuntimeState::wait(TaskState& task) {

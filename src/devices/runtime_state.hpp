@@ -102,6 +102,8 @@ class RuntimeState {
     /// ask components for CPUs, which call what they like.
     [[nodiscard]] static std::vector<std::function<void()>> count_out(
         std::span<const std::shared_ptr<TaskState>> ended);
+    /// With graph_mutex: for finish().
+    void failed(const std::shared_ptr<Failure>& failure);
     [[nodiscard]] static std::vector<TaskPointer> handles_of(const Tasks& tasks);
     static void tell(const std::vector<std::function<void()>>& told);
     /// To their schedulers, all of one at once for those that pop.
@@ -133,8 +135,7 @@ class RuntimeState {
     size_t unfinished_ = 0;
     size_t coming_ = 0;     // tasks that another runtime has let go, and still brings
     unsigned waiting_ = 0;  // for all
-    std::exception_ptr first_error_;
-    const std::shared_ptr<uint64_t> failures_told_ = std::make_shared<uint64_t>(0);
+    std::vector<std::shared_ptr<Failure>> failures_;  // of its tasks, since the last finish()
     std::condition_variable ended_;
     std::list<std::shared_ptr<TaskState>> live_;  // those that have not ended
 };

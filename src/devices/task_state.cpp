@@ -108,11 +108,12 @@ std::exception_ptr TaskState::named(const std::exception_ptr& why) const {
         return why;
     } catch (const BuildError&) {
         return why;
-    } catch (const DeviceError& failure) {
+    } catch (const DeviceError& told_by_driver) {
         const std::string shown = shown_name();
-        if (std::string_view(failure.what()).find(shown) != std::string_view::npos) return why;
-        return std::make_exception_ptr(DeviceError(failure.code(), failure.device(), failure.lost(),
-                                                   fmt::format("task \"{}\": {}", shown, failure.what())));
+        if (std::string_view(told_by_driver.what()).find(shown) != std::string_view::npos) return why;
+        return std::make_exception_ptr(
+            DeviceError(told_by_driver.code(), told_by_driver.device(), told_by_driver.lost(),
+                        fmt::format("task \"{}\": {}", shown, told_by_driver.what())));
     } catch (...) {
         return why;
     }
@@ -214,31 +215,27 @@ void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs
     predecessors.push_back(predecessor);
 }
 
-std::exception_ptr TaskState::enter_graph() {
-    std::exception_ptr missing;
+void TaskState::enter_graph() {
     // A kernel reads before it writes, in whatever order its arguments are.
     for (const Kernel& kernel : kernels)
         for (const bool reading : {true, false})
             for (const KernelArgument& argument : kernel.arguments_)
                 if (const Access* const access = std::get_if<Access>(&argument);
                     access != nullptr && (access->mode != AccessMode::kOut) == reading)
-                    if (const std::exception_ptr why = use(*access); missing == nullptr) missing = why;
-    return missing;
+                    use(*access);
 }
 
-std::exception_ptr TaskState::use(const Access& access) {
-    std::exception_ptr missing;
+void TaskState::use(const Access& access) {
     const bool reads = access.mode != AccessMode::kOut;
     const bool writes = access.mode != AccessMode::kIn;
     if (writes) writes_.emplace_back(access.buffer.get(), access.range);
     RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
     uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
         std::erase_if(use.readers, [](const auto& reader) { return reader->left_; });
-        if (use.writer != nullptr && use.writer.get() != this) {
-            if (const bool failed = use.writer->failure_is_untold(); failed && reads && missing == nullptr)
-                missing = use.writer->error;
-            else if (!failed && use.writer->left_)
-                use.writer = nullptr;
+        if (use.writer != nullptr && use.writer->failure_is_untold()) {
+            if (reads && failure == nullptr) failure = use.writer->failure;
+        } else if (use.writer != nullptr && use.writer->left_) {
+            use.writer = nullptr;
         }
         follow(use.writer, reads);
         if (writes) {
@@ -250,14 +247,16 @@ std::exception_ptr TaskState::use(const Access& access) {
         }
     });
     uses.join(access.range.offset, access.range.size);
-    return missing;
 }
 
 void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled) {
+    std::shared_ptr<Failure> reason;
+    if (how == TaskStatus::kFailed && why != nullptr)
+        reason = failure != nullptr ? failure : std::make_shared<Failure>(Failure{why});
     const auto end = [&](TaskState& task) {
         task.status = how;
         task.error = why;
-        task.failed_after = *task.failures_told;
+        task.failure = reason;
         ++task.waits_for;
         settled.push_back(task.shared_from_this());
     };

@@ -53,6 +53,12 @@ inline void mix(Signature& hash, uint64_t value) {
 /// Guards the uses of buffers, and of tasks what says so.
 [[nodiscard]] std::mutex& graph_mutex();
 
+/// With graph_mutex: whether a wait() or finish() has thrown it.
+struct Failure {
+    std::exception_ptr why;
+    bool told = false;
+};
+
 class TaskState;
 using Tasks = std::vector<std::shared_ptr<TaskState>>;
 
@@ -72,11 +78,10 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     [[nodiscard]] static DeviceState& of(const Device& device) { return *device.state_; }
     [[nodiscard]] static ProgramState& of(const Program& program) { return *program.state_; }
     [[nodiscard]] static bool ended(TaskStatus status) { return status >= TaskStatus::kDone; }
-    /// With graph_mutex: it failed, and neither wait() nor finish() has told of it. What it was to write is
-    /// not there for those that are submitted now either.
+    /// With graph_mutex: it failed, and nobody was told of that failure. What it was to write is not there
+    /// for those that are submitted now either.
     [[nodiscard]] bool failure_is_untold() const {
-        return status == TaskStatus::kFailed && !only_wait_tells && !told_by_wait &&
-               *failures_told == failed_after;
+        return failure != nullptr && !failure->told && !only_wait_tells;
     }
     /// It has failed or was cancelled: no scheduler needs it any more.
     [[nodiscard]] bool withdrawn() const { return status > TaskStatus::kDone; }
@@ -105,9 +110,10 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     void sign(std::span<const std::unique_ptr<DeviceState>> devices);
     [[nodiscard]] Signature signature() const noexcept { return signature_; }
 
-    /// With graph_mutex: it follows those whose data it needs, and later ones will follow it. The failure of
-    /// one before it that was to write what it reads, and of which nobody was told; else null.
-    [[nodiscard]] std::exception_ptr enter_graph();
+    /// With graph_mutex: it follows those whose data it needs, and later ones will follow it. Where one
+    /// before it has failed that was to write what it reads, and nobody was told, it has that failure now,
+    /// and is still to be settled so.
+    void enter_graph();
     /// With graph_mutex: it ends so, and where it was not done so do those that need its results. They join
     /// the list and are held: each stays in the graph until it was let go once more.
     void settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled);
@@ -150,13 +156,9 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     std::list<std::shared_ptr<TaskState>>::iterator
         live;  // in its runtime's list, as long as there is a handle
     std::atomic<TaskStatus> status{TaskStatus::kBuilt};  // anybody reads
-    std::exception_ptr error;
-    /// How often finish() of its runtime has told of failures, also when that has gone; and had when it
-    /// failed.
-    std::shared_ptr<const uint64_t> failures_told;
-    uint64_t failed_after = 0;
-    bool told_by_wait = false;
-    unsigned waited_for = 0;  // by so many threads, for it alone
+    std::exception_ptr error;                            // as it tells of it
+    std::shared_ptr<Failure> failure;                    // of all that fail for one
+    unsigned waited_for = 0;                             // by so many threads, for it alone
     std::vector<std::weak_ptr<TaskState>> predecessors;
     /// So many tasks, and threads that are not ready to see it run or leave.
     size_t waits_for = 0;
@@ -170,7 +172,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
   private:
     /// Why an image that it uses cannot be there, or "".
     [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
-    [[nodiscard]] std::exception_ptr use(const Access& access);  // with graph_mutex
+    void use(const Access& access);  // with graph_mutex
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
     void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel, Writes& written);
 

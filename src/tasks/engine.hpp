@@ -153,18 +153,23 @@ struct EngineFactory {
     std::unique_ptr<Engine> (*make)(const EngineOptions& options);
     /// How it runs kernels that use its runtime's own words; null: a kernel is one of its tasks.
     const KernelRunner* kernels = nullptr;
+    /// Once, before its first engine or kernel, in a thread that may run wherever the program's may.
+    void (*prepare)() = nullptr;
 };
 
 /// Without a `problem`: of an engine that can be made wherever its plug-in could be loaded.
 template <class Made>
 [[nodiscard]] constexpr EngineFactory engine_factory(
     const char* name, std::string (*version)(), const KernelRunner* kernels = nullptr,
-    std::string (*problem)() = [] { return std::string(); }) {
-    return {name, problem, version,
+    std::string (*problem)() = [] { return std::string(); }, void (*prepare)() = nullptr) {
+    return {name,
+            problem,
+            version,
             [](const EngineOptions& options) -> std::unique_ptr<Engine> {
                 return std::make_unique<Made>(options);
             },
-            kernels};
+            kernels,
+            prepare};
 }
 
 /// By name in any case; loads plug-ins. Throws kInvalidArgument for an unknown name, kUnavailable for one

@@ -29,20 +29,24 @@ constexpr std::array kPlugIns{
     PlugIn{"parsec", "build PaRSEC (https://github.com/ICLDisco/parsec), and heddle with PARSEC_HOME"},
 };
 
-/// The calling thread is where it were, had heddle not bound it.
+/// The calling thread is where it were, had heddle not bound it: runtimes count the CPUs that it may run on.
 class Unbound {
   public:
-    Unbound() : before_(affinity_if_known()) { (void)set_thread_affinity(outer_affinity()); }
-    ~Unbound() { (void)set_thread_affinity(before_); }
+    Unbound() : before_(thread_affinity()), outer_(outer_affinity()) {
+        if (before_ != outer_) (void)set_thread_affinity(outer_);
+    }
+    ~Unbound() {
+        // Whoever has moved it meanwhile knows better.
+        if (before_ != outer_ && affinity_if_known() == outer_) (void)set_thread_affinity(before_);
+    }
     Unbound(const Unbound&) = delete;
     Unbound& operator=(const Unbound&) = delete;
 
   private:
-    const CpuSet before_;
+    const CpuSet before_, outer_;
 };
 
-/// Stays loaded for good: the libraries behind it have threads of their own. Some learn here how many CPUs
-/// the process has.
+/// Stays loaded for good: the libraries behind it have threads of their own.
 const EngineFactory* load(const PlugIn& plug_in, std::string& reason) {
     const Unbound unbound;
     const auto get = reinterpret_cast<const EngineFactory* (*)()>(plug_in_function(
@@ -54,6 +58,7 @@ struct Known {
     std::string name;
     const EngineFactory* factory;  // null: see reason
     std::string reason;
+    bool prepared = false;
 
     /// "" where it can be had.
     [[nodiscard]] std::string why_not() const { return factory == nullptr ? reason : factory->problem(); }
@@ -61,7 +66,7 @@ struct Known {
 
 std::mutex known_mutex;
 
-const Known& known(const PlugIn& plug_in) {
+Known& known(const PlugIn& plug_in) {
     static std::array<Known, kPlugIns.size()> all;
     // libomp makes itself known to all that is loaded after it, and has the names of libgomp too.
     if (plug_in.name == std::string_view("openmp-libomp")) (void)known(kPlugIns.front());
@@ -74,6 +79,14 @@ const Known& known(const PlugIn& plug_in) {
     return one;
 }
 
+void prepare(Known& one) {
+    const std::lock_guard guard(known_mutex);
+    if (one.prepared || one.factory->prepare == nullptr) return;
+    const Unbound unbound;
+    one.factory->prepare();
+    one.prepared = true;
+}
+
 }  // namespace
 
 const EngineFactory& find_engine(std::string_view name) {
@@ -83,10 +96,11 @@ const EngineFactory& find_engine(std::string_view name) {
     for (const PlugIn& plug_in : kPlugIns) {
         names += fmt::format(", {}", plug_in.name);
         if (strcasecmp(wanted.c_str(), plug_in.name) != 0) continue;
-        const Known& one = known(plug_in);
+        Known& one = known(plug_in);
         if (const std::string reason = one.why_not(); !reason.empty())
             throw Error(ErrorCode::kUnavailable,
                         fmt::format("the engine {} is not available: {}", plug_in.name, reason));
+        prepare(one);
         return *one.factory;
     }
     throw Error(ErrorCode::kInvalidArgument,

@@ -1,4 +1,5 @@
 // The line of a Graph: tasks that were added, and whose order nobody has had to find so far.
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -31,7 +32,8 @@ void Graph::enter_line(GraphSeat* seat, uint32_t most) {
         (void)enter(joins_, *in_order_, root_, 0);  // nothing is before it: it runs
         in_order_ = nullptr;
     }
-    for (; most > 0 && any_in_line(seat); --most) {
+    // Not what comes meanwhile, which may be without an end.
+    for (most = std::min(most, in_line()); most > 0 && any_in_line(seat); --most) {
         Task& task = *line_.first;
         Task* const behind = task.next;  // once it is entered it may run, end, and be another task
         const bool could_run = enter(joins_, task, root_, 1);

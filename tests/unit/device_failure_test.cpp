@@ -23,6 +23,7 @@ class DeviceFailure : public ::testing::Test {
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (failed_->status() != TaskStatus::kFailed && std::chrono::steady_clock::now() < end)
             std::this_thread::yield();
+        ASSERT_EQ(failed_->status(), TaskStatus::kFailed);
     }
     /// Of one that is submitted now, and uses the data so; it alone is waited for.
     [[nodiscard]] TaskStatus outcome(const Access& access) {
@@ -72,6 +73,29 @@ TEST_F(DeviceFailure, ItGoesOnFromTaskToTask) {
     runtime_.submit(last);
     EXPECT_THAT(failure([&] { last->wait(); }), HasSubstr("no picture"));
     EXPECT_EQ(next->status(), TaskStatus::kFailed);
+}
+
+/// Whoever throws it: then all that failed for it may be repeated.
+TEST_F(DeviceFailure, AFailureIsToldByAnyThatFailedForIt) {
+    const auto needs = std::make_shared<DeviceTask>(program_);
+    const auto copy = std::make_shared<Buffer>(400);
+    needs->add_kernel("copy").arg(0, in(data_)).arg(1, out(copy)).work(100);
+    runtime_.submit(needs);
+    EXPECT_THAT(failure([&] { needs->wait(); }), HasSubstr("no picture"));
+    EXPECT_EQ(outcome(inout(data_)), TaskStatus::kDone);
+    EXPECT_EQ(outcome(inout(copy)), TaskStatus::kDone);
+    EXPECT_THAT(failure([&] { runtime_.finish(); }), HasSubstr("no picture")) << "it tells all the same";
+    runtime_.finish();
+}
+
+TEST_F(DeviceFailure, AnotherRuntimeTellsOfItToo) {
+    DeviceRuntime other(test::simulated(test::two_simulated()));
+    const auto program = std::make_shared<Program>(other, test::integer_program());
+    const auto needs = std::make_shared<DeviceTask>(program);
+    needs->add_kernel("add").arg(0, inout(data_)).arg(1, 1).work(100);
+    other.submit(needs);
+    EXPECT_THAT(failure([&] { other.finish(); }), HasSubstr("no picture"));
+    EXPECT_EQ(outcome(inout(data_)), TaskStatus::kDone);
 }
 
 TEST_F(DeviceFailure, WhoOverwritesIsWell) {

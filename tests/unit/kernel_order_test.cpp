@@ -46,16 +46,29 @@ TEST_P(KernelOrder, WhatHasBegunGoesOnBeforeAnotherBegins) {
     }
 }
 
-TEST_P(KernelOrder, OneThatAlwaysHasSomethingToRunKeepsNoOtherFromBeginning) {
-    Offload offload(engine_.name, CpuSet{thread_affinity().first()});
-    std::atomic<bool> begun{false}, other_begun{false};
-    (void)offload.spawn([&] {
-        begun = true;
-        while (!other_begun) test::in_parallel(engine_.name, 8, [](int) { test::spend(microseconds(10)); });
-    });
-    (void)offload.spawn([&] { other_begun = true; });
-    offload.wait();
-    EXPECT_TRUE(begun);
+/// They wait for each other without telling heddle: all of them have to begin while none ever lets up.
+TEST_P(KernelOrder, ThoseThatAlwaysHaveSomethingToRunKeepNoOtherFromBeginning) {
+    constexpr int kKernels = 5;
+    for (const int priority : {0, 1, -1}) {
+        Offload offload(engine_.name, CpuSet{thread_affinity().first()});
+        std::atomic<int> begun{0};
+        std::atomic<bool> late{false};
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        for (int i = 0; i < kKernels; ++i)
+            (void)offload.spawn([&] {
+                ++begun;
+                Sequence sequence(kernel_runtime());
+                while (begun < kKernels && !late) {
+                    for (int task = 0; task < 8; ++task)
+                        sequence.insert(TaskOptions{.priority = priority},
+                                        [] { test::spend(microseconds(10)); });
+                    sequence.wait();
+                    late = std::chrono::steady_clock::now() > end;
+                }
+            });
+        offload.wait();
+        EXPECT_FALSE(late) << begun << " had begun, priority " << priority;
+    }
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 // PriorityQueue: the tasks of an engine that have a priority other than 0, highest first, then oldest first.
 //
 // Any thread. One for all threads: an order over all of them is what a priority asks for. Costs a load while
-// it is empty. Tasks of kWhenNothingElseCan come last, but do not wait for ever for a pause of the others:
-// one of them comes every 20 ms.
+// it is empty. Tasks of kWhenNothingElseCan come last, oldest first, but do not wait for ever for a pause of
+// the others: where none of them was taken for 100 ms the oldest comes before all others.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -27,26 +28,42 @@ class PriorityQueue {
     /// Throws std::bad_alloc; the task is not in it then.
     void push(Task& task) {
         const std::lock_guard guard(lock_);
-        heap_.push_back({task.priority, next_++, &task});
-        std::ranges::push_heap(heap_, later);
-        note(heap_.front().task == &task);
+        if (task.priority == kWhenNothingElseCan) {
+            last_.push_back(&task);
+            if (last_.size() == 1) wait_from_now();
+        } else {
+            heap_.push_back({task.priority, next_++, &task});
+            std::ranges::push_heap(heap_, later);
+        }
+        note();
     }
-    /// The first whose priority is above 0 or which has waited for long enough, or with `any` the first. Null
-    /// where there is none.
-    [[nodiscard]] Task* pop(bool any) noexcept { return empty() ? nullptr : pop_one(any, overdue()); }
-    [[nodiscard]] bool empty() const noexcept { return size_.load(std::memory_order_relaxed) == 0; }
+    /// The first, if its priority is not below 0 or it has waited for long enough, or with `any` in any case.
+    /// Null where there is none.
+    [[nodiscard]] Task* pop(bool any) noexcept {
+        return empty() || (!any && !has_for_now()) ? nullptr : pop_one(any);
+    }
+    [[nodiscard]] bool empty() const noexcept { return empty_.load(std::memory_order_relaxed); }
+    /// Is there one that comes before tasks without a priority?
+    [[nodiscard]] bool has_for_now() const noexcept {
+        return urgent_.load(std::memory_order_relaxed) || overdue();
+    }
 
   private:
     static constexpr Time kNever = Time::max();
 
-    [[nodiscard, gnu::noinline]] Task* pop_one(bool any, bool overdue) noexcept {
+    [[nodiscard, gnu::noinline]] Task* pop_one(bool any) noexcept {
         const std::lock_guard guard(lock_);
-        if (heap_.empty() || (!any && !overdue && heap_.front().priority < 0)) return nullptr;
-        if (heap_.front().priority < 0) patience_ = any ? kPatience : 2 * patience_;
-        std::ranges::pop_heap(heap_, later);
-        Task* task = heap_.back().task;
-        heap_.pop_back();
-        note(true);
+        Task* task = nullptr;
+        if (overdue() || (any && heap_.empty() && !last_.empty())) {
+            task = last_.front();
+            last_.pop_front();
+            wait_from_now();
+        } else if (!heap_.empty() && (any || heap_.front().priority >= 0)) {
+            std::ranges::pop_heap(heap_, later);
+            task = heap_.back().task;
+            heap_.pop_back();
+        }
+        note();
         return task;
     }
     struct Entry {
@@ -57,12 +74,11 @@ class PriorityQueue {
     static bool later(const Entry& a, const Entry& b) {
         return a.priority != b.priority ? a.priority < b.priority : a.number > b.number;
     }
-    /// `another`: another one is first now.
-    void note(bool another) {
-        size_.store(heap_.size(), std::memory_order_relaxed);
-        if (!another) return;
-        const bool last = !heap_.empty() && heap_.front().priority == kWhenNothingElseCan;
-        due_.store(last ? clock_.now() + patience_ : kNever, std::memory_order_relaxed);
+    void wait_from_now() noexcept { due_.store(clock_.now() + kPatience, std::memory_order_relaxed); }
+    void note() noexcept {
+        if (last_.empty()) due_.store(kNever, std::memory_order_relaxed);
+        urgent_.store(!heap_.empty() && heap_.front().priority >= 0, std::memory_order_relaxed);
+        empty_.store(heap_.empty() && last_.empty(), std::memory_order_relaxed);
     }
     [[nodiscard]] bool overdue() const noexcept {
         const Time due = due_.load(std::memory_order_relaxed);
@@ -73,9 +89,9 @@ class PriorityQueue {
     const Clock& clock_ = steady_;
     ShortLock lock_;  // for all below
     uint64_t next_ = 0;
-    Nanoseconds patience_ = kPatience;  // with the next
     std::vector<Entry> heap_;
-    std::atomic<size_t> size_{0};  // read without the lock, as hints
+    std::deque<Task*> last_;                         // of kWhenNothingElseCan
+    std::atomic<bool> empty_{true}, urgent_{false};  // these are read without the lock, as hints
     std::atomic<Time> due_{kNever};
 };
 

@@ -65,6 +65,10 @@ int standard() {
     return _OPENMP;
 }
 
+void know_cpus() {
+    (void)omp_get_num_procs();
+}
+
 bool keeps_threads() {
     return &kmp_set_blocktime != nullptr;
 }
@@ -76,10 +80,8 @@ void resize(int width) {
     omp_set_num_threads(width);
 }
 
-/// As the runtimes count them, libgomp when it is loaded, libomp when it is first asked for something: where
-/// the asking thread may run then, which is where all threads of the process that open regions are put. So it
-/// is asked here, and not first by a kernel, which may have one CPU.
-const int cpus_when_loaded = omp_get_num_procs();
+/// As libgomp counts them for its barriers: when it is loaded, which is with this at the latest.
+const int cpus_when_loaded = keeps_threads() ? 0 : omp_get_num_procs();
 
 /// With so many threads the first region of a kernel opens. While libgomp has no more threads than CPUs, its
 /// barriers spin for milliseconds, on the CPU on which a thread that they wait for may have to begin: one

@@ -41,6 +41,9 @@ void make_park(Work& work);
 void without_teams(const std::function<void()>& function);
 /// CPUs that the runtime counts with.
 [[nodiscard]] int cpus();
+/// libomp counts the CPUs of the thread that first asks it for something, and puts all threads of the process
+/// that open regions there.
+void know_cpus();
 
 /// "libgomp" or "libomp", whichever the plug-in found in this process, and the standard that it was built
 /// for.

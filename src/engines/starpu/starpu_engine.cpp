@@ -114,7 +114,7 @@ void StarPuEngine::became_ready(starpu_task& job) noexcept {
 
 starpu_task* StarPuEngine::next(StarPu::Worker& worker) noexcept {
     worker.ends_task = false;
-    if (ready_.any_ranked()) share_kept(worker);
+    if (ready_.any_urgent()) share_kept(worker);
     if (worker.kept != nullptr) return std::exchange(worker.kept, nullptr);
     starpu_task* const job = ready_.pop();
     return job != nullptr ? job : devices_.next();
@@ -216,7 +216,7 @@ void StarPuEngine::go_on(Lane& lane, Task* task, starpu_task* job) noexcept {
         ended_.fetch_add(1, std::memory_order_relaxed);
         job = nullptr;
         task = outcome.continuation;
-        if (task != nullptr && ready_.any_ranked() && put_off(*task)) return;
+        if (task != nullptr && ready_.any_urgent() && put_off(*task)) return;
     }
 }
 

@@ -45,7 +45,8 @@ class StarPuReady {
     }
     /// A hint; exact for whom a fence orders after the push.
     [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_seq_cst) > 0; }
-    [[nodiscard]] bool any_ranked() const noexcept { return !ranked_.empty(); }
+    /// Is there one that comes before those without a priority?
+    [[nodiscard]] bool any_urgent() const noexcept { return ranked_.has_for_now(); }
 
     [[nodiscard]] static Task& task_of(const starpu_task& job) { return *static_cast<Task*>(job.cl_arg); }
 
