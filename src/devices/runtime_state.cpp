@@ -288,13 +288,14 @@ std::vector<std::function<void()>> RuntimeState::count_out(
 }
 
 void RuntimeState::failed(const std::shared_ptr<Failure>& failure) {
-    constexpr size_t kMany = 64;
     if (!failures_.empty() && failures_.back() == failure) return;
-    // finish() throws the first; of the others those count that nobody was told of.
-    if (failures_.size() >= kMany)
+    if (failures_.size() == failures_.capacity() && !failures_.empty()) {
+        // finish() throws the first; of the others those count that nobody was told of.
         failures_.erase(
             std::remove_if(failures_.begin() + 1, failures_.end(), [](const auto& one) { return one->told; }),
             failures_.end());
+        failures_.reserve(2 * failures_.size() + 1);
+    }
     failures_.push_back(failure);
 }
 

@@ -157,11 +157,16 @@ struct EngineFactory {
     void (*prepare)() = nullptr;
 };
 
-/// Without a `problem`: of an engine that can be made wherever its plug-in could be loaded.
+/// Of an engine that can be made wherever its plug-in could be loaded.
+[[nodiscard]] inline std::string no_problem() {
+    return {};
+}
+
 template <class Made>
-[[nodiscard]] constexpr EngineFactory engine_factory(
-    const char* name, std::string (*version)(), const KernelRunner* kernels = nullptr,
-    std::string (*problem)() = [] { return std::string(); }, void (*prepare)() = nullptr) {
+[[nodiscard]] constexpr EngineFactory engine_factory(const char* name, std::string (*version)(),
+                                                     const KernelRunner* kernels = nullptr,
+                                                     std::string (*problem)() = no_problem,
+                                                     void (*prepare)() = nullptr) {
     return {name,
             problem,
             version,

@@ -193,7 +193,7 @@ std::vector<Task*> Graph::followers(Task& task, size_t most) {
     if (task.accesses == 0) return found;
     // None of them can end, or have its edges changed by more than what is added to them here.
     const std::lock_guard guard(lock_);
-    enter_line(nullptr);
+    enter_line(seatless_);
     if (task.successors.load(std::memory_order_acquire) == Task::closed()) return found;
     found.reserve(most);
     look(task, true);

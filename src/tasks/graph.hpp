@@ -93,8 +93,8 @@ class Graph {
     explicit Graph(TaskMemory& memory) : memory_(memory) {}
 
     /// A task with accesses stands in line, where next_in_line() finds it; `number` is how many have done so
-    /// that are counted there, under one lock. False: it is one that cannot, and add() is for it. Its
-    /// data are to be there until it has ended.
+    /// that are counted there, under the lock of the line's end. False: it is one that cannot, and add() is
+    /// for it. Its data are to be there until it has ended.
     [[nodiscard]] bool stand(GraphSeat& seat, Task& task, const Domain& domain,
                              std::atomic<uint64_t>& number) noexcept {
         if (!stands(task, domain) || watched()) return false;
@@ -146,7 +146,7 @@ class Graph {
         const BiasedLock::Guard guard(lock_, seat.key);
         if (found_.first != nullptr) return take_found(most);
         if (in_order_ == nullptr) {
-            if (!any_in_line(&seat)) return nullptr;
+            if (!any_in_line(seat)) return nullptr;
             if (left() == entered_) return &start_in_order();
         }
         return find_in_line(seat, most);
@@ -158,7 +158,7 @@ class Graph {
         const BiasedLock::Guard guard(lock_, seat.key);
         if (in_order_ != &task) return false;
         in_order_ = nullptr;
-        next = any_in_line(&seat) ? &start_in_order() : nullptr;
+        next = any_in_line(seat) ? &start_in_order() : nullptr;
         return true;
     }
 
@@ -250,14 +250,14 @@ class Graph {
     /// `held`: 0 for who keeps its data until this returns, as who inserts it does; else 1: it does not run
     /// before this has done with them.
     [[nodiscard]] bool enter(TaskMemory::Cache& cache, Task& task, Domain& domain, int32_t held);
-    /// The running one and so many of those behind it. `seat`: the thread's, if it has one.
-    void enter_line(GraphSeat* seat, uint32_t most = std::numeric_limits<uint32_t>::max());
+    /// The running one and so many of those behind it.
+    void enter_line(GraphSeat& seat, uint32_t most = std::numeric_limits<uint32_t>::max());
     /// Takes what has come meanwhile, where there is nothing else.
-    [[nodiscard]] bool any_in_line(GraphSeat* seat) noexcept {
+    [[nodiscard]] bool any_in_line(GraphSeat& seat) noexcept {
         if (line_.first == nullptr && came_.load(std::memory_order_relaxed) != taken_) take_end(seat);
         return line_.first != nullptr;
     }
-    [[gnu::noinline]] void take_end(GraphSeat* seat) noexcept;
+    [[gnu::noinline]] void take_end(GraphSeat& seat) noexcept;
     [[nodiscard]] Task& start_in_order() noexcept {
         Task& task = line_.pop();
         count_gone(1);
@@ -300,6 +300,7 @@ class Graph {
     std::atomic<uint32_t> gone_{0};     // out of line, and not back in it; written under the lock, as is:
     std::atomic<uint32_t> started_{0};  // of those the ones that were started in its order
     TaskMemory::Cache joins_;           // for those that entering the line makes
+    GraphSeat seatless_;                // of the thread that has the lock, where it has no seat
     Domain root_{nullptr};
     // What who inserts writes, and apart from what others do.
     alignas(128) BiasedLock end_lock_{BiasedLock::kLongStreak};  // for all below

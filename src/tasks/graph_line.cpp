@@ -9,25 +9,17 @@
 namespace heddle {
 bool Graph::add(TaskMemory::Cache& cache, GraphSeat& seat, Task& task, Domain& domain) {
     const BiasedLock::Guard guard(lock_, seat.key);
-    if (domain.is_root()) enter_line(&seat);
+    if (domain.is_root()) enter_line(seat);
     return enter(cache, task, domain, 0);
 }
 
-void Graph::take_end(GraphSeat* seat) noexcept {
-    const auto take = [this] {
-        line_ = std::exchange(end_, {});
-        taken_ = came_.load(std::memory_order_relaxed);
-    };
-    if (seat != nullptr) {
-        const BiasedLock::Guard guard(end_lock_, seat->at_end);
-        take();
-    } else {
-        const std::lock_guard guard(end_lock_);
-        take();
-    }
+void Graph::take_end(GraphSeat& seat) noexcept {
+    const BiasedLock::Guard guard(end_lock_, seat.at_end);
+    line_ = std::exchange(end_, {});
+    taken_ = came_.load(std::memory_order_relaxed);
 }
 
-void Graph::enter_line(GraphSeat* seat, uint32_t most) {
+void Graph::enter_line(GraphSeat& seat, uint32_t most) {
     if (in_order_ != nullptr) {
         (void)enter(joins_, *in_order_, root_, 0);  // nothing is before it: it runs
         in_order_ = nullptr;
@@ -57,7 +49,7 @@ bool Graph::put_back(GraphSeat& seat, Task& task) noexcept {
 
 Task* Graph::find_in_line(GraphSeat& seat, uint32_t most) noexcept {
     try {
-        enter_line(&seat, most);
+        enter_line(seat, most);
     } catch (...) {
         // Those behind wait until there is memory, or until they may run in their order.
     }

@@ -64,7 +64,8 @@ struct TaskNotes {
     const Placement* placement;  ///< with kPlaced
 };
 
-/// The priority of tasks that are begun where nothing else can run, or does not end (PriorityQueue).
+/// The priority of tasks that are begun when nothing else can run, or has been running for a while
+/// (PriorityQueue).
 inline constexpr int32_t kWhenNothingElseCan = INT32_MIN;
 
 struct alignas(64) Task {

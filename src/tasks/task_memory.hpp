@@ -75,7 +75,7 @@ class TaskMemory {
   private:
     using Chain = Cache::Chain;
     static constexpr uint32_t kChain = 32;
-    static constexpr size_t kMostAhead = 512;
+    static constexpr size_t kMostAhead = 512;  // bytes of the next record that are asked for
     static constexpr size_t kSlab = size_t{1} << 16;
 
     /// Records of 128 bytes, and two sizes for each doubling: 128, 192, 256, 384, 512, ...

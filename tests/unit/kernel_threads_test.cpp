@@ -7,6 +7,7 @@
 
 #include "heddle/machine.hpp"
 #include "heddle/offload.hpp"
+#include "heddle/task.hpp"
 #include "support/engines.hpp"
 #include "support/kernels.hpp"
 #include "support/wait_until.hpp"
@@ -67,6 +68,26 @@ TEST_P(KernelThreads, EachThatARuntimeAddsHasACpuForItself) {
 TEST_P(KernelThreads, TheProgramsOwnAreNotConfinedToTheCpusOfTheFirstKernel) {
     Offload offload(engine_.name, CpuSet{cpus_.first()});
     offload.spawn([&] { test::in_parallel(engine_.name, 2, [](int) {}); }).wait();
+    expect_two_threads_outside();
+}
+
+/// The same where the engine is first asked for on a worker, which is bound to one CPU.
+TEST_P(KernelThreads, TheProgramsOwnAreNotConfinedToTheCpuOfTheTaskThatAskedFirst) {
+    RuntimeOptions options;
+    options.workers = 2;
+    Runtime runtime(options);
+    Sequence sequence(runtime);
+    CpuSet asked_on;
+    // Not by the thread that waits, which is bound to nothing.
+    std::atomic<bool> asked{false};
+    sequence.insert([&] {
+        asked_on = thread_affinity();
+        Offload(engine_.name, two_).spawn([] {}).wait();
+        asked = true;
+    });
+    ASSERT_TRUE(test::becomes_true([&] { return asked.load(); }));
+    sequence.wait();
+    EXPECT_EQ(asked_on.count(), 1) << asked_on.to_list();
     expect_two_threads_outside();
 }
 

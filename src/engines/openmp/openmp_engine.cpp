@@ -165,7 +165,7 @@ namespace {
 const EngineFactory kFactory = engine_factory<OpenMpEngine>(
     HEDDLE_ENGINE,
     [] { return std::string(openmp::runtime_name()) + ", OpenMP " + std::to_string(openmp::standard()); },
-    &openmp::kKernels, [] { return std::string(); }, openmp::know_cpus);
+    &openmp::kKernels, no_problem, [] { (void)openmp::cpus(); });
 
 }  // namespace
 }  // namespace heddle

@@ -65,10 +65,6 @@ int standard() {
     return _OPENMP;
 }
 
-void know_cpus() {
-    (void)omp_get_num_procs();
-}
-
 bool keeps_threads() {
     return &kmp_set_blocktime != nullptr;
 }

@@ -39,11 +39,9 @@ void make_park(Work& work);
 [[nodiscard]] int level();
 /// Calls `function` where a region that it opens has one thread, as it has inside the other region.
 void without_teams(const std::function<void()>& function);
-/// CPUs that the runtime counts with.
+/// CPUs that the runtime counts with. libomp's are those of the thread that first asks it for something, and
+/// it puts all threads of the process that open regions there.
 [[nodiscard]] int cpus();
-/// libomp counts the CPUs of the thread that first asks it for something, and puts all threads of the process
-/// that open regions there.
-void know_cpus();
 
 /// "libgomp" or "libomp", whichever the plug-in found in this process, and the standard that it was built
 /// for.

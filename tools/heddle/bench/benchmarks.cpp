@@ -1,5 +1,10 @@
 #include "benchmarks.hpp"
 
+#include <fmt/format.h>
+
+#include <deque>
+#include <utility>
+
 namespace heddle::bench {
 namespace {
 
@@ -28,6 +33,43 @@ Job regions(std::string_view count) {
 
 Job blur() {
     return {"gm", {"convert", kPicture, "-blur", "0x15", "null:"}, 0, true};
+}
+
+/// Five figures for each engine, with what its own interface is.
+struct Overhead {
+    std::string_view engine, over;
+};
+constexpr Overhead kOverheads[] = {
+    {"openmp", "OpenMP's pragmas on libgomp"},
+    {"openmp-libomp", "the same on libomp"},
+    {"tbb", "a graph written by hand on oneTBB"},
+    {"starpu", "starpu_task_insert()"},
+    {"quark", "QUARK"},
+    {"parsec", "PaRSEC's Dynamic Task Discovery"},
+};
+
+/// The text, for good.
+std::string_view kept(std::string text) {
+    static std::deque<std::string> all;
+    return all.emplace_back(std::move(text));
+}
+
+std::vector<Figure> with_overheads(std::vector<Figure> table) {
+    for (const auto& [engine, over] : kOverheads) {
+        const auto name = [&](std::string_view part) {
+            return kept(fmt::format("tasks.overhead.{}{}", engine, part));
+        };
+        table.insert(
+            table.end(),
+            {{"tasks_overhead", name(""), 1.03, "ns",
+              kept(fmt::format("empty tasks of a tile Cholesky over {}", over)), "own"},
+             {"tasks_overhead", name(".tiles"), 1.01, "ns", "the same of 50 us", "own"},
+             {"tasks_overhead", name(".insert"), 0, "ns", "of this, an insertion", "own"},
+             {"tasks_overhead", name(".management"), 0, "ns", "and until a task begins that could", "own"},
+             {"tasks_overhead", name(".ks"), 1, "x",
+              "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"}});
+    }
+    return table;
 }
 
 }  // namespace
@@ -89,7 +131,7 @@ const std::vector<Benchmark>& benchmarks() {
 }
 
 const std::vector<Figure>& figures() {
-    static const std::vector<Figure> table = {
+    static const std::vector<Figure> table = with_overheads({
         {"cores_lend", "cores.lend", 60, "ns",
          "lend and reclaim a CPU inside a process, a second thread alive"},
         {"cores_lend", "cores.borrow_fails", 20, "ns", "a borrow that finds nothing"},
@@ -175,54 +217,6 @@ const std::vector<Figure>& figures() {
          "tbb_inline"},
         {"tasks_metg", "tasks.metg_all_to_all_vs_tbb_inline", 0, "us",
          "tasks.metg_all_to_all against this peer", "tbb_inline"},
-        {"tasks_overhead", "tasks.overhead.openmp", 1.03, "ns",
-         "empty tasks of a tile Cholesky over OpenMP's pragmas on libgomp", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp.tiles", 1.01, "ns", "the same of 50 us", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp.insert", 0, "ns", "of this, an insertion", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp.management", 0, "ns", "and until a task begins that could",
-         "own"},
-        {"tasks_overhead", "tasks.overhead.openmp.ks", 1, "x",
-         "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"},
-        {"tasks_overhead", "tasks.overhead.openmp-libomp", 1.03, "ns",
-         "empty tasks of a tile Cholesky over the same on libomp", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp-libomp.tiles", 1.01, "ns", "the same of 50 us", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp-libomp.insert", 0, "ns", "of this, an insertion", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp-libomp.management", 0, "ns",
-         "and until a task begins that could", "own"},
-        {"tasks_overhead", "tasks.overhead.openmp-libomp.ks", 1, "x",
-         "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"},
-        {"tasks_overhead", "tasks.overhead.tbb", 1.03, "ns",
-         "empty tasks of a tile Cholesky over a graph written by hand on oneTBB", "own"},
-        {"tasks_overhead", "tasks.overhead.tbb.tiles", 1.01, "ns", "the same of 50 us", "own"},
-        {"tasks_overhead", "tasks.overhead.tbb.insert", 0, "ns", "of this, an insertion", "own"},
-        {"tasks_overhead", "tasks.overhead.tbb.management", 0, "ns", "and until a task begins that could",
-         "own"},
-        {"tasks_overhead", "tasks.overhead.tbb.ks", 1, "x",
-         "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"},
-        {"tasks_overhead", "tasks.overhead.starpu", 1.03, "ns",
-         "empty tasks of a tile Cholesky over starpu_task_insert()", "own"},
-        {"tasks_overhead", "tasks.overhead.starpu.tiles", 1.01, "ns", "the same of 50 us", "own"},
-        {"tasks_overhead", "tasks.overhead.starpu.insert", 0, "ns", "of this, an insertion", "own"},
-        {"tasks_overhead", "tasks.overhead.starpu.management", 0, "ns", "and until a task begins that could",
-         "own"},
-        {"tasks_overhead", "tasks.overhead.starpu.ks", 1, "x",
-         "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"},
-        {"tasks_overhead", "tasks.overhead.quark", 1.03, "ns", "empty tasks of a tile Cholesky over QUARK",
-         "own"},
-        {"tasks_overhead", "tasks.overhead.quark.tiles", 1.01, "ns", "the same of 50 us", "own"},
-        {"tasks_overhead", "tasks.overhead.quark.insert", 0, "ns", "of this, an insertion", "own"},
-        {"tasks_overhead", "tasks.overhead.quark.management", 0, "ns", "and until a task begins that could",
-         "own"},
-        {"tasks_overhead", "tasks.overhead.quark.ks", 1, "x",
-         "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"},
-        {"tasks_overhead", "tasks.overhead.parsec", 1.03, "ns",
-         "empty tasks of a tile Cholesky over PaRSEC's Dynamic Task Discovery", "own"},
-        {"tasks_overhead", "tasks.overhead.parsec.tiles", 1.01, "ns", "the same of 50 us", "own"},
-        {"tasks_overhead", "tasks.overhead.parsec.insert", 0, "ns", "of this, an insertion", "own"},
-        {"tasks_overhead", "tasks.overhead.parsec.management", 0, "ns", "and until a task begins that could",
-         "own"},
-        {"tasks_overhead", "tasks.overhead.parsec.ks", 1, "x",
-         "how much longer these latencies are: Kolmogorov-Smirnov by the critical one"},
         {"tasks_composition", "tasks.composition", 1.05, "ms",
          "a parallel program calls libraries on three engines, beside the best static partition", "static"},
         {"tasks_composition", "tasks.composition_vs_uncoordinated", 1 / 1.3, "ms",
@@ -331,7 +325,7 @@ const std::vector<Figure>& figures() {
          "tile-low-rank Cholesky, covariance of 16,384 points at accuracy 1e-8", "dense"},
         {"algebra_tlr", "algebra.tlr_whole", 0.25, "ms", "the same with the compression counted in", "dense"},
         {"algebra_tlr", "algebra.tlr_backward_error", 1e-8, "of A", "|A - L L^T| over |A|", "limit"},
-    };
+    });
     return table;
 }
 
