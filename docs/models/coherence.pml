@@ -8,7 +8,7 @@
  *
  * What holds: what a get gives is of one moment, and no older than what was put before it began (GIVEN); there
  * is no copy anywhere while bytes are written (WRITTEN); when nothing moves any more everybody has what it
- * asked for, and homes know of the copies that there are, and of no others (the process `rest`).
+ * asked for, and homes know of the copies that other ranks have, and of no others (the process `rest`).
  *
  * MUTANT leaves out one rule, and a run of Spin must then find an error; tests/model/spin has the runs. Left
  * out here: tags and readers, which hold no grant, copies of one's own, and ranks that go.
@@ -46,6 +46,7 @@
 
 #define LINK(rank, home) ((rank) * HOMES + (home))
 #define BIT(n) (1 << (n))
+#define OTHER(home, rank) (rank == home -> 0 : BIT(rank))
 
 mtype = { read_request, write_request, write_done, invalidated, unshare, /* to a home */
           read_grant, write_grant, invalidate };                        /* to a caching agent */
@@ -57,7 +58,7 @@ chan to_agent[RANKS * HOMES] = [8] of { mtype, byte };
 byte memory[HOMES];
 byte last_put; /* the version of the last put that has ended */
 
-/* -------- homes */
+/* -------- homes: each on the rank of its number, which it never notes, and asks before each write */
 
 byte sharers[HOMES];
 bool writing[HOMES]; /* a write has begun */
@@ -72,7 +73,7 @@ inline grant_write(home) {
 inline begin_write(home, rank) {
     writing[home] = true;
     writer[home] = rank;
-    awaited[home] = sharers[home];
+    awaited[home] = sharers[home] | BIT(home);
     sharers[home] = 0;
     other = 0;
     do
@@ -91,7 +92,7 @@ inline begin_write(home, rank) {
 }
 
 inline begin_read(home, rank, slot) {
-    sharers[home] = sharers[home] | BIT(rank);
+    sharers[home] = sharers[home] | OTHER(home, rank);
     to_agent[LINK(rank, home)] ! read_grant, slot
 }
 
@@ -130,7 +131,7 @@ end:
         to_home[LINK(rank, self)] ? write_done, with ->
         writing[self] = false;
         if
-        :: with && MUTANT != KEPT_UNTOLD -> sharers[self] = sharers[self] | BIT(rank)
+        :: with && MUTANT != KEPT_UNTOLD -> sharers[self] = sharers[self] | OTHER(self, rank)
         :: else
         fi;
         with = 0
@@ -190,9 +191,12 @@ inline tell_gone(rank) {
     :: else ->
         if
         :: !HAS(rank, VALID) && (!GETTING(rank) || MUTANT == UNSHARED_WHILE_FETCHING) ->
-            to_home[LINK(rank, 0)] ! unshare, 0;
             if
-            :: HOMES > 1 -> to_home[LINK(rank, HOMES - 1)] ! unshare, 0
+            :: rank != 0 -> to_home[LINK(rank, 0)] ! unshare, 0
+            :: else
+            fi;
+            if
+            :: HOMES > 1 && rank != HOMES - 1 -> to_home[LINK(rank, HOMES - 1)] ! unshare, 0
             :: else
             fi
         :: else
@@ -399,8 +403,8 @@ proctype rest() {
         do
         :: rank < RANKS ->
             assert(gets_left[rank] == 0 && puts_left[rank] == 0 && put_step[rank] == 0 && !GETTING(rank));
-            assert(((sharers[0] & BIT(rank)) != 0) == HAS(rank, VALID));
-            assert(((sharers[HOMES - 1] & BIT(rank)) != 0) == HAS(rank, VALID));
+            assert(((sharers[0] & BIT(rank)) != 0) == (rank != 0 && HAS(rank, VALID)));
+            assert(((sharers[HOMES - 1] & BIT(rank)) != 0) == (rank != HOMES - 1 && HAS(rank, VALID)));
             rank++
         :: else -> break
         od;

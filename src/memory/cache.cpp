@@ -9,6 +9,7 @@ namespace {
 
 /// So that a client that says that it uses everything does not hold up the others.
 constexpr int kMostSpared = 64;
+constexpr size_t kMostWithoutCopies = 16;
 
 }  // namespace
 
@@ -65,7 +66,10 @@ void Cache::hide(CacheEntry& entry) {
     by_range_.erase(by_range_.iterator_to(entry));
     by_begin_.erase(by_begin_.iterator_to(entry));
     const auto copies = copies_.find(entry.global.data);
-    if (--copies->second.count == 0) copies_.erase(copies);
+    if (--copies->second.count == 0) {
+        copies->second.longest = 0;
+        if (copies_.size() > kMostWithoutCopies) copies_.erase(copies);  // else there is soon one again
+    }
     if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin) listings_->unlist(entry.listed);
     entry.state = CacheEntry::State::kStale;
     entry.tag.reset();

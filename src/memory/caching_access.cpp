@@ -6,6 +6,7 @@
 
 #include "memory/access.hpp"
 #include "memory/caching_agent.hpp"
+#include "memory/home_agent.hpp"
 
 namespace heddle::memory {
 namespace {
@@ -171,10 +172,17 @@ bool CachingAgent::is_moving(DataId data) const {
 
 void CachingAgent::go_on(Access& access, Actions& actions) {
     if (access.source_is_gone) return fail_waiting(access, kSourceIsGone, actions);
-    if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
-    if (access.granted < access.pieces.size()) {
-        const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
+    for (;; ++access.granted) {
+        if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
+        if (access.granted == access.pieces.size()) break;
         const Piece& next = access.pieces[access.granted];
+        if (const HomeAgent* const home = home_here(next, actions); home != nullptr && !access.is_write()) {
+            if (const auto counted = home->grant_read_here(next.global, access.tag)) {
+                access.counted |= *counted;
+                continue;
+            }
+        }
+        const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
         note(access, Note::What::kWaitsForConsent, actions, next.home);
         return send(kind, access, next, actions);
     }

@@ -89,6 +89,8 @@ struct LeavingClient {
     size_t place = 0;   ///< of local ranges, below which it holds none
 };
 
+class HomeAgent;
+
 class CachingAgent {
   public:
     CachingAgent(Rank self, const Atlas& atlas);
@@ -108,6 +110,9 @@ class CachingAgent {
     /// operation ends with at once; but for copies that had to go nothing has happened then.
     [[nodiscard]] std::optional<OperationResult> start(ClientId client, Ticket ticket,
                                                        const Operation& operation, Actions& actions);
+    /// From now on it asks this rank's home agent itself, where that comes to the same as a message: nothing
+    /// may be on its way between them. Null: it sends messages alone, as in the beginning.
+    void meet(const HomeAgent* home) noexcept { home_here_ = home; }
     /// From now on it notes what becomes of operations.
     void take_notes() noexcept { notes_ = true; }
     void handle(const Message& message, Actions& actions);
@@ -233,6 +238,10 @@ class CachingAgent {
 
     /// Asks the next home, or moves the bytes.
     void go_on(Access& access, Actions& actions);
+    /// This rank's own, of those pieces that lie there; null: it is to be asked by messages.
+    [[nodiscard]] const HomeAgent* home_here(const Piece& piece, const Actions& actions) const noexcept {
+        return piece.home == self_ && actions.messages.empty() ? home_here_ : nullptr;
+    }
     /// Where the bytes of a piece are, or are to be.
     void add_parts(Access& access, const Piece& piece) const;
     void end_copy_within(Access& access, Actions& actions);
@@ -267,6 +276,7 @@ class CachingAgent {
 
     Rank self_;
     const Atlas& atlas_;
+    const HomeAgent* home_here_ = nullptr;
     std::map<CacheId, CacheState> caches_;
     std::map<SegmentId, std::byte*> parts_;
     LocalRanges held_;

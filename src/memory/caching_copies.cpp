@@ -17,10 +17,12 @@ void CachingAgent::stop_reading(Access& access) {
 }
 
 void CachingAgent::invalidate(const Message& message, Actions& actions) {
-    const auto answer = std::make_shared<Message>(message);
-    answer->kind = MessageKind::kInvalidated;
-    answer->from = self_;
-    answer->to = message.from;
+    Message done = message;
+    done.kind = MessageKind::kInvalidated;
+    done.from = self_;
+    done.to = message.from;
+    if (!has_copy_of_any(message.range)) return actions.messages.push_back(done);
+    const auto answer = std::make_shared<Message>(done);
     std::vector<GlobalRange> withdrawn;
     for (auto& one : caches_) {
         CacheState& state = one.second;
@@ -56,8 +58,13 @@ bool CachingAgent::has_copy_of_any(const GlobalRange& global) const {
 
 void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
     if (!atlas_.has_data(global.data)) return;
+    // This rank's home asks it before each write.
+    bool lies_elsewhere = false;
+    atlas_.for_each_piece(global, 0, [&](const Piece& piece) { lies_elsewhere |= piece.home != self_; });
+    if (!lies_elsewhere) return;
     const auto tell = [&](const GlobalRange& gone) {
         atlas_.for_each_piece(gone, 0, [&](const Piece& piece) {
+            if (piece.home == self_) return;
             actions.messages.push_back(
                 {MessageKind::kUnshare, self_, piece.home, 0, piece.global, {}, false});
         });

@@ -89,6 +89,15 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
     }
 }
 
+std::optional<bool> HomeAgent::grant_read_here(const GlobalRange& range, std::optional<Tag> tag) const {
+    const auto data = data_.find(range.data);
+    if (data == data_.end()) return tag ? std::nullopt : std::optional(false);
+    if (!data->second.queue.empty()) return {};
+    const auto found = data->second.versions.find(range.range, tag);
+    if (!found || found->earlier || !found->slices.empty()) return {};
+    return found->counted;
+}
+
 void HomeAgent::enqueue(Data& data, const Message& request, std::vector<Message>& out) {
     const RangePlace place = RangeTable<Access>::place(is_write(request) ? kWrites : kReads,
                                                        request.range.range, 0, ++last_number_);
@@ -152,11 +161,15 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
 void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Message>& out) const {
     const auto found = data.versions.find(request.range.range, request.tag);
     if (!found) return out.push_back(answer(MessageKind::kReadRefused, request));
-    data.sharers += std::make_pair(interval(request.range.range), RankSet(request.from));
+    add_sharer(data, request.range.range, request.from);
     tell_slots(found->slices, request, out);
     out.push_back(answer(MessageKind::kReadGrant, request));
     out.back().readers = found->counted ? 1 : 0;
     out.back().earlier = found->earlier;
+}
+
+void HomeAgent::add_sharer(Data& data, const Range& range, Rank rank) const {
+    if (rank != self_) data.sharers += std::make_pair(interval(range), RankSet(rank));
 }
 
 void HomeAgent::tell_slots(const std::vector<Slice>& slots, const Message& request,
@@ -175,13 +188,13 @@ void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& ou
     access.slots = data.versions.slots_to_write(request.range.range);
     tell_slots(access.slots, request, out);
     access.invalidating = sharers(request.range);
+    access.invalidating.insert(self_);
     data.sharers -= interval(request.range.range);
     for (const Rank rank : access.invalidating) {
         Message invalidate = answer(MessageKind::kInvalidate, request);
         invalidate.to = rank;
         out.push_back(invalidate);
     }
-    if (access.invalidating.empty()) out.push_back(answer(MessageKind::kWriteGrant, request));
 }
 
 void HomeAgent::invalidated(Data& data, const Message& message, std::vector<Message>& out) {
@@ -233,7 +246,7 @@ void HomeAgent::end_write(Data& data, const Message& message, std::vector<Messag
         return;
     if (message.kind == MessageKind::kWriteDone) {
         data.versions.written(range, ended->slots, message.tag, message.readers, ended->known_dead);
-        if (message.keeps_copy) data.sharers += std::make_pair(interval(range), RankSet(message.from));
+        if (message.keeps_copy) add_sharer(data, range, message.from);
         if (message.tag) answer_tags(data, *message.tag, range, out);
     }
     take_out(data, *ended);

@@ -25,13 +25,17 @@ class HomeAgent {
 
     /// Appends the answers to `out`.
     void handle(const Message& message, std::vector<Message>& out);
+    /// As a kReadRequest of this rank itself, which is granted at once, and whose bytes lie where they always
+    /// do: whether its readers are counted. Nothing: it is to be asked by a message.
+    [[nodiscard]] std::optional<bool> grant_read_here(const GlobalRange& range, std::optional<Tag> tag) const;
     /// The rank has no copies any more, and writes nothing. What it may have written in part has no tag any
     /// more. Nobody waits for readers any more, since they may have been there.
     void lost(Rank rank, std::vector<Message>& out);
     /// The allocation is gone.
     void forget(DataId data) { data_.erase(data); }
 
-    /// Ranks that have, or may have, copies of parts of the range.
+    /// Other ranks that have, or may have, copies of parts of the range. This one may have at any time: it is
+    /// asked before each write.
     [[nodiscard]] std::set<Rank> sharers(const GlobalRange& range) const;
     /// Nobody reads, writes or waits.
     [[nodiscard]] bool idle() const;
@@ -74,6 +78,7 @@ class HomeAgent {
     /// The write that was begun there; null: there is none.
     [[nodiscard]] static Access* started_at(Data& data, const Range& range);
     void grant_read(Data& data, const Message& request, std::vector<Message>& out) const;
+    void add_sharer(Data& data, const Range& range, Rank rank) const;
     void start_write(Data& data, Access& access, std::vector<Message>& out);
     void tell_slots(const std::vector<Slice>& slots, const Message& request, std::vector<Message>& out) const;
     void end_write(Data& data, const Message& message, std::vector<Message>& out);

@@ -25,10 +25,23 @@ bool for_home(MessageKind kind) {
 
 }  // namespace
 
+/// While no message is on its way within this rank: its caching agent asks its home agent itself.
+class Node::FaceToFace {
+  public:
+    explicit FaceToFace(Node& node) : caching_(node.caching_) { caching_.meet(&node.home_); }
+    ~FaceToFace() { caching_.meet(nullptr); }
+    FaceToFace(const FaceToFace&) = delete;
+    FaceToFace& operator=(const FaceToFace&) = delete;
+
+  private:
+    CachingAgent& caching_;
+};
+
 std::optional<OperationResult> Node::start(ClientId client, Ticket ticket, const Operation& operation,
                                            Actions& actions) {
     std::optional<OperationResult> result;
     try {
+        const FaceToFace here(*this);
         result = caching_.start(client, ticket, operation, actions);
     } catch (...) {
         settle(actions);  // copies may have gone for it
@@ -47,8 +60,11 @@ void Node::handle(const Message& message, Actions& actions) {
 }
 
 void Node::transferred(uint64_t access, const std::string& error, Actions& actions) {
-    caching_.transferred(access, error, actions);
-    settle(actions);
+    {
+        const FaceToFace here(*this);
+        caching_.transferred(access, error, actions);
+    }
+    if (!actions.messages.empty()) settle(actions);
 }
 
 void Node::give_up(ClientId client, Ticket ticket, Actions& actions) {

@@ -37,6 +37,7 @@ class Node {
   private:
     /// Messages to this rank go round here until there are none.
     void settle(Actions& actions);
+    class FaceToFace;
 
     Rank self_;
     Atlas atlas_;

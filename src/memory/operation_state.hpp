@@ -26,6 +26,13 @@ class Connection;
     return std::get_if<MutableLocalRange>(&result);
 }
 
+/// Throws what an operation ended with, where that is no result.
+[[nodiscard]] inline OperationResult result_of(Completion::Outcome&& outcome) {
+    if (auto* error = std::get_if<MemoryError>(&outcome)) throw MemoryError(*error);
+    if (auto* error = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*error);
+    return std::get<OperationResult>(std::move(outcome));
+}
+
 class OperationState {
   public:
     using Outcome = Completion::Outcome;
@@ -82,11 +89,7 @@ class OperationState {
     }
     void block() { condition_.block_until_signalled(); }
     /// Throws what it ended with.
-    [[nodiscard]] OperationResult take() {
-        if (auto* error = std::get_if<MemoryError>(&*outcome_)) throw MemoryError(*error);
-        if (auto* error = std::get_if<std::exception_ptr>(&*outcome_)) std::rethrow_exception(*error);
-        return std::get<OperationResult>(std::move(*outcome_));
-    }
+    [[nodiscard]] OperationResult take() { return result_of(std::move(*outcome_)); }
 
   private:
     std::optional<Outcome> outcome_;

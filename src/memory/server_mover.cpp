@@ -27,6 +27,11 @@ std::vector<std::shared_ptr<OperationState>> ServerState::end_operations(Actions
     trace_notes(actions);
     for (Completion& completion : actions.completions) {
         if (trace_) trace_->ended(completion.ticket);
+        const auto own = std::ranges::find(own_moves_, completion.ticket, &OwnMove::ticket);
+        if (own != own_moves_.end()) {
+            (*own)->outcome = std::move(completion.result);
+            continue;
+        }
         const auto ended = pending_.find(completion.ticket);
         if (ended == pending_.end()) continue;
         const std::shared_ptr<OperationState> state = std::move(ended->second);

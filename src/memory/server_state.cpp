@@ -167,6 +167,16 @@ OperationResult ServerState::execute_sync(ClientId client, const Operation& oper
 }
 
 OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
+    bool asks = !lists.actions.messages.empty();
+    if (!lists.actions.transfers.empty()) {
+        OwnMove own(*this, ticket);
+        // What there is to move now is for this operation; what follows from its end is for others.
+        carry_out_here(lists, lock);
+        asks |= !lists.actions.messages.empty();
+        // Functions of bunches may wait, for what this thread would have to receive.
+        hand_over(lists.actions, lock, Functions::kByMover);
+        if (own.outcome) return result_of(std::move(*own.outcome));
+    }
     std::shared_ptr<OperationState> state;
     if (spare_states_.empty()) {
         state = std::make_shared<OperationState>();
@@ -177,12 +187,7 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     pending_.emplace(ticket, state);
     // A thread is there as soon as it is told; a task when a worker has time, for which nobody waits.
     const bool is_thread = !in_task();
-    bool asks = !lists.actions.messages.empty();
-    // What there is to move now is for this operation; what follows from its end is for others.
-    carry_out_here(lists, lock);
-    asks |= !lists.actions.messages.empty();
     Look look(is_thread && asks && !is_mover() ? mesh_.get() : nullptr);
-    // Functions of bunches may wait, for what this thread would have to receive.
     hand_over(lists.actions, lock, Functions::kByMover);
     if (is_mover()) work_until_done([&] { return state->done(); }, lock);
     while (!state->done()) {

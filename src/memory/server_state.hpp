@@ -186,6 +186,24 @@ class ServerState : private Transport::Listener {
         std::unique_ptr<Lists> lists_;
     };
 
+    /// An operation whose bytes the thread that began it moves at once: what it ended with comes here, and
+    /// nobody has to be told. Made and destroyed under the lock.
+    class OwnMove {
+      public:
+        OwnMove(ServerState& server, Ticket ticket) : ticket_(ticket), all_(server.own_moves_) {
+            all_.push_back(this);
+        }
+        ~OwnMove() { std::erase(all_, this); }
+        OwnMove(const OwnMove&) = delete;
+        OwnMove& operator=(const OwnMove&) = delete;
+        [[nodiscard]] Ticket ticket() const noexcept { return ticket_; }
+        std::optional<Completion::Outcome> outcome;
+
+      private:
+        Ticket ticket_;
+        std::vector<OwnMove*>& all_;
+    };
+
     void begin(ClientId client, const Operation& operation, const std::shared_ptr<OperationState>& state,
                Actions& actions);
     void trace_start(ClientId client, Ticket ticket, const Operation& operation, bool has_ended,
@@ -292,6 +310,7 @@ class ServerState : private Transport::Listener {
     std::unordered_map<Ticket, std::shared_ptr<OperationState>, std::hash<Ticket>, std::equal_to<>,
                        Recycled<std::pair<const Ticket, std::shared_ptr<OperationState>>>>
         pending_;
+    std::vector<OwnMove*> own_moves_;
     std::vector<std::unique_ptr<Lists>> spare_lists_;
     std::vector<std::shared_ptr<OperationState>> spare_states_;
     Ticket last_ticket_ = 0;
