@@ -1,7 +1,8 @@
 // memory.remote_*, memory.miss_cold, memory.remote_put_64k, memory.idle: operations of the directory/cache
 // whose data lie on another rank, in another process, against the raw transport in the same run.
 //
-// The other rank has nothing to do but to answer. Each miss is one round trip of messages and the transfer.
+// The other rank has nothing to do but to answer. A miss is a transfer, once the home has seen that nobody
+// writes; where it is asked, and in memory.miss_cold, a round trip of messages and the transfer.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -151,6 +152,15 @@ void misses(const Far& far, Raw& raw, const std::string& name, uint64_t size, in
     far.client.delete_cache(cache);
 }
 
+/// From now on the home is asked for each read: a byte of the allocation has a tag.
+void have_asked(const Far& far) {
+    const CacheId cache = far.client.create_cache(1);
+    const MutableLocalRange byte = far.client.allocate_local(1, cache);
+    far.client.put_and_set_tag(byte, {far.data, {kRanges * kLargest - 1, 1}}, Tag{1});
+    far.client.release(byte);
+    far.client.delete_cache(cache);
+}
+
 /// Misses of 64 KiB after a while in which nobody has spoken.
 void cold_misses(const Far& far, Raw& raw, bool quick) {
     constexpr uint64_t kSize = 64 << 10;
@@ -221,9 +231,10 @@ void run(bool quick) {
         misses(far, raw, "memory.remote_64k." + kind, 64 << 10, quick ? 20 : 500);
         misses(far, raw, "memory.remote_1m." + kind, 1 << 20, quick ? 5 : 50);
         misses(far, raw, "memory.remote_16m." + kind, 16 << 20, quick ? 1 : 4);
-        if (kind != "shm") continue;
-        puts(far, raw, quick ? 20 : 500);
-        cold_misses(far, raw, quick);
+        if (kind == "shm") puts(far, raw, quick ? 20 : 500);
+        have_asked(far);
+        misses(far, raw, "memory.remote_asked_64k." + kind, 64 << 10, quick ? 20 : 500);
+        if (kind == "shm") cold_misses(far, raw, quick);
     }
     idle(home, quick);
 }

@@ -61,6 +61,8 @@ struct AccessState {
     bool source_is_gone = false;
     /// The exclusive access whose consent it uses, and ends.
     Access* under = nullptr;
+    /// Since it asked the home that it waits for, that was told that copies are gone.
+    bool told_gone = false;
     /// Its place among those that read, from 1 on; 0: it is none of them.
     size_t reading = 0;
     /// Of kCopyWithin.

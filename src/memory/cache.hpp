@@ -108,6 +108,10 @@ class Cache {
     [[nodiscard]] size_t pinned();
     /// Of clients of other processes, without a message.
     [[nodiscard]] uint64_t hits_elsewhere() const { return listings_ == nullptr ? 0 : listings_->hits(); }
+    [[nodiscard]] size_t copies_of(DataId data) const {
+        const auto found = copies_.find(data);
+        return found == copies_.end() ? 0 : found->second.count;
+    }
     /// Ranges of all copies.
     [[nodiscard]] std::vector<GlobalRange> copies() const;
 

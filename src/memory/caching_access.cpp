@@ -137,6 +137,7 @@ void CachingAgent::fail_waiting(Access& access, const std::string& why, Actions&
 
 void CachingAgent::lost(Rank rank, Actions& actions) {
     lost_.insert(rank);
+    std::erase_if(consents_, [&](const auto& one) { return one.first.second == rank; });
     for (const uint64_t id : access_ids()) {
         const auto found = accesses_.find(id);
         if (found != accesses_.end() && is_stuck(*found->second))
@@ -158,6 +159,7 @@ void CachingAgent::forget(DataId data, Actions& actions) {
     }
     for (auto& one : readers_) one.second.erase(data);
     dead_readers_.erase(data);
+    std::erase_if(consents_, [&](const auto& one) { return one.first.first == data; });
     const GlobalRange all{data, {0, UINT64_MAX}};
     for (auto& one : caches_) {
         Cache& cache = one.second.cache;
@@ -182,6 +184,8 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
                 continue;
             }
         }
+        if (!access.is_write() && !access.tag && may_read(next)) continue;
+        access.told_gone = false;
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
         note(access, Note::What::kWaitsForConsent, actions, next.home);
         return send(kind, access, next, actions);
@@ -238,6 +242,7 @@ void CachingAgent::handle(const Message& message, Actions& actions) {
             return;
         case MessageKind::kReadGrant:
             access.counted |= message.readers > 0;
+            if (message.of_all) take_consent(access, message.from, actions);
             if (message.earlier && access.entry->state == CacheEntry::State::kFetching)
                 cache(access.cache).cache.withdraw(*access.entry);
             [[fallthrough]];

@@ -151,6 +151,8 @@ class CachingAgent {
     [[nodiscard]] bool has_copy(const GlobalRange& range, CacheId in) const;
     /// There are valid copies of some bytes of it.
     [[nodiscard]] bool has_part_of(const GlobalRange& range) const;
+    /// Its home, another rank, has granted it with all that lies there.
+    [[nodiscard]] bool may_read(const Piece& piece) const;
     /// It can be got directly.
     [[nodiscard]] bool is_here(const GlobalRange& range) const { return here(range).has_value(); }
     [[nodiscard]] size_t held_ranges() const noexcept { return held_.count(); }
@@ -173,6 +175,7 @@ class CachingAgent {
         CacheStatistics counters = {};
     };
     using Result = std::optional<OperationResult>;
+    using Bytes = boost::icl::interval_set<uint64_t, std::less, boost::icl::right_open_interval<uint64_t>>;
     [[nodiscard]] Result allocate(ClientId client, Ticket ticket, const op::Allocate& wanted,
                                   Actions& actions);
     [[nodiscard]] Result release(ClientId client, const op::Release& wanted, Actions& actions);
@@ -260,6 +263,17 @@ class CachingAgent {
     [[nodiscard]] bool has_copy_of_any(const GlobalRange& global) const;
     /// Tells the homes of what there is no copy of any more.
     void unshare(const GlobalRange& global, Actions& actions) const;
+    /// Of what that home has of the allocation, all may be read from now on.
+    void take_consent(const Access& access, Rank home, Actions& actions);
+    /// The home is asked again for all of which there is no copy, nor one on its way.
+    void give_back_consent(DataId data, Rank home, Actions& actions);
+    /// How many there are, or may be on their way: an upper limit.
+    [[nodiscard]] size_t copies_of(DataId data) const;
+    /// Without those of which there are copies, or copies are on their way.
+    void leave_out_copies(const GlobalRange& global, Bytes& bytes) const;
+    void send_gone(const GlobalRange& global, Rank home, Actions& actions) const;
+    /// There is no copy of that piece any more.
+    void tell_gone(const Piece& piece, Actions& actions) const;
     /// Fails with everything that waits for it.
     void fail(Access& access, const MemoryError& error, Actions& actions);
     /// The access waits for a home that is gone.
@@ -288,6 +302,8 @@ class CachingAgent {
     using Waiting = std::pair<ClientId, Ticket>;
     std::map<Waiting, Access*, std::less<>, Recycled<std::pair<const Waiting, Access*>>> waiting_;
     std::vector<Access*> reading_;
+    /// What other ranks, as homes, have granted of an allocation beside copies.
+    std::map<std::pair<DataId, Rank>, Bytes> consents_;
     RangeTable<Access*>
         ordered_;  ///< writes that are held back or have readers; their allocation is the kind
     uint64_t last_access_ = 0;
@@ -295,7 +311,6 @@ class CachingAgent {
     bool notes_ = false;
     std::vector<GlobalRange> evicted_;  // of reserve(), empty outside of it
     /// What clients read where that is counted, or have said that they will.
-    using Bytes = boost::icl::interval_set<uint64_t, std::less, boost::icl::right_open_interval<uint64_t>>;
     std::map<ClientId, std::map<DataId, Bytes>> readers_;
     /// Readers of whose death writers of this rank have been told: by which homes, and writers of which
     /// bytes.

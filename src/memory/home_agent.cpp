@@ -27,6 +27,8 @@ bool same_access(const Message& a, const Message& b) {
 
 constexpr uint64_t kWrites = 0, kReads = 1;
 constexpr Range kAll{0, UINT64_MAX};
+/// What is granted one by one after a write. Who writes where others may read all pays for one more round.
+constexpr uint32_t kReadsOneByOne = 8;
 
 /// Of who waits for a tag, or, of kind 0, for readers.
 RangePlace waiting_place(uint64_t kind, const Message& request) {
@@ -161,11 +163,19 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
 void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Message>& out) const {
     const auto found = data.versions.find(request.range.range, request.tag);
     if (!found) return out.push_back(answer(MessageKind::kReadRefused, request));
-    add_sharer(data, request.range.range, request.from);
+    const bool of_all = grants_all(data, request);
+    add_sharer(data, of_all ? kAll : request.range.range, request.from);
     tell_slots(found->slices, request, out);
     out.push_back(answer(MessageKind::kReadGrant, request));
     out.back().readers = found->counted ? 1 : 0;
     out.back().earlier = found->earlier;
+    out.back().of_all = of_all;
+}
+
+bool HomeAgent::grants_all(Data& data, const Message& request) const {
+    if (request.from == self_ || request.tag || !data.queue.empty() || !data.versions.empty()) return false;
+    data.reads = std::min(data.reads + 1, kReadsOneByOne + 1);
+    return data.reads > kReadsOneByOne;
 }
 
 void HomeAgent::add_sharer(Data& data, const Range& range, Rank rank) const {
@@ -183,6 +193,7 @@ void HomeAgent::tell_slots(const std::vector<Slice>& slots, const Message& reque
 
 void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& out) {
     access.started = true;
+    data.reads = 0;
     data.started.emplace(access.request.range.range.offset, &access);
     const Message& request = access.request;
     access.slots = data.versions.slots_to_write(request.range.range);

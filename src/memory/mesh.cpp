@@ -23,7 +23,7 @@
 namespace heddle::memory {
 namespace {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr auto kRetryPause = std::chrono::milliseconds(2);
 /// After a packet the next one is looked for no longer than that.
 constexpr auto kOwnVigil = std::chrono::microseconds(40);

@@ -58,6 +58,8 @@ struct Message {
     uint32_t reader_client = 0;
     /// kReadGrant: it is, in part, an earlier version, which others are not to find.
     bool earlier = false;
+    /// kReadGrant: of all of the allocation that lies there, until you say kInvalidated, or kUnshare.
+    bool of_all = false;
 };
 
 }  // namespace heddle::memory

@@ -32,6 +32,8 @@ class Versions {
         bool counted = false;  ///< its readers are counted
     };
 
+    /// All bytes lie in slot 0, without a tag, and nobody counts their readers.
+    [[nodiscard]] bool empty() const { return states_.empty(); }
     /// The newest, or the one with that tag. Nothing: not all bytes have that tag.
     [[nodiscard]] std::optional<Found> find(const Range& range, std::optional<Tag> tag) const;
     /// No byte has more than `retain` versions that are still to be read, nor one with that tag.

@@ -76,6 +76,7 @@ struct Play {
                 caches.push_back({rank, world.cache(rank, (8 + below(kCells)) * kCell)});
         history.push_back(Cells(kCells, 0));
         readers = seed % 5 == 4;
+        calm = seed % 5 == 1;
         if (seed % 2 == 0) return;
         for (const auto& [rank, cache] : caches)
             for (int i = 0; i < 2; ++i) elsewhere.push_back(std::make_unique<Elsewhere>(world, rank, cache));
@@ -128,8 +129,10 @@ struct Play {
             case 4:
                 return ask(rank, op::GetMutable{any_range(8), cache}, client);
             case 5:
+                if (calm) return ask(rank, op::GetConst{any_range(8), cache}, client);
                 return ask(rank, op::GetConst{any_range(8), cache, Tag{below(3)}}, client);
             case 6:
+                if (calm) return;
                 // Who waits for another range while it has one to itself may wait for ever: it is a lock.
                 if (exclusive) return;
                 exclusive = true;
@@ -144,7 +147,7 @@ struct Play {
         if (held.empty()) return;
         const size_t which = below(held.size());
         const auto [rank, client, local, writable, source] = held[which];
-        if (!writable || below(4) == 0) {
+        if (!writable || below(4) == 0 || (calm && below(16) > 0)) {
             held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
             if (source && writable) exclusive = false;
             return ask(rank, op::Release{local}, client);
@@ -156,7 +159,7 @@ struct Play {
         const GlobalRange global =
             source ? *source : GlobalRange{data, {below(kCells - cells + 1) * kCell, local.range.size}};
         op::Put put{local, global, {}, source || below(2) == 0};
-        if (below(2) == 0) put.tag = below(3);
+        if (!calm && below(2) == 0) put.tag = below(3);
         if (readers && put.tag && below(4) == 0) put.readers = 1;
         if (source) exclusive = false;
         // It is not looked at again before it has ended.
@@ -245,6 +248,18 @@ struct Play {
         world.run();
     }
 
+    /// There are no copies any more: homes know of consents alone, and of each.
+    void expect_consents_known() {
+        for (uint64_t cell = 0; cell < kCells; ++cell) {
+            const Piece piece = world[0].node.atlas().pieces({data, {cell * kCell, kCell}}).front();
+            std::set<memory::Rank> may_read;
+            for (memory::Rank rank = 0; rank < world.size(); ++rank)
+                if (world[rank].node.caching().may_read(piece)) may_read.insert(rank);
+            EXPECT_EQ(world[piece.home].node.home().sharers(piece.global), may_read) << "cell " << cell;
+            consents += may_read.size();
+        }
+    }
+
     void take_step() {
         world.step(below(world.steps()));
         note_state();
@@ -274,11 +289,14 @@ struct Play {
     /// Some puts are to be read before the next one; who waits for readers that do not come leaves in the
     /// end.
     bool readers = false;
+    /// Hardly anybody writes, and there are no tags: homes consent to reads of all that they have.
+    bool calm = false;
+    size_t consents = 0;
 };
 
 TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
     const auto [first, count] = seeds(300);
-    size_t hits_elsewhere = 0;
+    size_t hits_elsewhere = 0, consents = 0;
     for (uint64_t seed = first; seed < first + count; ++seed) {
         SCOPED_TRACE(seed);
         Play play(seed);
@@ -302,12 +320,13 @@ TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
             EXPECT_NO_THROW(play.world.remove_cache(rank, cache));
         }
         play.world.run();
-        for (memory::Rank rank = 0; rank < play.world.size(); ++rank)
-            EXPECT_TRUE(play.world[rank].node.home().sharers({play.data, {0, kCells * kCell}}).empty());
+        play.expect_consents_known();
+        consents += play.consents;
         hits_elsewhere += play.hits_elsewhere;
         if (testing::Test::HasFailure()) return;
     }
     EXPECT_GT(hits_elsewhere, count);
+    EXPECT_GT(consents, count / 4);
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// What a home grants of all that it has, to those who read on where nobody writes (docs/COHERENCE.md).
+#include <gmock/gmock.h>
+
+#include "support/memory_world.hpp"
+
+namespace heddle::test {
+namespace {
+
+using namespace memory;  // NOLINT: each name here is of it
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr int kReadsThatAsk = 9;  // the last one is granted all
+
+class MemoryConsentTest : public testing::Test {
+  protected:
+    /// Of the range, which lies on rank 1.
+    GlobalRange at(uint64_t offset, uint64_t size) const { return {data_, {100 + offset, size}}; }
+    char read(const GlobalRange& global) {
+        const auto local = world_.get<ConstLocalRange>(0, op::GetConst{global, cache_});
+        const char first = static_cast<char>(*local.pointer());
+        world_.finish(0, op::Release{local});
+        return first;
+    }
+    op::Put put_of(const GlobalRange& global, char value, std::optional<Tag> tag = {}) {
+        const auto local = world_.get<MutableLocalRange>(1, op::Allocate{global.range.size, writers_});
+        std::memset(local.pointer(), value, global.range.size);
+        return {local, global, tag, true};
+    }
+    void put(const GlobalRange& global, char value, std::optional<Tag> tag = {}) {
+        world_.finish(1, put_of(global, value, tag));
+    }
+    /// Messages for a step.
+    template <class Step>
+    size_t messages(Step step) {
+        const size_t before = world_.delivered();
+        step();
+        return world_.delivered() - before;
+    }
+    void read_until_all_is_granted() {
+        for (int i = 0; i < kReadsThatAsk; ++i)
+            EXPECT_GT(messages([&] { read(at((i + 1) % 2 * 10U, 10)); }), 0U);
+        EXPECT_EQ(messages([&] { read(at(30, 10)); }), 0U);
+    }
+    std::set<memory::Rank> sharers(const GlobalRange& range) { return world_[1].node.home().sharers(range); }
+
+    MemoryWorld world_{2};
+    SegmentId segment_ = world_.segment({100, 100});
+    DataId data_ = world_.allocate(200, segment_);
+    CacheId cache_ = world_.cache(0, 10);
+    CacheId writers_ = world_.cache(1, 40);
+};
+
+TEST_F(MemoryConsentTest, WhoReadsOnWhereNobodyWritesNeedNotAsk) {
+    put(at(50, 10), 'a');
+    read_until_all_is_granted();
+    EXPECT_EQ(messages([&] { EXPECT_EQ(read(at(50, 10)), 'a'); }), 0U);
+    EXPECT_THAT(sharers(at(90, 1)), ElementsAre(0));
+}
+
+/// The first one after the reads; the others as if there had been none.
+TEST_F(MemoryConsentTest, AWriterPaysForItOnce) {
+    read_until_all_is_granted();
+    EXPECT_GT(messages([&] { put(at(60, 10), 'b'); }), 0U);
+    EXPECT_THAT(sharers(at(0, 100)), ElementsAre(0)) << "of what was read last there is a copy";
+    EXPECT_EQ(messages([&] { put(at(80, 10), 'c'); }), 0U);
+    EXPECT_EQ(read(at(60, 10)), 'b');
+    EXPECT_EQ(read(at(80, 10)), 'c');
+    EXPECT_GT(messages([&] { EXPECT_EQ(read(at(0, 10)), '\0'); }), 0U);
+}
+
+TEST_F(MemoryConsentTest, WhoHasManyCopiesKeepsItButForWhatIsWritten) {
+    cache_ = world_.cache(0, 100);
+    for (uint64_t i = 0; i < 40; ++i) read(at(i, 1));
+    put(at(60, 10), 'd');
+    EXPECT_THAT(sharers(at(60, 10)), IsEmpty());
+    EXPECT_EQ(messages([&] { read(at(80, 1)); }), 0U);
+    EXPECT_GT(messages([&] { EXPECT_EQ(read(at(60, 10)), 'd'); }), 0U);
+}
+
+TEST_F(MemoryConsentTest, WhatIsBeingReadIsNotGivenBack) {
+    read_until_all_is_granted();
+    const op::Put elsewhere = put_of(at(60, 10), 'e'), there = put_of(at(70, 10), 'f');
+    const Ticket own = world_.start(0, op::GetMutable{at(70, 10), world_.cache(0, 10)});
+    const Ticket other = world_.start(1, elsewhere);
+    while (world_[1].transfers.empty()) world_.step(0);
+    world_.step(world_.steps() - 1);  // the put's
+    EXPECT_TRUE(world_.ended(other));
+    EXPECT_FALSE(world_.ended(own));
+    EXPECT_THAT(sharers(at(70, 10)), ElementsAre(0));
+    EXPECT_THAT(sharers(at(80, 10)), IsEmpty());
+    const Ticket same = world_.start(1, there);
+    while (world_.steps() > 1) world_.step(0);
+    EXPECT_FALSE(world_.ended(same)) << "it is being read";
+    world_.run();
+    EXPECT_TRUE(world_.ended(own) && world_.ended(same));
+    EXPECT_THAT(sharers(at(70, 10)), IsEmpty());
+}
+
+TEST_F(MemoryConsentTest, WhereThereAreTagsEachReadAsks) {
+    put(at(90, 1), 't', 7);
+    for (int i = 0; i < 3 * kReadsThatAsk; ++i) EXPECT_GT(messages([&] { read(at(i % 2 * 10U, 10)); }), 0U);
+    put(at(90, 1), 'u');
+    read_until_all_is_granted();
+}
+
+TEST_F(MemoryConsentTest, ItGoesWithTheAllocation) {
+    read_until_all_is_granted();
+    world_.free(data_);
+    world_.run();
+    data_ = world_.allocate(200, segment_);
+    EXPECT_GT(messages([&] { read(at(0, 10)); }), 0U);
+    EXPECT_THAT(sharers(at(20, 10)), Not(Contains(0)));
+}
+
+}  // namespace
+}  // namespace heddle::test
