@@ -163,10 +163,30 @@ void CachingAgent::release_held(const LocalRange& local, const HeldRange& held, 
     end(exclusive->id, actions);
 }
 
+LocalRange CachingAgent::hold(const Get& wanted, std::byte* base, const Range& range, CacheId cache,
+                              HeldRange*& held) {
+    LocalRange local;
+    held = &held_.add(local.id);
+    // One by one: a copy of the whole would wait for what it is made of to be written.
+    held->client = wanted.client;
+    held->cache = local.cache = cache;
+    held->entry = nullptr;
+    held->base = local.base = base;
+    held->range = local.range = range;
+    held->writable = wanted.writable;
+    held->global = wanted.global;
+    held->exclusive = nullptr;
+    held->reads.reset();
+    held->leaves = false;
+    return local;
+}
+
 OperationResult CachingAgent::hold(const Get& wanted, CacheState& state, CacheEntry& entry,
                                    const Range& range, Access* exclusive) {
-    const LocalRange local = held_.add({wanted.client, wanted.cache, &entry, state.payload, range,
-                                        wanted.writable, wanted.global, exclusive});
+    HeldRange* held = nullptr;
+    const LocalRange local = hold(wanted, state.payload, range, wanted.cache, held);
+    held->entry = &entry;
+    held->exclusive = exclusive;
     state.cache.pin(entry);
     return as_result(local, wanted.writable);
 }
@@ -203,15 +223,9 @@ CachingAgent::Result CachingAgent::get(const Get& wanted, Actions& actions) {
 CachingAgent::Result CachingAgent::get_direct(const Get& wanted, bool reads) {
     const std::optional<Here> place = here(wanted.global);
     if (!place) return {};
-    const LocalRange local = held_.add({wanted.client,
-                                        CacheId{},
-                                        nullptr,
-                                        place->part,
-                                        {place->offset, wanted.global.range.size},
-                                        wanted.writable,
-                                        wanted.global,
-                                        nullptr,
-                                        reads ? wanted.tag : std::nullopt});
+    HeldRange* held = nullptr;
+    const LocalRange local = hold(wanted, place->part, {place->offset, wanted.global.range.size}, {}, held);
+    if (reads) held->reads = wanted.tag;
     return as_result(local, wanted.writable);
 }
 

@@ -282,6 +282,9 @@ class CachingAgent {
     void fail_waiting(Access& access, const std::string& why, Actions& actions);
     [[nodiscard]] OperationResult hold(const Get& wanted, CacheState& state, CacheEntry& entry,
                                        const Range& range, Access* exclusive);
+    /// Of no entry yet.
+    [[nodiscard]] LocalRange hold(const Get& wanted, std::byte* base, const Range& range, CacheId cache,
+                                  HeldRange*& held);
     void give_up_waiting(Access& access, Actions& actions);
     /// Those that are not to wait, of an access that is about to, or does.
     void cancel_given_up(Access& access, Actions& actions);

@@ -23,7 +23,7 @@ LocalRange LocalRanges::named(uint32_t slot, uint32_t generation, const HeldRang
     return local;
 }
 
-LocalRange LocalRanges::add(const HeldRange& held) {
+HeldRange& LocalRanges::add(uint64_t& id) {
     uint32_t slot;
     if (free_.empty()) {
         slot = static_cast<uint32_t>(slots_.size());
@@ -34,10 +34,16 @@ LocalRange LocalRanges::add(const HeldRange& held) {
         slot = free_.back();
         free_.pop_back();
     }
-    slots_[slot].held = held;
     slots_[slot].used = true;
     ++count_;
-    return named(slot, slots_[slot].generation, held);
+    id = uint64_t{slots_[slot].generation} << 32u | slot;
+    return slots_[slot].held;
+}
+
+LocalRange LocalRanges::add(const HeldRange& held) {
+    uint64_t id;
+    add(id) = held;
+    return named(slot_of(id), generation_of(id), held);
 }
 
 bool LocalRanges::has(const LocalRange& local) const noexcept {

@@ -37,6 +37,8 @@ void check_part_of(const LocalRange& held, const LocalRange& named);
 class LocalRanges {
   public:
     [[nodiscard]] LocalRange add(const HeldRange& held);
+    /// The same, but all of it is yet to be filled in.
+    [[nodiscard]] HeldRange& add(uint64_t& id);
     /// The one that `local` names, all of which is within it. Throws kUnknown where it was released or is
     /// another client's, or leaves, kOutside.
     [[nodiscard]] HeldRange& find(const LocalRange& local, ClientId client);

@@ -150,16 +150,21 @@ Counters ServerState::counters() {
 
 OperationResult ServerState::execute_sync(ClientId client, const Operation& operation) {
     Lock lock(mutex_);
-    const Step step(*this, lock);
     const Ticket ticket = ++last_ticket_;
     trace_step();
+    // Mostly nothing follows, and the lists of the next step stay where they are.
+    if (spare_lists_.empty()) spare_lists_.push_back(std::make_unique<Lists>());
+    Actions& actions = spare_lists_.back()->actions;
     std::optional<OperationResult> result;
     try {
-        result = node_.start(client, ticket, operation, step.actions());
+        result = node_.start(client, ticket, operation, actions);
     } catch (...) {
+        const Step step(*this, lock);
         hand_over(step.actions(), lock);
         throw;
     }
+    if (result && actions.empty() && !trace_) return std::move(*result);
+    const Step step(*this, lock);
     if (trace_) trace_start(client, ticket, operation, result.has_value(), step.actions());
     if (!result) return wait_for(ticket, step.lists(), lock);
     if (!step.actions().empty()) hand_over(step.actions(), lock);
