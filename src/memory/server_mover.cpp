@@ -140,9 +140,10 @@ void ServerState::work(Lock& lock) {
 }
 
 void ServerState::wait_for_answer(Question& question) {
+    if (question.is_answered.load(std::memory_order_acquire)) return;
     if (!is_mover()) return question.answered.block_until_signalled();
     Lock lock(mutex_);
-    work_until_done([&] { return question.is_answered; }, lock);
+    work_until_done([&] { return question.is_answered.load(); }, lock);
 }
 
 }  // namespace heddle::memory

@@ -118,12 +118,14 @@ uint64_t ServerState::change(Command command) {
 
 std::vector<uint8_t> ServerState::meet(std::vector<uint8_t> content) {
     const auto question = std::make_shared<Question>();
+    Look look(may_look() ? mesh_.get() : nullptr);
     {
         const Lock lock(mutex_);
         if (gone_.contains(0)) throw Error(ErrorCode::kUnavailable, "rank 0, where all ranks meet, is gone");
         meetings_.emplace(++last_meeting_, question);
         send(0, Arrival{last_meeting_, std::move(content)});
     }
+    look.until([&] { return question->is_answered.load(std::memory_order_acquire); });
     wait_for_answer(*question);
     throw_if_failed(question->ending);
     return std::move(question->content);
@@ -140,12 +142,16 @@ void ServerState::received(Rank from, std::span<const std::byte> packet) {
     std::optional<Parsed> content = parse(packet);
     if (!content) return;
     std::vector<std::shared_ptr<OperationState>> told;
+    std::vector<std::shared_ptr<Question>> answers;
     {
         const Lock lock(mutex_);
+        answers_ = &answers;
         deal_with(from, std::move(*content));
+        answers_ = nullptr;
         told.swap(to_wake_);
     }
     for (const auto& state : told) state->tell();
+    for (const auto& question : answers) question->answered.signal();
 }
 
 void ServerState::deal_with(Rank from, Parsed&& content) {
@@ -229,9 +235,16 @@ void ServerState::answer(std::map<uint64_t, std::shared_ptr<Question>>& question
     question.id = id;
     question.ending = std::move(ending);
     question.content = std::move(content);
-    question.is_answered = true;
-    to_answer_.push_back(asked.mapped());
-    for_mover_.notify_one();
+    answered(asked.mapped());
+}
+
+void ServerState::answered(const std::shared_ptr<Question>& question) {
+    question->is_answered.store(true, std::memory_order_release);
+    if (answers_ != nullptr)
+        answers_->push_back(question);
+    else
+        to_answer_.push_back(question);
+    if (answers_ == nullptr || mover_waits_) for_mover_.notify_one();
 }
 
 void ServerState::lost(Rank rank) {

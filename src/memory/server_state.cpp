@@ -171,6 +171,10 @@ OperationResult ServerState::execute_sync(ClientId client, const Operation& oper
     return std::move(*result);
 }
 
+bool ServerState::may_look() const noexcept {
+    return !in_task() && !is_mover();
+}
+
 OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     bool asks = !lists.actions.messages.empty();
     if (!lists.actions.transfers.empty()) {
@@ -192,7 +196,7 @@ OperationResult ServerState::wait_for(Ticket ticket, Lists& lists, Lock& lock) {
     pending_.emplace(ticket, state);
     // A thread is there as soon as it is told; a task when a worker has time, for which nobody waits.
     const bool is_thread = !in_task();
-    Look look(is_thread && asks && !is_mover() ? mesh_.get() : nullptr);
+    Look look(asks && may_look() ? mesh_.get() : nullptr);
     hand_over(lists.actions, lock, Functions::kByMover);
     if (is_mover()) work_until_done([&] { return state->done(); }, lock);
     while (!state->done()) {

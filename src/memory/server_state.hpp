@@ -6,6 +6,7 @@
 // lock. The mesh's thread makes steps too, and leaves all that takes long to the mover.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -142,7 +143,7 @@ class ServerState : private Transport::Listener {
     /// Somebody who waits for an answer of rank 0.
     struct Question {
         BlockCondition answered;
-        bool is_answered = false;  // by the mover it is, or will be, signalled
+        std::atomic<bool> is_answered{false};  // it is, or will be, signalled
         uint64_t id = 0;
         Ending ending;
         std::vector<uint8_t> content;
@@ -259,6 +260,10 @@ class ServerState : private Transport::Listener {
     /// again by a function that it calls.
     void work(Lock& lock);
     void wait_for_answer(Question& question);
+    /// What it was answered with is there.
+    void answered(const std::shared_ptr<Question>& question);
+    /// This thread may receive what it waits for itself.
+    [[nodiscard]] bool may_look() const noexcept;
     CacheId add_cache(uint64_t size, Payload payload);
     [[nodiscard]] Inventory inventory(const Lock& lock) const;
     /// Throws kLimit where the machine cannot have so much for a client, beside the caches and what their
@@ -335,6 +340,7 @@ class ServerState : private Transport::Listener {
     /// For whoever has received a packet: those who wait in threads or tasks, and no code of programs.
     std::vector<std::shared_ptr<OperationState>> to_wake_;
     std::deque<std::shared_ptr<Question>> to_answer_;
+    std::vector<std::shared_ptr<Question>>* answers_ = nullptr;  // of whoever has received a packet
     std::condition_variable for_mover_;
     bool stopping_ = false;
     bool mover_waits_ = false;  // from the first time on that it has waited for the end of an operation

@@ -78,10 +78,8 @@ void ServerState::surveyed(Rank from, SurveyReply reply) {
 
 void ServerState::end_survey(bool complete, Surveys::iterator survey) {
     if (!complete) return;
-    survey->second->is_answered = true;
-    to_answer_.push_back(survey->second);
+    answered(survey->second);
     surveys_.erase(survey);
-    for_mover_.notify_one();
 }
 
 void ServerState::give_up_surveys(Rank gone) {
