@@ -11,8 +11,6 @@
 namespace heddle::memory {
 namespace {
 
-constexpr gaspi_timeout_t kPatienceMs = 30'000;
-
 class GaspiSegment final : public Segment {
   public:
     explicit GaspiSegment(const SegmentPlan& plan)

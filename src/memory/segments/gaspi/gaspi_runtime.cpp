@@ -21,7 +21,6 @@
 namespace heddle::memory {
 namespace {
 
-constexpr gaspi_timeout_t kPatienceMs = 30'000;
 /// Of each of the two kinds of ports that GPI-2 has a rank.
 constexpr uint16_t kFirstPort = 20'000, kLastPort = 32'000;
 constexpr gaspi_segment_id_t kBuffersId = 0;

@@ -15,6 +15,9 @@
 
 namespace heddle::memory {
 
+/// For any call of GASPI.
+constexpr gaspi_timeout_t kPatienceMs = 30'000;
+
 /// Throws Error kSystem where the call did not end well. `what` it was for.
 void check_gaspi(gaspi_return_t result, const std::string& what);
 [[nodiscard]] std::string gaspi_version_text();
