@@ -253,18 +253,17 @@ Extent agreed(Server& server, const Extent& mine) {
 /// 0, or 1 where a transfer was wrong.
 int solve(Server& server, const Options& options) {
     GreyMap picture;
-    std::string problem;
     if (server.rank() == 0 && !options.lamps.empty()) {
         try {
             picture = heddle::example::read_grey_map(options.lamps);
         } catch (const std::exception& error) {
-            problem = error.what();
+            // Now: who hears of it first ends, and this rank may be ended for that.
+            fmt::print(stderr, "jacobi: {}\n", error.what());
         }
     }
     const Extent extent = options.lamps.empty() ? Extent{options.n, options.n}
                                                 : agreed(server, {picture.rows, picture.columns});
-    if (!problem.empty()) throw std::runtime_error(problem);
-    if (extent.rows == 0) return 1;  // rank 0 says why
+    if (extent.rows == 0) return 1;  // rank 0 has said why
     if (!Mesh(extent.rows, extent.columns, server.ranks()).fits())
         throw std::runtime_error("there are more ranks than rows or columns: use fewer");
     Solver solver(server, options, extent);
