@@ -31,8 +31,8 @@
 #ifndef EVICTIONS
 #define EVICTIONS 1
 #endif
-#ifndef CONSENTS
-#define CONSENTS 0 /* 1: a grant may be one of all reads to come, until the next write */
+#ifndef DELEGATIONS
+#define DELEGATIONS 0 /* 1: a grant may be one of all reads to come, until the next write */
 #endif
 #ifndef MUTANT
 #define MUTANT 0
@@ -46,7 +46,7 @@
 #define STALE_IS_FOUND 6          /* what was invalidated while it was fetched is found by later gets */
 #define ANY_ORDER 7               /* puts ask the homes in the other order */
 #define KEPT_UNTOLD 8             /* a put leaves a copy that the homes are not told of */
-#define CONSENT_OUTLIVES_WRITES 9 /* who may read until the next write goes on */
+#define DELEGATION_OUTLIVES_WRITES 9 /* who may read until the next write goes on */
 
 #define LINK(rank, home) ((rank) * HOMES + (home))
 #define BIT(n) (1 << (n))
@@ -170,7 +170,7 @@ byte granted[RANKS * SLOTS]; /* of a get: by how many homes */
 byte moved[RANKS * SLOTS];   /* and how many pieces are there */
 byte since[RANKS * SLOTS];   /* and what had been put when the last one who waits for it asked */
 byte answers[RANKS * HOMES]; /* the gets for which an answer to that home waits */
-byte consents[RANKS];        /* the other ranks' homes that need not be asked for reads */
+byte delegated[RANKS];        /* the other ranks' homes that need not be asked for reads */
 
 byte put_step[RANKS]; /* 0: none; from 1 on: asks a home; then: writes a piece */
 byte put_version[RANKS];
@@ -181,7 +181,7 @@ byte evictions_left[RANKS];
 #define IS_GET(rank, slot) (copy[AT(rank, slot)] == FETCHING || copy[AT(rank, slot)] == GONE)
 #define HAS(rank, state) (copy[AT(rank, 0)] == state || copy[AT(rank, 1)] == state || copy[AT(rank, 2)] == state)
 #define GETTING(rank) (IS_GET(rank, 0) || IS_GET(rank, 1))
-#define CONSENTED(rank, home) ((consents[rank] & BIT(home)) != 0)
+#define DELEGATED(rank, home) ((delegated[rank] & BIT(home)) != 0)
 #define HAS_READ(rank, slot, home) (IS_GET(rank, slot) && granted[AT(rank, slot)] > home)
 /* Puts ask the homes in ascending order. */
 #define PUT_HOME(step) (MUTANT == ANY_ORDER -> HOMES - (step) : (step) - 1)
@@ -198,11 +198,11 @@ inline tell_gone(rank) {
         if
         :: !HAS(rank, VALID) && (!GETTING(rank) || MUTANT == UNSHARED_WHILE_FETCHING) ->
             if
-            :: rank != 0 && !CONSENTED(rank, 0) -> to_home[LINK(rank, 0)] ! unshare, 0
+            :: rank != 0 && !DELEGATED(rank, 0) -> to_home[LINK(rank, 0)] ! unshare, 0
             :: else
             fi;
             if
-            :: HOMES > 1 && rank != HOMES - 1 && !CONSENTED(rank, HOMES - 1) -> to_home[LINK(rank, HOMES - 1)] ! unshare, 0
+            :: HOMES > 1 && rank != HOMES - 1 && !DELEGATED(rank, HOMES - 1) -> to_home[LINK(rank, HOMES - 1)] ! unshare, 0
             :: else
             fi
         :: else
@@ -222,7 +222,7 @@ inline forget(rank, slot) {
 /* The next home that is to be asked, if any. */
 inline ask(rank, slot) {
     do
-    :: granted[AT(rank, slot)] < HOMES && CONSENTED(rank, granted[AT(rank, slot)]) -> granted[AT(rank, slot)]++
+    :: granted[AT(rank, slot)] < HOMES && DELEGATED(rank, granted[AT(rank, slot)]) -> granted[AT(rank, slot)]++
     :: else -> break
     od;
     if
@@ -270,7 +270,7 @@ inline end_get(rank, slot) {
 
 inline be_invalidated(rank, from) {
     if
-    :: MUTANT != CONSENT_OUTLIVES_WRITES -> consents[rank] = consents[rank] & ~BIT(from)
+    :: MUTANT != DELEGATION_OUTLIVES_WRITES -> delegated[rank] = delegated[rank] & ~BIT(from)
     :: else
     fi;
     slot = 0;
@@ -316,7 +316,7 @@ inline go_on_putting(rank) {
 
 inline granted_by(rank, slot) {
     if
-    :: CONSENTS && granted[AT(rank, slot)] != rank -> consents[rank] = consents[rank] | BIT(granted[AT(rank, slot)])
+    :: DELEGATIONS && granted[AT(rank, slot)] != rank -> delegated[rank] = delegated[rank] | BIT(granted[AT(rank, slot)])
     :: true
     fi;
     granted[AT(rank, slot)]++;
@@ -426,9 +426,9 @@ proctype rest() {
         do
         :: rank < RANKS ->
             assert(gets_left[rank] == 0 && puts_left[rank] == 0 && put_step[rank] == 0 && !GETTING(rank));
-            assert(((sharers[0] & BIT(rank)) != 0) == (rank != 0 && (HAS(rank, VALID) || CONSENTED(rank, 0))));
+            assert(((sharers[0] & BIT(rank)) != 0) == (rank != 0 && (HAS(rank, VALID) || DELEGATED(rank, 0))));
             assert(((sharers[HOMES - 1] & BIT(rank)) != 0) == 
-                   (rank != HOMES - 1 && (HAS(rank, VALID) || CONSENTED(rank, HOMES - 1))));
+                   (rank != HOMES - 1 && (HAS(rank, VALID) || DELEGATED(rank, HOMES - 1))));
             rank++
         :: else -> break
         od;

@@ -10,6 +10,7 @@
 #include "memory/atlas.hpp"
 #include "memory/cache.hpp"
 #include "memory/caching_agent.hpp"
+#include "memory/reads_under_way.hpp"
 #include "memory/versions.hpp"
 
 namespace heddle::memory {
@@ -61,10 +62,8 @@ struct AccessState {
     bool source_is_gone = false;
     /// The exclusive access whose consent it uses, and ends.
     Access* under = nullptr;
-    /// Since it asked the home that it waits for, that was told that copies are gone.
-    bool told_gone = false;
-    /// Its place among those that read, from 1 on; 0: it is none of them.
-    size_t reading = 0;
+    /// Of what is told to be gone since it asked the home that it waits for, not all is in `told_gone`.
+    bool told_more = false;
     /// Of kCopyWithin.
     CacheEntry* source = nullptr;
 };
@@ -79,6 +78,9 @@ struct Access : AccessState {
     std::vector<std::shared_ptr<Message>> answers = {};
     /// Where its pieces lie, of those that have more than one slot.
     std::vector<Slice> slices = {};
+    /// What the home that it waits for was told to be gone since it asked, of the allocation.
+    std::vector<Range> told_gone = {};
+    ReadsUnderWay::Place reading = {};
     /// Puts that wait for its end, by their numbers: some may have ended before.
     std::vector<uint64_t> followers = {};
 
@@ -90,6 +92,7 @@ struct Access : AccessState {
         waiters.clear();
         answers.clear();
         slices.clear();
+        told_gone.clear();
         followers.clear();
     }
 

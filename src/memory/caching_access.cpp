@@ -36,7 +36,7 @@ Access& CachingAgent::new_access(const GlobalRange& global) {
 void CachingAgent::remove_access(uint64_t id) {
     const auto found = accesses_.find(id);
     std::unique_ptr<Access> ended = std::move(found->second);
-    stop_reading(*ended);
+    reads_.remove(ended->reading);
     accesses_.erase(found);
     if (spare_accesses_.size() == kMostSpareAccesses) return;
     ended->renew();
@@ -99,8 +99,7 @@ void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
     access.entry = &reserve(state, access.cache, access.global.range.size, access.ticket(), actions);
     access.memory = state.payload + access.entry->place.offset;
     if (access.is_read()) {
-        reading_.push_back(&access);
-        access.reading = reading_.size();
+        reads_.add(access.reading, access.global, access);
     }
     // What has no bytes takes no room that anybody could need: it would stay for ever.
     if (access.purpose == Access::Purpose::kCopy && !access.pieces.empty()) {
@@ -137,7 +136,7 @@ void CachingAgent::fail_waiting(Access& access, const std::string& why, Actions&
 
 void CachingAgent::lost(Rank rank, Actions& actions) {
     lost_.insert(rank);
-    std::erase_if(consents_, [&](const auto& one) { return one.first.second == rank; });
+    std::erase_if(delegations_, [&](const auto& one) { return one.first.second == rank; });
     for (const uint64_t id : access_ids()) {
         const auto found = accesses_.find(id);
         if (found != accesses_.end() && is_stuck(*found->second))
@@ -159,7 +158,7 @@ void CachingAgent::forget(DataId data, Actions& actions) {
     }
     for (auto& one : readers_) one.second.erase(data);
     dead_readers_.erase(data);
-    std::erase_if(consents_, [&](const auto& one) { return one.first.first == data; });
+    std::erase_if(delegations_, [&](const auto& one) { return one.first.first == data; });
     const GlobalRange all{data, {0, UINT64_MAX}};
     for (auto& one : caches_) {
         Cache& cache = one.second.cache;
@@ -178,14 +177,9 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
         if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
         if (access.granted == access.pieces.size()) break;
         const Piece& next = access.pieces[access.granted];
-        if (const HomeAgent* const home = home_here(next, actions); home != nullptr && !access.is_write()) {
-            if (const auto counted = home->grant_read_here(next.global, access.tag)) {
-                access.counted |= *counted;
-                continue;
-            }
-        }
-        if (!access.is_write() && !access.tag && may_read(next)) continue;
-        access.told_gone = false;
+        if (!access.is_write() && !access.tag && (is_granted_here(next, actions) || may_read(next))) continue;
+        access.told_gone.clear();
+        access.told_more = false;
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
         note(access, Note::What::kWaitsForConsent, actions, next.home);
         return send(kind, access, next, actions);
@@ -242,7 +236,7 @@ void CachingAgent::handle(const Message& message, Actions& actions) {
             return;
         case MessageKind::kReadGrant:
             access.counted |= message.readers > 0;
-            if (message.of_all) take_consent(access, message.from, actions);
+            if (message.delegates) take_delegation(access, message.from);
             if (message.earlier && access.entry->state == CacheEntry::State::kFetching)
                 cache(access.cache).cache.withdraw(*access.entry);
             [[fallthrough]];
@@ -261,7 +255,7 @@ void CachingAgent::refused(Access& access, Actions& actions) {
     if (access.entry->state == CacheEntry::State::kFetching) here.withdraw(*access.entry);
     here.unpin(*access.entry);
     access.entry = nullptr;
-    stop_reading(access);
+    reads_.remove(access.reading);
     access.granted = 0;
     access.slices.clear();
     let_go(access, actions);
@@ -332,7 +326,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     access.waiters.clear();
     state.cache.unpin(entry);
     access.entry = nullptr;
-    stop_reading(access);
+    reads_.remove(access.reading);
     let_go(access, actions);
     if (access.held) return;  // until it is put or released
     if (exclusive) end_writing(access, {}, false, actions);

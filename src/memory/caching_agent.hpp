@@ -5,7 +5,6 @@
 // the other in ascending order, and the transfer. So no two accesses wait for each other in a circle.
 #pragma once
 
-#include <boost/icl/interval_set.hpp>
 #include <exception>
 #include <map>
 #include <memory>
@@ -15,10 +14,12 @@
 #include <vector>
 
 #include "memory/atlas.hpp"
+#include "memory/byte_intervals.hpp"
 #include "memory/cache.hpp"
 #include "memory/local_ranges.hpp"
 #include "memory/message.hpp"
 #include "memory/range_table.hpp"
+#include "memory/reads_under_way.hpp"
 #include "memory/recycled.hpp"
 #include "memory/transfer.hpp"
 
@@ -140,7 +141,7 @@ class CachingAgent {
     /// The allocation is gone, and all copies of it: what waits for it fails. Before it goes from the atlas.
     void forget(DataId data, Actions& actions);
 
-    /// Bytes are being moved between the allocation and this rank, also where it has been forgotten.
+    /// ByteSet are being moved between the allocation and this rank, also where it has been forgotten.
     [[nodiscard]] bool is_moving(DataId data) const;
 
     /// Throws kUnknown.
@@ -151,7 +152,7 @@ class CachingAgent {
     [[nodiscard]] bool has_copy(const GlobalRange& range, CacheId in) const;
     /// There are valid copies of some bytes of it.
     [[nodiscard]] bool has_part_of(const GlobalRange& range) const;
-    /// Its home, another rank, has granted it with all that lies there.
+    /// Its home, on another rank, has delegated it to this one: it need not be asked.
     [[nodiscard]] bool may_read(const Piece& piece) const;
     /// It can be got directly.
     [[nodiscard]] bool is_here(const GlobalRange& range) const { return here(range).has_value(); }
@@ -175,7 +176,6 @@ class CachingAgent {
         CacheStatistics counters = {};
     };
     using Result = std::optional<OperationResult>;
-    using Bytes = boost::icl::interval_set<uint64_t, std::less, boost::icl::right_open_interval<uint64_t>>;
     [[nodiscard]] Result allocate(ClientId client, Ticket ticket, const op::Allocate& wanted,
                                   Actions& actions);
     [[nodiscard]] Result release(ClientId client, const op::Release& wanted, Actions& actions);
@@ -213,8 +213,6 @@ class CachingAgent {
     /// Who waits for the access, and how it is told what came of that.
     void join(Access& access, const Get& waiter);
     void tell(const Get& waiter, Completion::Outcome outcome, Actions& actions);
-    /// Of those that have room for a copy and fetch it.
-    void stop_reading(Access& access);
     void ask_for_tags(Access& access, Actions& actions);
     void tag_reached(Access& access, Actions& actions);
     /// Its tag was there, and is gone: what was granted is given back, and it waits again.
@@ -241,10 +239,8 @@ class CachingAgent {
 
     /// Asks the next home, or moves the bytes.
     void go_on(Access& access, Actions& actions);
-    /// This rank's own, of those pieces that lie there; null: it is to be asked by messages.
-    [[nodiscard]] const HomeAgent* home_here(const Piece& piece, const Actions& actions) const noexcept {
-        return piece.home == self_ && actions.messages.empty() ? home_here_ : nullptr;
-    }
+    /// It lies on this rank, whose home agent grants the read without a message.
+    [[nodiscard]] bool is_granted_here(const Piece& piece, const Actions& actions) const;
     /// Where the bytes of a piece are, or are to be.
     void add_parts(Access& access, const Piece& piece) const;
     void end_copy_within(Access& access, Actions& actions);
@@ -262,18 +258,18 @@ class CachingAgent {
     /// There is, or is on its way, a copy of a part of the range.
     [[nodiscard]] bool has_copy_of_any(const GlobalRange& global) const;
     /// Tells the homes of what there is no copy of any more.
-    void unshare(const GlobalRange& global, Actions& actions) const;
-    /// Of what that home has of the allocation, all may be read from now on.
-    void take_consent(const Access& access, Rank home, Actions& actions);
-    /// The home is asked again for all of which there is no copy, nor one on its way.
-    void give_back_consent(DataId data, Rank home, Actions& actions);
+    void unshare(const GlobalRange& global, Actions& actions);
+    /// That home has granted the access with all that it has of the allocation.
+    void take_delegation(const Access& access, Rank home);
+    /// The home is to be asked again for all of which there is no copy, nor one on its way.
+    void give_back_delegation(DataId data, Rank home, Actions& actions);
     /// How many there are, or may be on their way: an upper limit.
     [[nodiscard]] size_t copies_of(DataId data) const;
     /// Without those of which there are copies, or copies are on their way.
-    void leave_out_copies(const GlobalRange& global, Bytes& bytes) const;
-    void send_gone(const GlobalRange& global, Rank home, Actions& actions) const;
+    void leave_out_copies(const GlobalRange& global, ByteSet& bytes) const;
+    void send_gone(const GlobalRange& global, Rank home, Actions& actions);
     /// There is no copy of that piece any more.
-    void tell_gone(const Piece& piece, Actions& actions) const;
+    void tell_gone(const Piece& piece, Actions& actions);
     /// Fails with everything that waits for it.
     void fail(Access& access, const MemoryError& error, Actions& actions);
     /// The access waits for a home that is gone.
@@ -304,9 +300,9 @@ class CachingAgent {
     /// What waits for which access, by its client.
     using Waiting = std::pair<ClientId, Ticket>;
     std::map<Waiting, Access*, std::less<>, Recycled<std::pair<const Waiting, Access*>>> waiting_;
-    std::vector<Access*> reading_;
-    /// What other ranks, as homes, have granted of an allocation beside copies.
-    std::map<std::pair<DataId, Rank>, Bytes> consents_;
+    ReadsUnderWay reads_;
+    /// What homes on other ranks have granted of an allocation beside copies.
+    std::map<std::pair<DataId, Rank>, ByteSet> delegations_;
     RangeTable<Access*>
         ordered_;  ///< writes that are held back or have readers; their allocation is the kind
     uint64_t last_access_ = 0;
@@ -314,12 +310,12 @@ class CachingAgent {
     bool notes_ = false;
     std::vector<GlobalRange> evicted_;  // of reserve(), empty outside of it
     /// What clients read where that is counted, or have said that they will.
-    std::map<ClientId, std::map<DataId, Bytes>> readers_;
+    std::map<ClientId, std::map<DataId, ByteSet>> readers_;
     /// Readers of whose death writers of this rank have been told: by which homes, and writers of which
     /// bytes.
     struct DeadReader {
         std::set<Rank> told_by;
-        Bytes told_of;
+        ByteSet told_of;
     };
     std::map<DataId, std::map<std::pair<Rank, ClientId>, DeadReader>> dead_readers_;
 };

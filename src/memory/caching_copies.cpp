@@ -1,48 +1,32 @@
-// Which copies a CachingAgent has, or is about to have, and whom it tells of those that go.
+// Which copies a CachingAgent has, or is about to have, what it may read beside them, and whom it tells of
+// what goes.
 #include <algorithm>
-#include <boost/icl/interval_set.hpp>
 
 #include "memory/access.hpp"
 #include "memory/caching_agent.hpp"
+#include "memory/home_agent.hpp"
 
 namespace heddle::memory {
 namespace {
 
-using Interval = boost::icl::right_open_interval<uint64_t>;
-
-constexpr Range kAll{0, UINT64_MAX};
-/// What is between them is given back piece by piece, while somebody waits to write.
-constexpr size_t kMostCopiesToGiveBack = 16;
-
-Interval interval(const Range& range) {
-    return {range.offset, range.end()};
-}
-Range range_of(const Interval& interval) {
-    return {interval.lower(), interval.upper() - interval.lower()};
-}
+/// What is between them is given back piece by piece, in one packet or two, while somebody waits to write.
+constexpr size_t kMostCopiesToGiveBack = 256;
+/// Each access that waits for a home remembers so much of what that was told.
+constexpr size_t kMostToldGone = 64;
 
 }  // namespace
-
-void CachingAgent::stop_reading(Access& access) {
-    if (access.reading == 0) return;
-    Access* const last = reading_.back();
-    reading_[access.reading - 1] = last;
-    last->reading = access.reading;
-    reading_.pop_back();
-    access.reading = 0;
-}
 
 void CachingAgent::invalidate(const Message& message, Actions& actions) {
     Message done = message;
     done.kind = MessageKind::kInvalidated;
     done.from = self_;
     done.to = message.from;
-    const auto consent = consents_.find({message.range.data, message.from});
-    if (consent != consents_.end()) {
-        consent->second -= interval(message.range.range);
+    const auto delegation = delegations_.find({message.range.data, message.from});
+    if (delegation != delegations_.end()) {
+        delegation->second -= interval_of(message.range.range);
         // More writes may follow.
         if (copies_of(message.range.data) <= kMostCopiesToGiveBack)
-            give_back_consent(message.range.data, message.from, actions);
+            give_back_delegation(message.range.data, message.from, actions);
     }
     if (!has_copy_of_any(message.range)) return actions.messages.push_back(done);
     const auto answer = std::make_shared<Message>(done);
@@ -59,8 +43,9 @@ void CachingAgent::invalidate(const Message& message, Actions& actions) {
     }
     for (const GlobalRange& global : withdrawn) unshare(global, actions);
     // What is being fetched is shown to those who asked for it: it was there when they asked.
-    for (Access* const access : reading_)
-        if (access->has_read(message.range)) access->answers.push_back(answer);
+    reads_.for_each_overlapping(message.range, [&](Access& access) {
+        if (access.has_read(message.range)) access.answers.push_back(answer);
+    });
     if (answer.use_count() == 1) actions.messages.push_back(*answer);
 }
 
@@ -71,20 +56,19 @@ void CachingAgent::let_go(Access& access, Actions& actions) const {
 }
 
 bool CachingAgent::has_copy_of_any(const GlobalRange& global) const {
-    bool found = false;
+    bool found = reads_.any_overlapping(global);
     for (const auto& [id, state] : caches_)
         state.cache.for_each_overlapping(global, [&](const CacheEntry&) { found = true; });
-    return found || std::ranges::any_of(reading_, [&](const Access* access) {
-               return access->global.data == global.data && access->global.range.overlaps(global.range);
-           });
+    return found;
 }
 
-void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
+void CachingAgent::unshare(const GlobalRange& global, Actions& actions) {
     if (!atlas_.has_data(global.data)) return;
     // This rank's home asks it before each write, and others need not be told of what may be read again.
     bool is_known = false;
-    atlas_.for_each_piece(global, 0,
-                          [&](const Piece& piece) { is_known |= piece.home != self_ && !may_read(piece); });
+    atlas_.for_each_piece(global, 0, [&](const Piece& piece) {
+        is_known |= piece.home != self_ && !may_read(piece);
+    });
     if (!is_known) return;
     const auto tell = [&](const GlobalRange& gone) {
         atlas_.for_each_piece(gone, 0, [&](const Piece& piece) {
@@ -92,60 +76,74 @@ void CachingAgent::unshare(const GlobalRange& global, Actions& actions) const {
         });
     };
     if (!has_copy_of_any(global)) return tell(global);
-    Bytes gone;
-    gone += interval(global.range);
+    ByteSet gone;
+    gone += interval_of(global.range);
     leave_out_copies(global, gone);
-    for (const Interval& part : gone) tell({global.data, range_of(part)});
+    for (const ByteInterval& part : gone) tell({global.data, range_of(part)});
 }
 
-void CachingAgent::leave_out_copies(const GlobalRange& global, Bytes& bytes) const {
+void CachingAgent::leave_out_copies(const GlobalRange& global, ByteSet& bytes) const {
     for (const auto& [id, state] : caches_)
         state.cache.for_each_overlapping(
-            global, [&](const CacheEntry& entry) { bytes -= interval(entry.global.range); });
+            global, [&](const CacheEntry& entry) { bytes -= interval_of(entry.global.range); });
     // What has been asked for is as good as there: a message that is sent now arrives after the request.
-    for (const Access* const access : reading_)
-        if (access->global.data == global.data) bytes -= interval(access->global.range);
+    reads_.for_each_overlapping(
+        global, [&](const Access& access) { bytes -= interval_of(access.global.range); });
 }
 
-void CachingAgent::tell_gone(const Piece& piece, Actions& actions) const {
-    const auto consent = consents_.find({piece.global.data, piece.home});
-    if (consent == consents_.end()) return send_gone(piece.global, piece.home, actions);
-    Bytes gone;
-    gone += interval(piece.global.range);
-    gone -= consent->second;
-    for (const Interval& part : gone) send_gone({piece.global.data, range_of(part)}, piece.home, actions);
+void CachingAgent::tell_gone(const Piece& piece, Actions& actions) {
+    const auto delegation = delegations_.find({piece.global.data, piece.home});
+    if (delegation == delegations_.end()) return send_gone(piece.global, piece.home, actions);
+    ByteSet gone;
+    gone += interval_of(piece.global.range);
+    gone -= delegation->second;
+    for (const ByteInterval& part : gone)
+        send_gone({piece.global.data, range_of(part)}, piece.home, actions);
 }
 
-void CachingAgent::send_gone(const GlobalRange& global, Rank home, Actions& actions) const {
+void CachingAgent::send_gone(const GlobalRange& global, Rank home, Actions& actions) {
     actions.messages.push_back({MessageKind::kUnshare, self_, home, 0, global, {}, false});
-    for (Access* const access : reading_)
-        if (access->global.data == global.data) access->told_gone = true;
+    reads_.for_each_overlapping({global.data, kAllBytes}, [&](Access& access) {
+        if (access.granted == access.pieces.size() || access.pieces[access.granted].home != home) return;
+        access.told_more |= access.told_gone.size() == kMostToldGone;
+        if (!access.told_more) access.told_gone.push_back(global.range);
+    });
 }
 
 size_t CachingAgent::copies_of(DataId data) const {
-    size_t all = reading_.size();
+    size_t all = reads_.size();
     for (const auto& [id, state] : caches_) all += state.cache.copies_of(data);
     return all;
 }
 
 bool CachingAgent::may_read(const Piece& piece) const {
-    const auto consent = consents_.find({piece.global.data, piece.home});
-    return consent != consents_.end() && boost::icl::contains(consent->second, interval(piece.global.range));
+    const auto delegation = delegations_.find({piece.global.data, piece.home});
+    return delegation != delegations_.end() &&
+           boost::icl::contains(delegation->second, interval_of(piece.global.range));
 }
 
-void CachingAgent::take_consent(const Access& access, Rank home, Actions& actions) {
-    const DataId data = access.global.data;
-    consents_[{data, home}] += interval(kAll);
-    // The home has noted all before it heard of what was gone, and goes on with what is left.
-    if (access.told_gone) give_back_consent(data, home, actions);
+bool CachingAgent::is_granted_here(const Piece& piece, const Actions& actions) const {
+    return piece.home == self_ && home_here_ != nullptr && actions.messages.empty() &&
+           home_here_->grants_read_here(piece.global);
 }
 
-void CachingAgent::give_back_consent(DataId data, Rank home, Actions& actions) {
-    const auto consent = consents_.find({data, home});
-    Bytes gone = std::move(consent->second);
-    consents_.erase(consent);
-    leave_out_copies({data, kAll}, gone);
-    for (const Interval& part : gone) send_gone({data, range_of(part)}, home, actions);
+void CachingAgent::take_delegation(const Access& access, Rank home) {
+    ByteSet& delegated = delegations_[{access.global.data, home}];
+    if (access.told_more) {
+        delegated += interval_of(access.pieces[access.granted].global.range);
+        return;
+    }
+    // The home noted all when it was asked, and has been told since of what is gone.
+    delegated += interval_of(kAllBytes);
+    for (const Range& gone : access.told_gone) delegated -= interval_of(gone);
+}
+
+void CachingAgent::give_back_delegation(DataId data, Rank home, Actions& actions) {
+    const auto delegation = delegations_.find({data, home});
+    ByteSet gone = std::move(delegation->second);
+    delegations_.erase(delegation);
+    leave_out_copies({data, kAllBytes}, gone);
+    for (const ByteInterval& part : gone) send_gone({data, range_of(part)}, home, actions);
 }
 
 }  // namespace heddle::memory

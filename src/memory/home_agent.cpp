@@ -7,12 +7,6 @@
 namespace heddle::memory {
 namespace {
 
-using Interval = boost::icl::right_open_interval<uint64_t>;
-
-Interval interval(const Range& range) {
-    return {range.offset, range.end()};
-}
-
 bool is_write(const Message& request) {
     return request.kind == MessageKind::kWriteRequest;
 }
@@ -26,7 +20,6 @@ bool same_access(const Message& a, const Message& b) {
 }
 
 constexpr uint64_t kWrites = 0, kReads = 1;
-constexpr Range kAll{0, UINT64_MAX};
 /// What is granted one by one after a write. Who writes where others may read all pays for one more round.
 constexpr uint32_t kReadsOneByOne = 8;
 
@@ -84,20 +77,16 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
         case MessageKind::kInvalidated:
             return invalidated(data, message, out);
         case MessageKind::kUnshare:
-            data.sharers -= std::make_pair(interval(message.range.range), RankSet(message.from));
+            data.sharers -= std::make_pair(interval_of(message.range.range), RankSet(message.from));
             return;
         default:
             return;  // for caching agents
     }
 }
 
-std::optional<bool> HomeAgent::grant_read_here(const GlobalRange& range, std::optional<Tag> tag) const {
+bool HomeAgent::grants_read_here(const GlobalRange& range) const {
     const auto data = data_.find(range.data);
-    if (data == data_.end()) return tag ? std::nullopt : std::optional(false);
-    if (!data->second.queue.empty()) return {};
-    const auto found = data->second.versions.find(range.range, tag);
-    if (!found || found->earlier || !found->slices.empty()) return {};
-    return found->counted;
+    return data == data_.end() || (data->second.queue.empty() && data->second.versions.in_first_slot(range.range));
 }
 
 void HomeAgent::enqueue(Data& data, const Message& request, std::vector<Message>& out) {
@@ -163,23 +152,23 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
 void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Message>& out) const {
     const auto found = data.versions.find(request.range.range, request.tag);
     if (!found) return out.push_back(answer(MessageKind::kReadRefused, request));
-    const bool of_all = grants_all(data, request);
-    add_sharer(data, of_all ? kAll : request.range.range, request.from);
+    const bool delegates = delegates_after(data, request);
+    add_sharer(data, delegates ? kAllBytes : request.range.range, request.from);
     tell_slots(found->slices, request, out);
     out.push_back(answer(MessageKind::kReadGrant, request));
     out.back().readers = found->counted ? 1 : 0;
     out.back().earlier = found->earlier;
-    out.back().of_all = of_all;
+    out.back().delegates = delegates;
 }
 
-bool HomeAgent::grants_all(Data& data, const Message& request) const {
+bool HomeAgent::delegates_after(Data& data, const Message& request) const {
     if (request.from == self_ || request.tag || !data.queue.empty() || !data.versions.empty()) return false;
     data.reads = std::min(data.reads + 1, kReadsOneByOne + 1);
     return data.reads > kReadsOneByOne;
 }
 
 void HomeAgent::add_sharer(Data& data, const Range& range, Rank rank) const {
-    if (rank != self_) data.sharers += std::make_pair(interval(range), RankSet(rank));
+    if (rank != self_) data.sharers += std::make_pair(interval_of(range), RankSet(rank));
 }
 
 void HomeAgent::tell_slots(const std::vector<Slice>& slots, const Message& request,
@@ -200,7 +189,7 @@ void HomeAgent::start_write(Data& data, Access& access, std::vector<Message>& ou
     tell_slots(access.slots, request, out);
     access.invalidating = sharers(request.range);
     access.invalidating.insert(self_);
-    data.sharers -= interval(request.range.range);
+    data.sharers -= interval_of(request.range.range);
     for (const Rank rank : access.invalidating) {
         Message invalidate = answer(MessageKind::kInvalidate, request);
         invalidate.to = rank;
@@ -227,11 +216,11 @@ bool HomeAgent::has_let_go(Access& access, Rank rank, std::vector<Message>& out)
 void HomeAgent::lost(Rank rank, std::vector<Message>& out) {
     rank_is_gone_ = true;
     for (auto& [id, data] : data_) {
-        data.sharers -= std::make_pair(interval(kAll), RankSet(rank));
+        data.sharers -= std::make_pair(interval_of(kAllBytes), RankSet(rank));
         for (auto* waiting : {&data.tag_requests, &data.readers_requests})
             for (auto one = waiting->begin(); one != waiting->end();)
                 one = one->second.from == rank ? waiting->erase(one) : std::next(one);
-        answer_readers(data, kAll, out);
+        answer_readers(data, kAllBytes, out);
         for (auto one = data.queue.begin(); one != data.queue.end();) {
             Access& access = (one++)->second;
             access.behind.clear();
@@ -317,7 +306,7 @@ std::set<Rank> HomeAgent::sharers(const GlobalRange& range) const {
     std::set<Rank> all;
     const auto data = data_.find(range.data);
     if (data == data_.end()) return all;
-    const auto [first, last] = data->second.sharers.equal_range(interval(range.range));
+    const auto [first, last] = data->second.sharers.equal_range(interval_of(range.range));
     for (auto one = first; one != last; ++one) one->second.add_to(all);
     return all;
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "memory/byte_intervals.hpp"
 #include "memory/message.hpp"
 #include "memory/range_table.hpp"
 #include "memory/rank_set.hpp"
@@ -25,9 +26,9 @@ class HomeAgent {
 
     /// Appends the answers to `out`.
     void handle(const Message& message, std::vector<Message>& out);
-    /// As a kReadRequest of this rank itself, which is granted at once, and whose bytes lie where they always
-    /// do: whether its readers are counted. Nothing: it is to be asked by a message.
-    [[nodiscard]] std::optional<bool> grant_read_here(const GlobalRange& range, std::optional<Tag> tag) const;
+    /// A kReadRequest of this rank itself, without a tag, would be granted at once, as it has one slot. False:
+    /// it is to be sent.
+    [[nodiscard]] bool grants_read_here(const GlobalRange& range) const;
     /// The rank has no copies any more, and writes nothing. What it may have written in part has no tag any
     /// more. Nobody waits for readers any more, since they may have been there.
     void lost(Rank rank, std::vector<Message>& out);
@@ -41,10 +42,9 @@ class HomeAgent {
     [[nodiscard]] bool idle() const;
 
   private:
-    using Interval = boost::icl::right_open_interval<uint64_t>;
     template <class Value, template <class> class Combine>
     using IntervalMap = boost::icl::interval_map<uint64_t, Value, boost::icl::partial_absorber, std::less,
-                                                 Combine, boost::icl::inter_section, Interval, Recycled>;
+                                                 Combine, boost::icl::inter_section, ByteInterval, Recycled>;
     /// A read that waits for a write, or a write: in the order of their arrival.
     struct Access {
         Message request;
@@ -79,9 +79,9 @@ class HomeAgent {
     /// The write that was begun there; null: there is none.
     [[nodiscard]] static Access* started_at(Data& data, const Range& range);
     void grant_read(Data& data, const Message& request, std::vector<Message>& out) const;
-    /// Nobody writes or has written lately, and there is one version of everything: another rank that reads
-    /// on need not ask each time.
-    [[nodiscard]] bool grants_all(Data& data, const Message& request) const;
+    /// Nobody writes or has written lately, and there is one version of everything: who reads there need not
+    /// ask each time. It counts the reads.
+    [[nodiscard]] bool delegates_after(Data& data, const Message& request) const;
     void add_sharer(Data& data, const Range& range, Rank rank) const;
     void start_write(Data& data, Access& access, std::vector<Message>& out);
     void tell_slots(const std::vector<Slice>& slots, const Message& request, std::vector<Message>& out) const;

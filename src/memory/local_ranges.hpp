@@ -13,6 +13,7 @@ namespace heddle::memory {
 /// Names a client of one server.
 using ClientId = uint32_t;
 
+/// CachingAgent::hold() names each of its fields.
 struct HeldRange {
     ClientId client = 0;
     CacheId cache;

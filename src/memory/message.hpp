@@ -41,7 +41,7 @@ struct Message {
     /// Of the caching agent's access; of kInvalidate and kInvalidated of the home's; of kHasRead and
     /// kReaderDied the client.
     uint64_t access = 0;
-    /// Within one piece.
+    /// Within one piece; of kUnshare what of it lies there.
     GlobalRange range;
     std::optional<Tag> tag = {};
     /// kWriteDone: the writer keeps a copy.
@@ -58,8 +58,8 @@ struct Message {
     uint32_t reader_client = 0;
     /// kReadGrant: it is, in part, an earlier version, which others are not to find.
     bool earlier = false;
-    /// kReadGrant: of all of the allocation that lies there, until you say kInvalidated, or kUnshare.
-    bool of_all = false;
+    /// kReadGrant: you may read all of the allocation that lies there, until you say kInvalidated or kUnshare.
+    bool delegates = false;
 };
 
 }  // namespace heddle::memory

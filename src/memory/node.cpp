@@ -60,10 +60,7 @@ void Node::handle(const Message& message, Actions& actions) {
 }
 
 void Node::transferred(uint64_t access, const std::string& error, Actions& actions) {
-    {
-        const FaceToFace here(*this);
-        caching_.transferred(access, error, actions);
-    }
+    caching_.transferred(access, error, actions);
     if (!actions.messages.empty()) settle(actions);
 }
 

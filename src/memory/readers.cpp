@@ -13,10 +13,6 @@ namespace {
 /// What is older has come to all homes.
 constexpr size_t kMostDead = 64;
 
-boost::icl::right_open_interval<uint64_t> bytes_of(const GlobalRange& global) {
-    return {global.range.offset, global.range.end()};
-}
-
 RangePlace order_of(const Access& access) {
     return RangeTable<Access*>::place(access.global.data.value, access.global.range, 0, access.id);
 }
@@ -80,7 +76,7 @@ void CachingAgent::end(uint64_t ended, Actions& actions) {
 
 void CachingAgent::tell_read(ClientId client, const GlobalRange& global, Tag tag, Actions& actions) {
     if (!atlas_.has_data(global.data) || global.range.size == 0) return;
-    readers_[client][global.data] += bytes_of(global);
+    readers_[client][global.data] += interval_of(global.range);
     atlas_.for_each_piece(global, 0, [&](const Piece& piece) {
         actions.messages.push_back({MessageKind::kHasRead, self_, piece.home, client, piece.global, tag});
     });
@@ -90,9 +86,9 @@ void CachingAgent::register_reader(ClientId client, const GlobalRange& global, b
     if (atlas_.pieces(global).empty()) return;
     auto& of_client = readers_[client];
     if (reads)
-        of_client[global.data] += bytes_of(global);
+        of_client[global.data] += interval_of(global.range);
     else
-        of_client[global.data] -= bytes_of(global);
+        of_client[global.data] -= interval_of(global.range);
 }
 
 size_t CachingAgent::registrations(ClientId client) const {
@@ -119,13 +115,13 @@ void CachingAgent::note_dead_reader(const Message& message, Actions& actions) {
     const std::pair<Rank, ClientId> reader(message.reader_rank, message.reader_client);
     const auto access = accesses_.find(message.access);
     const auto known = dead.find(reader);
-    if (known != dead.end() && within(bytes_of(message.range), known->second.told_of)) {
+    if (known != dead.end() && within(interval_of(message.range.range), known->second.told_of)) {
         known->second.told_by.insert(message.from);
     } else if (access != accesses_.end()) {
         if (known == dead.end() && dead.size() >= kMostDead) dead.erase(dead.begin());
         DeadReader& told = dead[reader];
         told.told_by.insert(message.from);
-        told.told_of += bytes_of(access->second->global);
+        told.told_of += interval_of(access->second->global.range);
         ++access->second->lost_readers;
     } else {
         return;  // nobody hears of it now: the home tells it again
@@ -154,7 +150,7 @@ void CachingAgent::tell_known_dead(const Access& access, const Piece& piece, Act
     const auto dead = dead_readers_.find(access.global.data);
     if (dead == dead_readers_.end()) return;
     for (const auto& [reader, told] : dead->second) {
-        if (told.told_by.contains(piece.home) || !within(bytes_of(piece.global), told.told_of)) continue;
+        if (told.told_by.contains(piece.home) || !within(interval_of(piece.global.range), told.told_of)) continue;
         send(MessageKind::kKnownDead, access, piece, actions);
         actions.messages.back().reader_rank = reader.first;
         actions.messages.back().reader_client = reader.second;

@@ -145,9 +145,12 @@ void ServerState::received(Rank from, std::span<const std::byte> packet) {
     std::vector<std::shared_ptr<Question>> answers;
     {
         const Lock lock(mutex_);
+        struct Collecting {
+            decltype(answers_)& collected;
+            ~Collecting() { collected = nullptr; }
+        } const collecting{answers_};
         answers_ = &answers;
         deal_with(from, std::move(*content));
-        answers_ = nullptr;
         told.swap(to_wake_);
     }
     for (const auto& state : told) state->tell();

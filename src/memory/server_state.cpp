@@ -57,7 +57,6 @@ constexpr std::chrono::microseconds kOthersTurn(50);
 
 ServerState::Step::Step(ServerState& server, Lock& lock) : server_(server), lock_(lock) {
     if (server_.spare_lists_.empty()) {
-        server_.spare_lists_.reserve(kMostSpare);
         lists_ = std::make_unique<Lists>();
         return;
     }
@@ -80,6 +79,7 @@ ServerState::ServerState(const ServerOptions& options, std::unique_ptr<Transport
     if (options.ranks > kMostRanks)
         throw Error(ErrorCode::kLimit,
                     fmt::format("there can be {} ranks, and {} are asked for", kMostRanks, options.ranks));
+    spare_lists_.reserve(kMostSpare);
     trace_ = OperationTrace::open();
     if (trace_) node_.caching().take_notes();
     if (options.rank == 0) sequencer_.emplace(options.ranks);
@@ -314,6 +314,8 @@ void ServerState::carry_out(Lists& lists, Lock& lock) {
                 lists.used.emplace_back(part.segment, segments_.at(part.segment));
     // What was said before others come to say something arrives before that.
     send_messages(lists.actions.messages);
+    lists.errors.reserve(lists.moving.size());
+    lists.times.reserve(lists.moving.size());
     lock.unlock();
     for (const Transfer& transfer : lists.moving) {
         const int64_t begin_ns = trace_ ? OperationTrace::now_ns() : 0;

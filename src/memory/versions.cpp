@@ -22,7 +22,7 @@ template <class Function>
 void Versions::for_each_part(const Range& range, Function function) const {
     static const State kNothing;
     uint64_t at = range.offset;
-    const auto [first, last] = states_.equal_range(interval(range));
+    const auto [first, last] = states_.equal_range(interval_of(range));
     for (auto one = first; one != last; ++one) {
         const uint64_t from = std::max(one->first.lower(), range.offset);
         const uint64_t to = std::min(one->first.upper(), range.end());
@@ -43,9 +43,9 @@ void Versions::change(const Range& range, Function function) {
     });
     for (const auto& [part, state] : changed) {
         if (state == State{})
-            states_ -= interval(part);
+            states_ -= interval_of(part);
         else
-            states_.set({interval(part), state});
+            states_.set({interval_of(part), state});
     }
 }
 
@@ -109,9 +109,9 @@ void Versions::written(const Range& range, const std::vector<Slice>& slots, std:
             state.newest = {tag.value_or(0), tag ? readers : 0, slice.slot, known_dead};
         });
         if (readers == 0) return;
-        const auto [first, last] = readers_died_.equal_range(interval(slice.range));
+        const auto [first, last] = readers_died_.equal_range(interval_of(slice.range));
         for (auto one = first; one != last; ++one) {
-            const Interval both = one->first & interval(slice.range);
+            const ByteInterval both = one->first & interval_of(slice.range);
             const auto died = static_cast<uint32_t>(std::ranges::count_if(
                 one->second, [&](const Reader& reader) { return !known_dead.contains(reader); }));
             change({both.lower(), both.upper() - both.lower()},
@@ -157,18 +157,18 @@ void Versions::reader_died(const Range& range, const Reader& reader) {
         std::ranges::for_each(state.earlier, note);
         std::erase_if(state.earlier, [](const Version& version) { return version.readers == 0; });
     });
-    readers_died_ += std::make_pair(interval(range), std::set<Reader>{reader});
+    readers_died_ += std::make_pair(interval_of(range), std::set<Reader>{reader});
 }
 
 std::set<Versions::Reader> Versions::lost_readers(const Range& range) const {
     std::set<Reader> all;
-    const auto [first, last] = readers_died_.equal_range(interval(range));
+    const auto [first, last] = readers_died_.equal_range(interval_of(range));
     for (auto one = first; one != last; ++one) all.insert(one->second.begin(), one->second.end());
     return all;
 }
 
 void Versions::told_of(const Range& range, const Reader& reader) {
-    readers_died_ -= std::make_pair(interval(range), std::set<Reader>{reader});
+    readers_died_ -= std::make_pair(interval_of(range), std::set<Reader>{reader});
 }
 
 }  // namespace heddle::memory

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/memory_types.hpp"
+#include "memory/byte_intervals.hpp"
 #include "memory/local_ranges.hpp"
 
 namespace heddle::memory {
@@ -34,6 +35,10 @@ class Versions {
 
     /// All bytes lie in slot 0, without a tag, and nobody counts their readers.
     [[nodiscard]] bool empty() const { return states_.empty(); }
+    /// Where the newest version of all of the range is, whatever its tags.
+    [[nodiscard]] bool in_first_slot(const Range& range) const {
+        return states_.empty() || find(range, {})->slices.empty();
+    }
     /// The newest, or the one with that tag. Nothing: not all bytes have that tag.
     [[nodiscard]] std::optional<Found> find(const Range& range, std::optional<Tag> tag) const;
     /// No byte has more than `retain` versions that are still to be read, nor one with that tag.
@@ -57,7 +62,6 @@ class Versions {
     void told_of(const Range& range, const Reader& reader);
 
   private:
-    using Interval = boost::icl::right_open_interval<uint64_t>;
     struct Version {
         Tag tag = 0;
         uint32_t readers = 0;  ///< who are still to read it
@@ -74,7 +78,6 @@ class Versions {
         friend auto operator<=>(const State&, const State&) = default;
     };
 
-    [[nodiscard]] static Interval interval(const Range& range) { return {range.offset, range.end()}; }
     /// Calls it with each part of the range, and its state.
     template <class Function>
     void for_each_part(const Range& range, Function function) const;
@@ -83,11 +86,11 @@ class Versions {
     void change(const Range& range, Function function);
 
     boost::icl::interval_map<uint64_t, std::optional<State>, boost::icl::partial_absorber, std::less,
-                             boost::icl::inplace_max, boost::icl::inter_section, Interval>
+                             boost::icl::inplace_max, boost::icl::inter_section, ByteInterval>
         states_;
     /// Who has died, and no writer has been told yet.
     boost::icl::interval_map<uint64_t, std::set<Reader>, boost::icl::partial_absorber, std::less,
-                             boost::icl::inplace_plus, boost::icl::inter_section, Interval>
+                             boost::icl::inplace_plus, boost::icl::inter_section, ByteInterval>
         readers_died_;
 };
 

@@ -248,15 +248,15 @@ struct Play {
         world.run();
     }
 
-    /// There are no copies any more: homes know of consents alone, and of each.
-    void expect_consents_known() {
+    /// There are no copies any more: homes know of all that they have delegated, and of hardly anything else.
+    void expect_delegations_known() {
         for (uint64_t cell = 0; cell < kCells; ++cell) {
             const Piece piece = world[0].node.atlas().pieces({data, {cell * kCell, kCell}}).front();
             std::set<memory::Rank> may_read;
             for (memory::Rank rank = 0; rank < world.size(); ++rank)
                 if (world[rank].node.caching().may_read(piece)) may_read.insert(rank);
             EXPECT_EQ(world[piece.home].node.home().sharers(piece.global), may_read) << "cell " << cell;
-            consents += may_read.size();
+            delegated += may_read.size();
         }
     }
 
@@ -289,14 +289,14 @@ struct Play {
     /// Some puts are to be read before the next one; who waits for readers that do not come leaves in the
     /// end.
     bool readers = false;
-    /// Hardly anybody writes, and there are no tags: homes consent to reads of all that they have.
+    /// Hardly anybody writes, and there are no tags: homes delegate all that they have.
     bool calm = false;
-    size_t consents = 0;
+    size_t delegated = 0;
 };
 
 TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
     const auto [first, count] = seeds(300);
-    size_t hits_elsewhere = 0, consents = 0;
+    size_t hits_elsewhere = 0, delegated = 0;
     for (uint64_t seed = first; seed < first + count; ++seed) {
         SCOPED_TRACE(seed);
         Play play(seed);
@@ -320,13 +320,13 @@ TEST(CoherenceTest, EachCopyIsOfOneMomentAndNothingIsLeftOver) {
             EXPECT_NO_THROW(play.world.remove_cache(rank, cache));
         }
         play.world.run();
-        play.expect_consents_known();
-        consents += play.consents;
+        play.expect_delegations_known();
+        delegated += play.delegated;
         hits_elsewhere += play.hits_elsewhere;
         if (testing::Test::HasFailure()) return;
     }
     EXPECT_GT(hits_elsewhere, count);
-    EXPECT_GT(consents, count / 4);
+    EXPECT_GT(delegated, count / 4);
 }
 
 }  // namespace
