@@ -74,6 +74,7 @@ class RuntimeState {
     /// To the scheduler, once more.
     void put_back(const std::shared_ptr<TaskState>& next);
     void end_oldest(DeviceState& device);
+    void note_whether_busy(DeviceState& device);
     static void note_times(DeviceState& device, std::span<const std::shared_ptr<TaskState>> done,
                            double sent_us);
     /// False where it has failed.

@@ -241,6 +241,7 @@ void RuntimeState::end_oldest(DeviceState& device) {
                 continue;
             }
             flight.task->publish(device);
+            note_whether_busy(device);
             abandon(flight.task, TaskStatus::kFailed, flight.task->named(flight.failure));
         } catch (...) {
             repeat_or_fail(device, flight.task, std::current_exception());
@@ -249,9 +250,16 @@ void RuntimeState::end_oldest(DeviceState& device) {
     note_times(device, done, sent_us);
     std::erase_if(done, [&](const std::shared_ptr<TaskState>& task) { return !end(device, task); });
     device.tasks_run.fetch_add(done.size());
+    note_whether_busy(device);
     complete(done);
     // By what it has taken the scheduler may have something now for a device that found nothing.
     if (threads_.size() > 1) wake_workers();
+}
+
+/// Before anybody hears that the last has ended.
+void RuntimeState::note_whether_busy(DeviceState& device) {
+    const std::lock_guard guard(device.next_mutex);
+    device.busy = !device.in_flight.empty() || device.next != nullptr;
 }
 
 /// What is known is when the last of them has ended. What it took to send what they read is no part of what
@@ -292,6 +300,7 @@ void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<Tas
     const bool lost = lost_by(why);
     if (lost) lose(device, why);
     if (!lost || !task->may_run_again(device)) {
+        note_whether_busy(device);
         task->changed_in_place = lost;  // published by what is locked there
         abandon(task, TaskStatus::kFailed, task->named(why));
         return;

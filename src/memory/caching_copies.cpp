@@ -66,9 +66,8 @@ void CachingAgent::unshare(const GlobalRange& global, Actions& actions) {
     if (!atlas_.has_data(global.data)) return;
     // This rank's home asks it before each write, and others need not be told of what may be read again.
     bool is_known = false;
-    atlas_.for_each_piece(global, 0, [&](const Piece& piece) {
-        is_known |= piece.home != self_ && !may_read(piece);
-    });
+    atlas_.for_each_piece(global, 0,
+                          [&](const Piece& piece) { is_known |= piece.home != self_ && !may_read(piece); });
     if (!is_known) return;
     const auto tell = [&](const GlobalRange& gone) {
         atlas_.for_each_piece(gone, 0, [&](const Piece& piece) {
@@ -87,8 +86,8 @@ void CachingAgent::leave_out_copies(const GlobalRange& global, ByteSet& bytes) c
         state.cache.for_each_overlapping(
             global, [&](const CacheEntry& entry) { bytes -= interval_of(entry.global.range); });
     // What has been asked for is as good as there: a message that is sent now arrives after the request.
-    reads_.for_each_overlapping(
-        global, [&](const Access& access) { bytes -= interval_of(access.global.range); });
+    reads_.for_each_overlapping(global,
+                                [&](const Access& access) { bytes -= interval_of(access.global.range); });
 }
 
 void CachingAgent::tell_gone(const Piece& piece, Actions& actions) {
@@ -97,8 +96,7 @@ void CachingAgent::tell_gone(const Piece& piece, Actions& actions) {
     ByteSet gone;
     gone += interval_of(piece.global.range);
     gone -= delegation->second;
-    for (const ByteInterval& part : gone)
-        send_gone({piece.global.data, range_of(part)}, piece.home, actions);
+    for (const ByteInterval& part : gone) send_gone({piece.global.data, range_of(part)}, piece.home, actions);
 }
 
 void CachingAgent::send_gone(const GlobalRange& global, Rank home, Actions& actions) {

@@ -86,7 +86,8 @@ void HomeAgent::handle(const Message& message, std::vector<Message>& out) {
 
 bool HomeAgent::grants_read_here(const GlobalRange& range) const {
     const auto data = data_.find(range.data);
-    return data == data_.end() || (data->second.queue.empty() && data->second.versions.in_first_slot(range.range));
+    return data == data_.end() ||
+           (data->second.queue.empty() && data->second.versions.in_first_slot(range.range));
 }
 
 void HomeAgent::enqueue(Data& data, const Message& request, std::vector<Message>& out) {

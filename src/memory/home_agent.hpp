@@ -26,8 +26,8 @@ class HomeAgent {
 
     /// Appends the answers to `out`.
     void handle(const Message& message, std::vector<Message>& out);
-    /// A kReadRequest of this rank itself, without a tag, would be granted at once, as it has one slot. False:
-    /// it is to be sent.
+    /// A kReadRequest of this rank itself, without a tag, would be granted at once, as it has one slot.
+    /// False: it is to be sent.
     [[nodiscard]] bool grants_read_here(const GlobalRange& range) const;
     /// The rank has no copies any more, and writes nothing. What it may have written in part has no tag any
     /// more. Nobody waits for readers any more, since they may have been there.

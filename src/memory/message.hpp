@@ -58,7 +58,8 @@ struct Message {
     uint32_t reader_client = 0;
     /// kReadGrant: it is, in part, an earlier version, which others are not to find.
     bool earlier = false;
-    /// kReadGrant: you may read all of the allocation that lies there, until you say kInvalidated or kUnshare.
+    /// kReadGrant: you may read all of the allocation that lies there, until you say kInvalidated or
+    /// kUnshare.
     bool delegates = false;
 };
 

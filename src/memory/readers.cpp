@@ -150,7 +150,8 @@ void CachingAgent::tell_known_dead(const Access& access, const Piece& piece, Act
     const auto dead = dead_readers_.find(access.global.data);
     if (dead == dead_readers_.end()) return;
     for (const auto& [reader, told] : dead->second) {
-        if (told.told_by.contains(piece.home) || !within(interval_of(piece.global.range), told.told_of)) continue;
+        if (told.told_by.contains(piece.home) || !within(interval_of(piece.global.range), told.told_of))
+            continue;
         send(MessageKind::kKnownDead, access, piece, actions);
         actions.messages.back().reader_rank = reader.first;
         actions.messages.back().reader_client = reader.second;

@@ -68,6 +68,17 @@ TEST(Devices, TasksFollowThoseWhoseDataTheyUse) {
     runtime.finish();
 }
 
+TEST(Devices, WhenTheLastTaskHasEndedNoneIsBusy) {
+    DeviceRuntime runtime({.kinds = {}, .simulated = two_simulated()});
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto buffer = std::make_shared<Buffer>(100 * sizeof(int));
+    for (int i = 0; i < 2'000; ++i) {
+        for (int task = 0; task <= i % 3; ++task) runtime.submit(addition(program, inout(buffer), 1));
+        runtime.finish();
+        for (const Device& device : runtime.devices()) ASSERT_FALSE(device.busy()) << i;
+    }
+}
+
 TEST(Devices, AKernelReadsWhatThoseBeforeItInItsTaskHaveWritten) {
     DeviceRuntime runtime({.kinds = {}, .simulated = {{.name = "far", .us_per_byte = 1e-4}}});
     const auto program = std::make_shared<Program>(runtime, integer_program());
