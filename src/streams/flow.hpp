@@ -192,9 +192,9 @@ class Flow {
         }
     }
     void end(Record& record) {
+        if (!record.turn) return record.reset();
         TurnReference turn = std::move(record.turn);
-        record = Record();
-        if (!turn) return;
+        record.reset();
         const bool is_last = passed_.empty() && ahead_.empty() && !steps_[1 - now_].filled;
         const TurnsEndIn here(is_last && takes_deferred_ ? this : nullptr);
         turn = {};

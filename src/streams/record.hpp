@@ -68,6 +68,14 @@ class Record {
     [[nodiscard]] const Labelled<int>& tags() const { return tags_; }
 
     [[nodiscard]] bool empty() const { return fields_.empty() && tags_.empty(); }
+    /// As a new one. One that was moved from has hardly anything to do.
+    void reset() noexcept {
+        if (turn) turn = {};
+        if (aside) aside = {};
+        turns_back = 0;
+        if (fields_.capacity() > 0) Labelled<Field>().swap(fields_);
+        if (tags_.capacity() > 0) Labelled<int>().swap(tags_);
+    }
     [[nodiscard]] bool has(Label label) const;
     /// Of a field that is there.
     [[nodiscard]] const Field& field(Label label) const;
