@@ -152,6 +152,12 @@ void misses(const Far& far, Raw& raw, const std::string& name, uint64_t size, in
     far.client.delete_cache(cache);
 }
 
+void misses(const Far& far, Raw& raw, const std::string& name, const std::string& kind, bool quick) {
+    misses(far, raw, name + "_64k." + kind, 64 << 10, quick ? 20 : 500);
+    misses(far, raw, name + "_1m." + kind, 1 << 20, quick ? 5 : 50);
+    misses(far, raw, name + "_16m." + kind, 16 << 20, quick ? 1 : 4);
+}
+
 /// From now on the home is asked for each read: a byte of the allocation has a tag.
 void have_asked(const Far& far) {
     const CacheId cache = far.client.create_cache(1);
@@ -228,12 +234,10 @@ void run(bool quick) {
     for (const std::string kind : {"shm", "file"}) {
         Raw raw(kind, folder.path());
         const Far far = far_data(client, kind, folder.path());
-        misses(far, raw, "memory.remote_64k." + kind, 64 << 10, quick ? 20 : 500);
-        misses(far, raw, "memory.remote_1m." + kind, 1 << 20, quick ? 5 : 50);
-        misses(far, raw, "memory.remote_16m." + kind, 16 << 20, quick ? 1 : 4);
+        misses(far, raw, "memory.remote", kind, quick);
         if (kind == "shm") puts(far, raw, quick ? 20 : 500);
         have_asked(far);
-        misses(far, raw, "memory.remote_asked_64k." + kind, 64 << 10, quick ? 20 : 500);
+        misses(far, raw, "memory.remote_asked", kind, quick);
         if (kind == "shm") cold_misses(far, raw, quick);
     }
     idle(home, quick);

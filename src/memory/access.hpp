@@ -10,7 +10,6 @@
 #include "memory/atlas.hpp"
 #include "memory/cache.hpp"
 #include "memory/caching_agent.hpp"
-#include "memory/reads_under_way.hpp"
 #include "memory/versions.hpp"
 
 namespace heddle::memory {
@@ -62,7 +61,7 @@ struct AccessState {
     bool source_is_gone = false;
     /// The exclusive access whose consent it uses, and ends.
     Access* under = nullptr;
-    /// Of what is told to be gone since it asked the home that it waits for, not all is in `told_gone`.
+    /// More was told than `told_gone` keeps.
     bool told_more = false;
     /// Of kCopyWithin.
     CacheEntry* source = nullptr;
@@ -80,7 +79,6 @@ struct Access : AccessState {
     std::vector<Slice> slices = {};
     /// What the home that it waits for was told to be gone since it asked, of the allocation.
     std::vector<Range> told_gone = {};
-    ReadsUnderWay::Place reading = {};
     /// Puts that wait for its end, by their numbers: some may have ended before.
     std::vector<uint64_t> followers = {};
 
@@ -118,5 +116,10 @@ struct Access : AccessState {
         return false;
     }
 };
+
+/// In tables of accesses: their allocation is the kind.
+[[nodiscard]] inline RangePlace place_of(const Access& access) {
+    return RangeTable<Access*>::place(access.global.data.value, access.global.range, 0, access.id);
+}
 
 }  // namespace heddle::memory

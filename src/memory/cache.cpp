@@ -9,6 +9,7 @@ namespace {
 
 /// So that a client that says that it uses everything does not hold up the others.
 constexpr int kMostSpared = 64;
+/// Allocations that have no copies any more stay known, since they mostly have some again soon.
 constexpr size_t kMostWithoutCopies = 16;
 
 }  // namespace
@@ -68,7 +69,7 @@ void Cache::hide(CacheEntry& entry) {
     const auto copies = copies_.find(entry.global.data);
     if (--copies->second.count == 0) {
         copies->second.longest = 0;
-        if (copies_.size() > kMostWithoutCopies) copies_.erase(copies);  // else there is soon one again
+        if (copies_.size() > kMostWithoutCopies) copies_.erase(copies);
     }
     if (entry.state == CacheEntry::State::kValid && entry.listed != kNoPin) listings_->unlist(entry.listed);
     entry.state = CacheEntry::State::kStale;

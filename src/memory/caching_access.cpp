@@ -36,7 +36,7 @@ Access& CachingAgent::new_access(const GlobalRange& global) {
 void CachingAgent::remove_access(uint64_t id) {
     const auto found = accesses_.find(id);
     std::unique_ptr<Access> ended = std::move(found->second);
-    reads_.remove(ended->reading);
+    if (ended->is_read()) reads_.erase(place_of(*ended));
     accesses_.erase(found);
     if (spare_accesses_.size() == kMostSpareAccesses) return;
     ended->renew();
@@ -98,9 +98,7 @@ void CachingAgent::tag_reached(Access& access, Actions& actions) {
 void CachingAgent::fetch(Access& access, CacheState& state, Actions& actions) {
     access.entry = &reserve(state, access.cache, access.global.range.size, access.ticket(), actions);
     access.memory = state.payload + access.entry->place.offset;
-    if (access.is_read()) {
-        reads_.add(access.reading, access.global, access);
-    }
+    if (access.is_read()) reads_.add(place_of(access), &access);
     // What has no bytes takes no room that anybody could need: it would stay for ever.
     if (access.purpose == Access::Purpose::kCopy && !access.pieces.empty()) {
         state.cache.publish(*access.entry, access.global, CacheEntry::State::kFetching);
@@ -159,10 +157,9 @@ void CachingAgent::forget(DataId data, Actions& actions) {
     for (auto& one : readers_) one.second.erase(data);
     dead_readers_.erase(data);
     std::erase_if(delegations_, [&](const auto& one) { return one.first.first == data; });
-    const GlobalRange all{data, {0, UINT64_MAX}};
     for (auto& one : caches_) {
         Cache& cache = one.second.cache;
-        cache.for_each_overlapping(all, [&](CacheEntry& entry) { cache.withdraw(entry); });
+        cache.for_each_overlapping({data, kAllBytes}, [&](CacheEntry& entry) { cache.withdraw(entry); });
     }
 }
 
@@ -177,7 +174,8 @@ void CachingAgent::go_on(Access& access, Actions& actions) {
         if (!lost_.empty() && is_stuck(access)) return fail_waiting(access, kRankIsGone, actions);
         if (access.granted == access.pieces.size()) break;
         const Piece& next = access.pieces[access.granted];
-        if (!access.is_write() && !access.tag && (is_granted_here(next, actions) || may_read(next))) continue;
+        if (!access.is_write() && !access.tag && (is_granted_here(next, actions) || is_delegated(next)))
+            continue;
         access.told_gone.clear();
         access.told_more = false;
         const auto kind = access.is_write() ? MessageKind::kWriteRequest : MessageKind::kReadRequest;
@@ -255,7 +253,7 @@ void CachingAgent::refused(Access& access, Actions& actions) {
     if (access.entry->state == CacheEntry::State::kFetching) here.withdraw(*access.entry);
     here.unpin(*access.entry);
     access.entry = nullptr;
-    reads_.remove(access.reading);
+    reads_.erase(place_of(access));
     access.granted = 0;
     access.slices.clear();
     let_go(access, actions);
@@ -326,7 +324,7 @@ void CachingAgent::end_get(Access& access, const std::string& error, Actions& ac
     access.waiters.clear();
     state.cache.unpin(entry);
     access.entry = nullptr;
-    reads_.remove(access.reading);
+    reads_.erase(place_of(access));
     let_go(access, actions);
     if (access.held) return;  // until it is put or released
     if (exclusive) end_writing(access, {}, false, actions);

@@ -19,7 +19,6 @@
 #include "memory/local_ranges.hpp"
 #include "memory/message.hpp"
 #include "memory/range_table.hpp"
-#include "memory/reads_under_way.hpp"
 #include "memory/recycled.hpp"
 #include "memory/transfer.hpp"
 
@@ -141,7 +140,7 @@ class CachingAgent {
     /// The allocation is gone, and all copies of it: what waits for it fails. Before it goes from the atlas.
     void forget(DataId data, Actions& actions);
 
-    /// ByteSet are being moved between the allocation and this rank, also where it has been forgotten.
+    /// Bytes are being moved between the allocation and this rank, also where it has been forgotten.
     [[nodiscard]] bool is_moving(DataId data) const;
 
     /// Throws kUnknown.
@@ -153,7 +152,7 @@ class CachingAgent {
     /// There are valid copies of some bytes of it.
     [[nodiscard]] bool has_part_of(const GlobalRange& range) const;
     /// Its home, on another rank, has delegated it to this one: it need not be asked.
-    [[nodiscard]] bool may_read(const Piece& piece) const;
+    [[nodiscard]] bool is_delegated(const Piece& piece) const;
     /// It can be got directly.
     [[nodiscard]] bool is_here(const GlobalRange& range) const { return here(range).has_value(); }
     [[nodiscard]] size_t held_ranges() const noexcept { return held_.count(); }
@@ -255,18 +254,21 @@ class CachingAgent {
     void invalidate(const Message& message, Actions& actions);
     /// The copy is not looked for any more: answers that waited for that go out.
     void let_go(Access& access, Actions& actions) const;
+    /// Of reads_.
+    template <class Function>
+    void for_each_read(const GlobalRange& global, Function function);
     /// There is, or is on its way, a copy of a part of the range.
-    [[nodiscard]] bool has_copy_of_any(const GlobalRange& global) const;
+    [[nodiscard]] bool has_copy_of_any(const GlobalRange& global);
     /// Tells the homes of what there is no copy of any more.
     void unshare(const GlobalRange& global, Actions& actions);
     /// That home has granted the access with all that it has of the allocation.
     void take_delegation(const Access& access, Rank home);
     /// The home is to be asked again for all of which there is no copy, nor one on its way.
     void give_back_delegation(DataId data, Rank home, Actions& actions);
-    /// How many there are, or may be on their way: an upper limit.
-    [[nodiscard]] size_t copies_of(DataId data) const;
+    /// No more than are given back around. Those on their way may count twice.
+    [[nodiscard]] bool has_few_copies(DataId data);
     /// Without those of which there are copies, or copies are on their way.
-    void leave_out_copies(const GlobalRange& global, ByteSet& bytes) const;
+    void leave_out_copies(const GlobalRange& global, ByteSet& bytes);
     void send_gone(const GlobalRange& global, Rank home, Actions& actions);
     /// There is no copy of that piece any more.
     void tell_gone(const Piece& piece, Actions& actions);
@@ -300,7 +302,8 @@ class CachingAgent {
     /// What waits for which access, by its client.
     using Waiting = std::pair<ClientId, Ticket>;
     std::map<Waiting, Access*, std::less<>, Recycled<std::pair<const Waiting, Access*>>> waiting_;
-    ReadsUnderWay reads_;
+    /// Those that have room for a copy and have not got all of it; their allocation is the kind.
+    RangeTable<Access*> reads_;
     /// What homes on other ranks have granted of an allocation beside copies.
     std::map<std::pair<DataId, Rank>, ByteSet> delegations_;
     RangeTable<Access*>

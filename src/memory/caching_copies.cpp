@@ -16,6 +16,14 @@ constexpr size_t kMostToldGone = 64;
 
 }  // namespace
 
+template <class Function>
+void CachingAgent::for_each_read(const GlobalRange& global, Function function) {
+    reads_.for_each_group(global.data.value, global.range, [&](auto begin, auto end) {
+        for (; begin != end; ++begin) function(*begin->second);
+        return false;
+    });
+}
+
 void CachingAgent::invalidate(const Message& message, Actions& actions) {
     Message done = message;
     done.kind = MessageKind::kInvalidated;
@@ -25,7 +33,7 @@ void CachingAgent::invalidate(const Message& message, Actions& actions) {
     if (delegation != delegations_.end()) {
         delegation->second -= interval_of(message.range.range);
         // More writes may follow.
-        if (copies_of(message.range.data) <= kMostCopiesToGiveBack)
+        if (has_few_copies(message.range.data))
             give_back_delegation(message.range.data, message.from, actions);
     }
     if (!has_copy_of_any(message.range)) return actions.messages.push_back(done);
@@ -43,7 +51,7 @@ void CachingAgent::invalidate(const Message& message, Actions& actions) {
     }
     for (const GlobalRange& global : withdrawn) unshare(global, actions);
     // What is being fetched is shown to those who asked for it: it was there when they asked.
-    reads_.for_each_overlapping(message.range, [&](Access& access) {
+    for_each_read(message.range, [&](Access& access) {
         if (access.has_read(message.range)) access.answers.push_back(answer);
     });
     if (answer.use_count() == 1) actions.messages.push_back(*answer);
@@ -55,8 +63,9 @@ void CachingAgent::let_go(Access& access, Actions& actions) const {
     access.answers.clear();
 }
 
-bool CachingAgent::has_copy_of_any(const GlobalRange& global) const {
-    bool found = reads_.any_overlapping(global);
+bool CachingAgent::has_copy_of_any(const GlobalRange& global) {
+    bool found = false;
+    for_each_read(global, [&](const Access&) { found = true; });
     for (const auto& [id, state] : caches_)
         state.cache.for_each_overlapping(global, [&](const CacheEntry&) { found = true; });
     return found;
@@ -66,8 +75,8 @@ void CachingAgent::unshare(const GlobalRange& global, Actions& actions) {
     if (!atlas_.has_data(global.data)) return;
     // This rank's home asks it before each write, and others need not be told of what may be read again.
     bool is_known = false;
-    atlas_.for_each_piece(global, 0,
-                          [&](const Piece& piece) { is_known |= piece.home != self_ && !may_read(piece); });
+    atlas_.for_each_piece(
+        global, 0, [&](const Piece& piece) { is_known |= piece.home != self_ && !is_delegated(piece); });
     if (!is_known) return;
     const auto tell = [&](const GlobalRange& gone) {
         atlas_.for_each_piece(gone, 0, [&](const Piece& piece) {
@@ -81,13 +90,12 @@ void CachingAgent::unshare(const GlobalRange& global, Actions& actions) {
     for (const ByteInterval& part : gone) tell({global.data, range_of(part)});
 }
 
-void CachingAgent::leave_out_copies(const GlobalRange& global, ByteSet& bytes) const {
+void CachingAgent::leave_out_copies(const GlobalRange& global, ByteSet& bytes) {
     for (const auto& [id, state] : caches_)
         state.cache.for_each_overlapping(
             global, [&](const CacheEntry& entry) { bytes -= interval_of(entry.global.range); });
     // What has been asked for is as good as there: a message that is sent now arrives after the request.
-    reads_.for_each_overlapping(global,
-                                [&](const Access& access) { bytes -= interval_of(access.global.range); });
+    for_each_read(global, [&](const Access& access) { bytes -= interval_of(access.global.range); });
 }
 
 void CachingAgent::tell_gone(const Piece& piece, Actions& actions) {
@@ -101,20 +109,24 @@ void CachingAgent::tell_gone(const Piece& piece, Actions& actions) {
 
 void CachingAgent::send_gone(const GlobalRange& global, Rank home, Actions& actions) {
     actions.messages.push_back({MessageKind::kUnshare, self_, home, 0, global, {}, false});
-    reads_.for_each_overlapping({global.data, kAllBytes}, [&](Access& access) {
+    for_each_read({global.data, kAllBytes}, [&](Access& access) {
         if (access.granted == access.pieces.size() || access.pieces[access.granted].home != home) return;
         access.told_more |= access.told_gone.size() == kMostToldGone;
         if (!access.told_more) access.told_gone.push_back(global.range);
     });
 }
 
-size_t CachingAgent::copies_of(DataId data) const {
-    size_t all = reads_.size();
-    for (const auto& [id, state] : caches_) all += state.cache.copies_of(data);
-    return all;
+bool CachingAgent::has_few_copies(DataId data) {
+    size_t count = 0;
+    for (const auto& [id, state] : caches_) count += state.cache.copies_of(data);
+    reads_.for_each_group(data.value, kAllBytes, [&](auto begin, auto end) {
+        for (; begin != end && count <= kMostCopiesToGiveBack; ++begin) ++count;
+        return count > kMostCopiesToGiveBack;
+    });
+    return count <= kMostCopiesToGiveBack;
 }
 
-bool CachingAgent::may_read(const Piece& piece) const {
+bool CachingAgent::is_delegated(const Piece& piece) const {
     const auto delegation = delegations_.find({piece.global.data, piece.home});
     return delegation != delegations_.end() &&
            boost::icl::contains(delegation->second, interval_of(piece.global.range));

@@ -153,19 +153,15 @@ void HomeAgent::admit(Data& data, std::vector<Message>& out) {
 void HomeAgent::grant_read(Data& data, const Message& request, std::vector<Message>& out) const {
     const auto found = data.versions.find(request.range.range, request.tag);
     if (!found) return out.push_back(answer(MessageKind::kReadRefused, request));
-    const bool delegates = delegates_after(data, request);
+    const bool counts = request.from != self_ && !request.tag && data.queue.empty() && data.versions.empty();
+    const bool delegates = counts && data.reads == kReadsOneByOne;
+    if (counts && !delegates) ++data.reads;
     add_sharer(data, delegates ? kAllBytes : request.range.range, request.from);
     tell_slots(found->slices, request, out);
     out.push_back(answer(MessageKind::kReadGrant, request));
     out.back().readers = found->counted ? 1 : 0;
     out.back().earlier = found->earlier;
     out.back().delegates = delegates;
-}
-
-bool HomeAgent::delegates_after(Data& data, const Message& request) const {
-    if (request.from == self_ || request.tag || !data.queue.empty() || !data.versions.empty()) return false;
-    data.reads = std::min(data.reads + 1, kReadsOneByOne + 1);
-    return data.reads > kReadsOneByOne;
 }
 
 void HomeAgent::add_sharer(Data& data, const Range& range, Rank rank) const {

@@ -60,7 +60,7 @@ class HomeAgent {
     using Started = std::map<uint64_t, Access*, std::less<>, Recycled<std::pair<const uint64_t, Access*>>>;
     struct Data {
         IntervalMap<RankSet, boost::icl::inplace_plus> sharers;
-        uint32_t reads = 0;  ///< by other ranks, that were granted since a write began
+        uint32_t reads = 0;  ///< by other ranks, where all is one version, since a write began
         Versions versions;
         RangeTable<Access> queue;          ///< of two kinds: writes and reads
         Started started;                   ///< writes, by where they begin: none overlaps another
@@ -79,9 +79,6 @@ class HomeAgent {
     /// The write that was begun there; null: there is none.
     [[nodiscard]] static Access* started_at(Data& data, const Range& range);
     void grant_read(Data& data, const Message& request, std::vector<Message>& out) const;
-    /// Nobody writes or has written lately, and there is one version of everything: who reads there need not
-    /// ask each time. It counts the reads.
-    [[nodiscard]] bool delegates_after(Data& data, const Message& request) const;
     void add_sharer(Data& data, const Range& range, Rank rank) const;
     void start_write(Data& data, Access& access, std::vector<Message>& out);
     void tell_slots(const std::vector<Slice>& slots, const Message& request, std::vector<Message>& out) const;

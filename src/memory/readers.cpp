@@ -13,10 +13,6 @@ namespace {
 /// What is older has come to all homes.
 constexpr size_t kMostDead = 64;
 
-RangePlace order_of(const Access& access) {
-    return RangeTable<Access*>::place(access.global.data.value, access.global.range, 0, access.id);
-}
-
 }  // namespace
 
 void CachingAgent::wait_for_readers(Access& access, Actions& actions) {
@@ -50,7 +46,7 @@ void CachingAgent::readers_gone(Access& access, Actions& actions) {
 void CachingAgent::keep_order(Access& access) {
     if (access.ordered) return;
     access.ordered = true;
-    ordered_.add(order_of(access), &access);
+    ordered_.add(place_of(access), &access);
 }
 
 bool CachingAgent::goes_behind_another(Access& access) {
@@ -64,7 +60,7 @@ bool CachingAgent::goes_behind_another(Access& access) {
 
 void CachingAgent::end(uint64_t ended, Actions& actions) {
     Access& access = *accesses_.at(ended);
-    if (access.ordered) ordered_.erase(order_of(access));
+    if (access.ordered) ordered_.erase(place_of(access));
     std::vector<uint64_t> followers = std::move(access.followers);
     remove_access(ended);
     std::ranges::sort(followers);

@@ -35,7 +35,7 @@ class Versions {
 
     /// All bytes lie in slot 0, without a tag, and nobody counts their readers.
     [[nodiscard]] bool empty() const { return states_.empty(); }
-    /// Where the newest version of all of the range is, whatever its tags.
+    /// The newest version of all of the range lies in slot 0.
     [[nodiscard]] bool in_first_slot(const Range& range) const {
         return states_.empty() || find(range, {})->slices.empty();
     }

@@ -248,15 +248,15 @@ struct Play {
         world.run();
     }
 
-    /// There are no copies any more: homes know of all that they have delegated, and of hardly anything else.
+    /// There are no copies any more: homes know of what they have delegated, and of nothing else.
     void expect_delegations_known() {
         for (uint64_t cell = 0; cell < kCells; ++cell) {
             const Piece piece = world[0].node.atlas().pieces({data, {cell * kCell, kCell}}).front();
-            std::set<memory::Rank> may_read;
+            std::set<memory::Rank> delegated_to;
             for (memory::Rank rank = 0; rank < world.size(); ++rank)
-                if (world[rank].node.caching().may_read(piece)) may_read.insert(rank);
-            EXPECT_EQ(world[piece.home].node.home().sharers(piece.global), may_read) << "cell " << cell;
-            delegated += may_read.size();
+                if (world[rank].node.caching().is_delegated(piece)) delegated_to.insert(rank);
+            EXPECT_EQ(world[piece.home].node.home().sharers(piece.global), delegated_to) << "cell " << cell;
+            delegated += delegated_to.size();
         }
     }
 

@@ -43,8 +43,8 @@ class MemoryDelegationTest : public testing::Test {
         EXPECT_EQ(messages([&] { read(at(30, 10)); }), 0U);
     }
     Piece piece(const GlobalRange& range) { return world_[0].node.atlas().pieces(range).front(); }
-    bool may_read(const Piece& piece) { return world_[0].node.caching().may_read(piece); }
-    bool may_read(const GlobalRange& range) { return may_read(piece(range)); }
+    bool is_delegated(const Piece& piece) { return world_[0].node.caching().is_delegated(piece); }
+    bool is_delegated(const GlobalRange& range) { return is_delegated(piece(range)); }
     std::set<memory::Rank> sharers(const GlobalRange& range) { return world_[1].node.home().sharers(range); }
 
     MemoryWorld world_{2};
@@ -88,13 +88,13 @@ TEST_F(MemoryDelegationTest, WhatIsGoneMeanwhileIsNotTakenForDelegated) {
     world_.start(0, op::GetConst{{data_, {0, 10}}, cache_});  // for which the copy of 10 to 20 goes
     world_.run();
     EXPECT_TRUE(world_.ended(asks));
-    EXPECT_TRUE(may_read(at(20, 10)));
-    EXPECT_FALSE(may_read(at(10, 10)));
+    EXPECT_TRUE(is_delegated(at(20, 10)));
+    EXPECT_FALSE(is_delegated(at(10, 10)));
     EXPECT_THAT(sharers(at(20, 10)), ElementsAre(0));
     EXPECT_THAT(sharers(at(10, 10)), IsEmpty());
     cache_ = world_.cache(0, 10);
     EXPECT_GT(messages([&] { read(at(10, 10)); }), 0U);
-    EXPECT_TRUE(may_read(at(10, 10)));
+    EXPECT_TRUE(is_delegated(at(10, 10)));
 }
 
 TEST_F(MemoryDelegationTest, WhatIsBeingReadIsNotGivenBack) {
@@ -126,14 +126,14 @@ TEST_F(MemoryDelegationTest, WhereThereAreTagsEachReadAsks) {
 TEST_F(MemoryDelegationTest, ItGoesWithTheAllocationAndWithItsRank) {
     read_until_it_is_delegated();
     const Piece freed = piece(at(70, 10));
-    EXPECT_TRUE(may_read(freed));
+    EXPECT_TRUE(is_delegated(freed));
     world_.free(data_);
-    EXPECT_FALSE(may_read(freed));
+    EXPECT_FALSE(is_delegated(freed));
     data_ = world_.allocate(2000, segment_);
     read_until_it_is_delegated();
-    EXPECT_TRUE(may_read(at(70, 10)));
+    EXPECT_TRUE(is_delegated(at(70, 10)));
     world_.lose(1);
-    EXPECT_FALSE(may_read(at(70, 10)));
+    EXPECT_FALSE(is_delegated(at(70, 10)));
 }
 
 }  // namespace
