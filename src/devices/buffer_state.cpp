@@ -6,18 +6,39 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 
 #include "devices/device_trace.hpp"
 
 namespace heddle::devices {
 namespace {
 
-void* map_zeros(size_t bytes, const std::string& name) {
+/// Pages of a small buffer, once used, are cheaper from the heap than anew from the system.
+constexpr size_t kMostOfHeap = size_t{64} << 10;
+/// As drivers want it of memory that their devices share.
+constexpr size_t kAlignment = 4096, kGranularity = 64;
+
+void* allocate_zeros(size_t bytes, const std::string& name) {
     if (bytes == 0) throw Error(ErrorCode::kInvalidArgument, "a buffer has at least one byte");
-    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    void* memory = nullptr;
+    if (bytes <= kMostOfHeap) {
+        const size_t whole = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+        if (::posix_memalign(&memory, kAlignment, whole) == 0) std::memset(memory, 0, whole);
+    } else {
+        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) memory = nullptr;
+    }
+    if (memory == nullptr)
         throw Error(ErrorCode::kLimit, fmt::format("no memory for the {} bytes of buffer {}", bytes, name));
     return memory;
+}
+
+void free_zeros(void* memory, size_t bytes) {
+    if (bytes <= kMostOfHeap)
+        std::free(memory);
+    else
+        ::munmap(memory, bytes);
 }
 
 /// Notes a copy. A clock that stands still meanwhile is a virtual one: it takes what it is known to take,
@@ -38,7 +59,7 @@ void traced(const DeviceDriver& driver, const char* direction, size_t bytes, con
 BufferState::BufferState(void* memory, size_t bytes, std::string name, std::optional<ImageShape> image)
     : size_(bytes),
       name_(std::move(name)),
-      host_(memory != nullptr && bytes > 0 ? memory : map_zeros(bytes, name_)),
+      host_(memory != nullptr && bytes > 0 ? memory : allocate_zeros(bytes, name_)),
       own_(memory == nullptr),
       image_(image),
       valid_(bytes, Validity{kHost, 0}),
@@ -47,7 +68,7 @@ BufferState::BufferState(void* memory, size_t bytes, std::string name, std::opti
 BufferState::~BufferState() {
     settle_uploads({0, size_}, true);
     copies_.clear();
-    if (own_) ::munmap(host_, size_);
+    if (own_) free_zeros(host_, size_);
 }
 
 BufferTraffic BufferState::traffic() const {

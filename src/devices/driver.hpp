@@ -2,9 +2,10 @@
 // with an extern "C" function heddle_device_kind() that returns a DeviceKind; they need nothing of
 // libheddle.so but headers.
 //
-// Launches take place in the order in which they are given, each after all writes that were given before it.
-// Writes may pass launches: a device with memory of its own copies while it computes, where it can. The
-// device's worker launches and writes, and any thread reads; a driver bears both at once.
+// Launches between two marks take place in the order in which they are given, each after all writes that were
+// given before it. Those behind a mark may run beside those before it, but for a barrier between them. Writes
+// may pass launches: a device with memory of its own copies while it computes, where it can. The device's
+// worker launches and writes, and any thread reads; a driver bears both at once.
 #pragma once
 
 #include <atomic>
@@ -91,11 +92,13 @@ class DeviceDriver {
     /// The worker alone. Throws DeviceError, and Error kInvalidArgument for arguments that do not fit.
     virtual void launch(DriverProgram& program, const std::string& kernel,
                         std::span<const DriverArgument> arguments, const LaunchShape& shape) = 0;
-    /// After all commands so far.
+    /// After all commands since the mark before.
     [[nodiscard]] virtual Mark mark() = 0;
+    /// The worker alone: what comes now takes place after all launches so far. Throws DeviceError.
+    virtual void barrier() {}
     /// The worker alone; each mark is waited for, in their order. Throws DeviceError where a command failed.
     virtual void wait(Mark mark) = 0;
-    /// The worker alone: until this mark, and with it all before, have passed, which are waited for then.
+    /// The worker alone: until this mark has passed, which is waited for then, as are those before.
     virtual void sleep_until_passed(Mark) {}
     /// The worker alone: until all commands so far have ended, of a device that has failed.
     virtual void drain() noexcept {}
@@ -121,7 +124,7 @@ class DeviceDriver {
 };
 
 /// Goes up with each change of what stands above.
-inline constexpr uint32_t kDeviceInterface = 5;
+inline constexpr uint32_t kDeviceInterface = 6;
 
 struct DeviceKind {
     uint32_t interface;  ///< kDeviceInterface of the headers that it was built with

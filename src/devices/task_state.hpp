@@ -172,6 +172,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
   private:
     /// Why an image that it uses cannot be there, or "".
     [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
+    /// Of all that it accesses, so far as it is set.
+    [[nodiscard]] uint64_t accesses_hash() const;
     void use(const Access& access);  // with graph_mutex
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
     void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel, Writes& written);
@@ -189,8 +191,9 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     bool prefetched_ = false;  // with kernels_mutex_
     /// What its kernels write, as far as it was set when it was submitted: followers ask while it runs.
     Writes writes_;
-    size_t launched_ = 0;     // the worker's
-    bool has_begun_ = false;  // the worker's
+    uint64_t submitted_accesses_ = 0;  // accesses_hash(), then
+    size_t launched_ = 0;              // the worker's
+    bool has_begun_ = false;           // the worker's
     Signature signature_ = 0;
 };
 

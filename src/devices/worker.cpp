@@ -45,7 +45,7 @@ const TaskState* task_in_callback() noexcept {
 /// It is to have work behind what it does now, where all that is measured and short: so much, by estimates,
 /// and so many tasks. What it has another device cannot take.
 static bool may_look_ahead(const DeviceState& device) {
-    constexpr double kLookAheadUs = 200;
+    constexpr double kLookAheadUs = 400;
     constexpr size_t kMostInFlight = 32;
     return device.driver->looks_ahead() && device.knows_its_work && device.in_flight.size() < kMostInFlight &&
            device.free_at_us - device.in_flight.front().begun_us < kLookAheadUs;

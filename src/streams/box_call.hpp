@@ -38,7 +38,7 @@ class BoxPart::Call final : public BoxCall {
             else if (entry.passes)
                 arguments_.emplace_back(record.field(entry.label));
             else
-                arguments_.emplace_back(record.take_field(entry.label));
+                arguments_.emplace_back(record.lend_field(entry.label));
         }
     }
     /// What the box has used up is gone with its call, not with the next one of the flow.
@@ -62,13 +62,13 @@ class BoxPart::Call final : public BoxCall {
         if (++at_once_ == kMostSent) measured_ = false;
         const uint64_t begin_ns = measured_ ? now_ns() : 0;
         make_latest();
-        sent_.push_back(made(declared, values));
-        std::vector<Record> sent;
-        sent.swap(sent_);
+        Record record = made(declared, values);
         flow_.let_go(&part_);
         Flow& inner = flow_.inner();
         try {
-            for (Record& record : sent) inner.run(part_.exit_, std::move(record));
+            if (!sent_.empty())
+                for (Record& before : std::exchange(sent_, {})) inner.run(part_.exit_, std::move(before));
+            inner.run(part_.exit_, std::move(record));
         } catch (...) {
             inner.let_go();
             throw;
@@ -115,6 +115,7 @@ class BoxPart::Call final : public BoxCall {
         for (size_t i = 0; i < arguments_.size(); ++i)
             if (Field* const field = std::get_if<Field>(&arguments_[i]); field != nullptr && *field)
                 record_.set(part_.box_.input[i].label, std::move(*field));
+        record_.drop_lent();
     }
 
   private:
@@ -132,14 +133,17 @@ class BoxPart::Call final : public BoxCall {
     }
     /// The record itself, which the box is done with, goes on as this one.
     void become(const Variant& declared, std::span<BoxValue> values) {
-        for (const Label tag : part_.used_tags_) record_.remove(tag);
-        record_.remove_binding_tags();
+        if (!record_.tags().empty()) {
+            for (const Label tag : part_.used_tags_) record_.remove(tag);
+            record_.remove_binding_tags();
+        }
         for (size_t i = 0; i < values.size(); ++i) {
             if (Field* const field = std::get_if<Field>(&values[i]))
                 record_.set(declared[i].label, std::move(*field));
             else
                 record_.set(declared[i].label, std::get<int>(values[i]));
         }
+        record_.drop_lent();
         flow_.pass(part_.exit_, std::move(record_));
     }
     const Variant& check(size_t variant, std::span<const BoxValue> values) const {

@@ -68,6 +68,7 @@ class Flow {
             settle();
         } catch (...) {
             for (Step& step : steps_) step = {};
+            goes_on_to_ = nullptr;
             passed_.clear();
             ahead_.clear();
             throw;
@@ -83,15 +84,18 @@ class Flow {
     void take_deferred() { takes_deferred_ = true; }
     /// In TurnKeeper::over(), of the flow that is named there: not twice at once.
     void defer(Deferred& part) { part.next_ = std::exchange(deferred_, &part); }
-    /// In take(): after what was passed before.
+    /// In take(): after what was passed before. The record is the flow's then; the one that was taken, passed
+    /// first, stays where it is.
     void pass(Inlet& to, Record&& record) {
         Step& next = steps_[1 - now_];
-        if (!next.filled) {
+        if (next.filled || goes_on_to_ != nullptr) {
+            passed_.push_back({&to, std::move(record), true});
+        } else if (&record == &steps_[now_].record && passed_.empty()) {
+            goes_on_to_ = &to;
+        } else {
             next.to = &to;
             next.record = std::move(record);
             next.filled = true;
-        } else {
-            passed_.push_back({&to, std::move(record), true});
         }
     }
     /// Records that wait until what was passed before them has come to rest.
@@ -173,20 +177,25 @@ class Flow {
     }
     void settle() {
         while (true) {
-            // What was passed first is in the one of the two steps, the rest in passed_.
+            // What was passed first is the record of the step, or in the other one, the rest in passed_.
             if (!passed_.empty()) {
                 std::move(passed_.rbegin(), passed_.rend(), std::back_inserter(ahead_));
                 passed_.clear();
                 // hold() may have been all that was passed.
             }
-            now_ = 1 - now_;
-            Step& step = steps_[now_];
-            if (!step.filled) {
-                if (ahead_.empty()) return;
-                step = std::move(ahead_.back());
-                ahead_.pop_back();
+            if (goes_on_to_ != nullptr) {
+                steps_[now_].to = std::exchange(goes_on_to_, nullptr);
+            } else {
+                now_ = 1 - now_;
+                if (!steps_[now_].filled) {
+                    if (ahead_.empty()) return;
+                    steps_[now_] = std::move(ahead_.back());
+                    ahead_.pop_back();
+                }
             }
+            Step& step = steps_[now_];
             if (step.to != nullptr) step.to->take(std::move(step.record), *this);
+            if (goes_on_to_ != nullptr) continue;
             end(step.record);  // what the part has left of it
             step.filled = false;
         }
@@ -210,7 +219,9 @@ class Flow {
     }
 
     std::array<Step, 2> steps_;
-    unsigned now_ = 0;          ///< the step that is taken; the other one is the next
+    unsigned now_ = 0;  ///< the step that is taken; the other one is the next
+    /// Where the record of the step that is taken goes, before the next step.
+    Inlet* goes_on_to_ = nullptr;
     std::vector<Step> passed_;  ///< behind that
     std::vector<Step> ahead_;   ///< the next one is the last
     std::vector<Kept*> kept_;

@@ -28,14 +28,6 @@ LabelSet LabelSet::without(const LabelSet& other) const {
     return rest;
 }
 
-int LabelSet::fit(const Record& record) const {
-    for (const Label label : labels_)
-        if (!record.has(label)) return -1;
-    for (const auto& [label, value] : record.tags())
-        if (label.kind() == LabelKind::kBindingTag && !has(label)) return -1;
-    return static_cast<int>(labels_.size());
-}
-
 int LabelSet::fit(const LabelSet& type) const {
     for (const Label label : labels_)
         if (!type.has(label)) return -1;

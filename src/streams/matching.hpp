@@ -25,7 +25,21 @@ class LabelSet {
 
     /// How many labels match; -1: the record does not fit. All that the set has must be there, and the set
     /// must have all binding tags of the record.
-    [[nodiscard]] int fit(const Record& record) const;
+    [[nodiscard]] int fit(const Record& record) const {
+        for (const Label label : labels_)
+            if (!record.has(label)) return -1;
+        for (const auto& [label, value] : record.tags())
+            if (label.kind() == LabelKind::kBindingTag && !has(label)) return -1;
+        return static_cast<int>(labels_.size());
+    }
+    /// Its labels are all that the record has.
+    [[nodiscard]] bool has_all_of(const Record& record) const {
+        for (const auto& [label, value] : record.fields())
+            if (!has(label)) return false;
+        for (const auto& [label, value] : record.tags())
+            if (!has(label)) return false;
+        return true;
+    }
     /// The same for all records of a type, as far as the type tells.
     [[nodiscard]] int fit(const LabelSet& type) const;
 
@@ -46,10 +60,11 @@ template <class Branch>
     const Branch* best = nullptr;
     int most = -1;
     for (const Branch& branch : branches)
-        if (const LabelSet* set = best_fit(branch.takes, record); set != nullptr && set->fit(record) > most) {
-            most = set->fit(record);
-            best = &branch;
-        }
+        for (const LabelSet& set : branch.takes)
+            if (const int fit = set.fit(record); fit > most) {
+                most = fit;
+                best = &branch;
+            }
     return best;
 }
 

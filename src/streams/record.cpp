@@ -40,24 +40,11 @@ void AsideReference::release() noexcept {
     aside_ = nullptr;
 }
 
-bool Record::has(Label label) const {
-    return label.kind() == LabelKind::kField ? at(fields_, label) != fields_.end()
-                                             : at(tags_, label) != tags_.end();
-}
 const Field& Record::field(Label label) const {
     return at(fields_, label)->second;
 }
 int Record::tag(Label label) const {
     return at(tags_, label)->second;
-}
-
-const Field* Record::find_field(Label label) const {
-    const auto found = at(fields_, label);
-    return found == fields_.end() ? nullptr : &found->second;
-}
-const int* Record::find_tag(Label label) const {
-    const auto found = at(tags_, label);
-    return found == tags_.end() ? nullptr : &found->second;
 }
 
 void Record::set(Label label, Field value) {

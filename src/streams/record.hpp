@@ -76,23 +76,39 @@ class Record {
         if (fields_.capacity() > 0) Labelled<Field>().swap(fields_);
         if (tags_.capacity() > 0) Labelled<int>().swap(tags_);
     }
-    [[nodiscard]] bool has(Label label) const;
+    [[nodiscard]] bool has(Label label) const {
+        return label.kind() == LabelKind::kField ? find_field(label) != nullptr : find_tag(label) != nullptr;
+    }
     /// Of a field that is there.
     [[nodiscard]] const Field& field(Label label) const;
     /// Of a tag that is there.
     [[nodiscard]] int tag(Label label) const;
     /// Null: it is not there.
-    [[nodiscard]] const Field* find_field(Label label) const;
-    [[nodiscard]] const int* find_tag(Label label) const;
+    [[nodiscard]] const Field* find_field(Label label) const { return find(fields_, label); }
+    [[nodiscard]] const int* find_tag(Label label) const { return find(tags_, label); }
 
     /// One with this label is replaced.
     void set(Label label, Field value);
     void set(Label label, int value);
     void remove(Label label);
+    void remove_labels() {
+        fields_.clear();
+        tags_.clear();
+    }
     /// Which no descendant inherits.
     void remove_binding_tags();
     /// Of a field that is there; it is removed.
     [[nodiscard]] Field take_field(Label label);
+    /// The same, and its place stays for a value with this label: drop_lent() is to follow.
+    [[nodiscard]] Field lend_field(Label label) {
+        return std::move(std::find_if(fields_.begin(), fields_.end(), [&](const auto& field) {
+                             return field.first == label;
+                         })->second);
+    }
+    /// The places that nothing has come back to.
+    void drop_lent() {
+        std::erase_if(fields_, [](const auto& field) { return field.second == nullptr; });
+    }
     /// What `from` has and this has not; binding tags never.
     void inherit(const Record& from);
     /// What waits at the innermost border comes back. False: nothing waits at any.
@@ -109,6 +125,12 @@ class Record {
     uint32_t turns_back = 0;
 
   private:
+    template <class Value>
+    static const Value* find(const Labelled<Value>& values, Label label) {
+        for (const auto& [its_label, value] : values)
+            if (its_label == label) return &value;
+        return nullptr;
+    }
     Labelled<Field> fields_;
     Labelled<int> tags_;
 };

@@ -20,30 +20,42 @@ void FilterPart::take(Record&& record, Flow& flow) {
         plant_.fail(std::move(record), path_, no_way(record, {pattern_}));
         return;
     }
+    const auto chosen = [&](const GuardedAction& action) {
+        return !action.guard || evaluate(*action.guard, tags_of(record)) != 0;
+    };
     // All of them or none: where one cannot be made, the record is a dead letter as it came.
-    std::vector<Record> outputs;
+    std::vector<Record> others;
+    Values last;
+    const OutputRecord* last_output = nullptr;
     try {
-        outputs = outputs_of(record);
+        const auto action = std::find_if(part_.actions.begin(), part_.actions.end(), chosen);
+        if (action == part_.actions.end() || action->outputs.empty()) return;
+        last_output = &action->outputs.back();
+        others.reserve(action->outputs.size() - 1);
+        for (const OutputRecord& output : action->outputs) {
+            Values values = values_of(output, record);
+            if (&output == last_output)
+                last = std::move(values);
+            else
+                others.push_back(made(output, std::move(values), record));
+        }
     } catch (...) {
         plant_.fail(std::move(record), path_);
         return;
     }
-    for (Record& output : outputs) flow.pass(exit_, std::move(output));
-}
-
-std::vector<Record> FilterPart::outputs_of(const Record& record) const {
-    std::vector<Record> outputs;
-    for (const GuardedAction& action : part_.actions) {
-        if (action.guard && evaluate(*action.guard, tags_of(record)) == 0) continue;
-        outputs.reserve(action.outputs.size());
-        for (const OutputRecord& output : action.outputs) outputs.push_back(made(output, record));
-        break;
+    for (Record& other : others) flow.pass(exit_, std::move(other));
+    if (!pattern_.has_all_of(record)) {
+        flow.pass(exit_, made(*last_output, std::move(last), record));
+        return;
     }
-    return outputs;
+    // Nothing is inherited: the record itself goes on as the last one.
+    record.remove_labels();
+    set_all(record, *last_output, std::move(last));
+    flow.pass(exit_, std::move(record));
 }
 
-Record FilterPart::made(const OutputRecord& output, const Record& from) const {
-    Record record;
+FilterPart::Values FilterPart::values_of(const OutputRecord& output, const Record& from) const {
+    Values values;
     for (const Assignment& assignment : output) {
         if (assignment.label.kind() == LabelKind::kField) {
             if (!from.has(assignment.from))
@@ -52,12 +64,27 @@ Record FilterPart::made(const OutputRecord& output, const Record& from) const {
                     fmt::format("this filter copies the field {}, which its pattern does not name and {} "
                                 "has not",
                                 assignment.from.text(), from.text()));
-            record.set(assignment.label, from.field(assignment.from));
+            values.emplace_back(from.field(assignment.from));
         } else if (assignment.value)
-            record.set(assignment.label, evaluate(*assignment.value, tags_of(from)));
+            values.emplace_back(evaluate(*assignment.value, tags_of(from)));
         else
-            record.set(assignment.label, pattern_.has(assignment.from) ? from.tag(assignment.from) : 0);
+            values.emplace_back(pattern_.has(assignment.from) ? from.tag(assignment.from) : 0);
     }
+    return values;
+}
+
+void FilterPart::set_all(Record& record, const OutputRecord& output, Values&& values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+        if (Field* const field = std::get_if<Field>(&values[i]))
+            record.set(output[i].label, std::move(*field));
+        else
+            record.set(output[i].label, std::get<int>(values[i]));
+    }
+}
+
+Record FilterPart::made(const OutputRecord& output, Values&& values, const Record& from) const {
+    Record record;
+    set_all(record, output, std::move(values));
     inherit_unused(record, from, pattern_);
     return record;
 }
@@ -207,14 +234,18 @@ void NetEntry::take(Record&& record, Flow& flow) {
         plant_.fail(std::move(record), path_, no_way(record, takes_));
         return;
     }
+    // With no nets around, none stands for nothing put aside: what comes of the record shares no count then.
+    if (best->has_all_of(record)) {
+        if (record.aside) record.aside = AsideReference(new PutAside({}, std::move(record.aside)));
+        flow.pass(body_, std::move(record));
+        return;
+    }
     Record inside, rest;
     for (const auto& [label, value] : record.fields()) (best->has(label) ? inside : rest).set(label, value);
     for (const auto& [label, value] : record.tags()) (best->has(label) ? inside : rest).set(label, value);
     inside.turn = std::move(record.turn);
     inside.turns_back = record.turns_back;
-    // With none around, none stands for nothing: what comes of the record shares no count then.
-    if (record.aside || !rest.empty())
-        inside.aside = AsideReference(new PutAside(std::move(rest), std::move(record.aside)));
+    inside.aside = AsideReference(new PutAside(std::move(rest), std::move(record.aside)));
     flow.pass(body_, std::move(inside));
 }
 

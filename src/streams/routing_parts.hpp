@@ -1,6 +1,9 @@
 // The parts that decide where a record goes, or make new ones of it: they run in the flow that brings it.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
+#include <vector>
+
 #include "streams/cells.hpp"
 
 namespace heddle::streams {
@@ -24,9 +27,12 @@ class FilterPart final : public TopologyPart {
     void take(Record&& record, Flow& flow) override;
 
   private:
+    /// Of an output, in the order of its labels.
+    using Values = boost::container::small_vector<snet::BoxValue, 4>;
     /// Throws kBadInput for a value that is no int, and a field that the record has not.
-    [[nodiscard]] std::vector<Record> outputs_of(const Record& record) const;
-    [[nodiscard]] Record made(const OutputRecord& output, const Record& from) const;
+    [[nodiscard]] Values values_of(const OutputRecord& output, const Record& from) const;
+    static void set_all(Record& record, const OutputRecord& output, Values&& values);
+    [[nodiscard]] Record made(const OutputRecord& output, Values&& values, const Record& from) const;
 
     const LabelSet pattern_;
 };

@@ -61,6 +61,16 @@ TEST(BenchCommand, TellsEachFigureOfAProgram) {
         << outcome.errors;
 }
 
+/// On a virtual clock, so that each is met on any machine.
+TEST(BenchCommand, EachFigureOfSimulatedDevicesIsToldAndMet) {
+    const Outcome outcome = run(
+        {kHeddle, "bench", "--quick", "devices.heft", "devices.pams", "devices.learned", "devices.split"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    for (const char* name : {"devices.heft", "devices.pams_noisy", "devices.pams_slow", "devices.learned"})
+        EXPECT_THAT(outcome.output, HasSubstr(name));
+    EXPECT_THAT(outcome.output, testing::Not(HasSubstr("MISSED")));
+}
+
 TEST(BenchWorkloads, EachPassesTheGateAndReports) {
     for (const auto& argv : std::vector<std::vector<std::string>>{
              {kPrograms + "barriers", "--rounds", "3"},

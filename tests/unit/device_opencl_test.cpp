@@ -3,15 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/temporary_folder.hpp"
 #include "heddle/device.hpp"
+#include "support/on_cpus.hpp"
 #include "support/random_program.hpp"
 
 namespace heddle::devices {
@@ -183,6 +186,79 @@ TEST_F(OpenClDevices, RefusedProgramsLeaveNoFileOpen) {
     EXPECT_EQ(open_files(), before);
 }
 
+/// On a CPU that has cores for two. Its kernels use one buffer for all, and say that they only read it, so
+/// that no task follows another.
+class OpenClTasksAtOnce : public OpenClDevices {
+  protected:
+    void SetUp() override {
+        OpenClDevices::SetUp();
+        if (IsSkipped()) return;
+        if (!two_cpus_.enough()) GTEST_SKIP() << "there is one CPU";
+        runtime_.emplace();
+        const auto& devices = runtime_->devices();
+        const auto cpu = std::ranges::find_if(devices, [](const Device& one) {
+            return one.info().shares_host_memory && one.info().units > 1 && one.info().platform != "Oclgrind";
+        });
+        if (cpu == devices.end()) GTEST_SKIP() << "no device works in the host's memory on two cores";
+        cpu_ = &*cpu;
+        program_ = std::make_shared<Program>(*runtime_, ProgramSource{.opencl = R"(
+            kernel void meet(global volatile int* data) {
+                const int before = atomic_inc(data);
+                for (int i = 0; i < 20000 && data[1] == 0; ++i)
+                    if (data[0] > before + 1) atomic_inc(data + 1);
+                atomic_dec(data);
+            }
+            kernel void add(global volatile int* data) {
+                const int before = data[0];
+                for (volatile int i = 0; i < 2000; ++i);
+                data[0] = before + 1;
+            }
+        )"});
+    }
+    void run(int count, const std::function<TaskPointer()>& make) {
+        std::vector<TaskPointer> tasks;
+        for (int i = 0; i < count; ++i) {
+            tasks.push_back(make());
+            tasks.back()->only_on(*cpu_);
+        }
+        runtime_->submit(tasks);
+        runtime_->finish();
+    }
+
+    const heddle::test::OnCpus two_cpus_{2};
+    std::optional<DeviceRuntime> runtime_;
+    const Device* cpu_ = nullptr;
+    std::shared_ptr<Program> program_;
+    int numbers_[2] = {0, 0};
+    std::shared_ptr<Buffer> buffer_ = std::make_shared<Buffer>(numbers_, sizeof numbers_);
+};
+
+TEST_F(OpenClTasksAtOnce, RunBesideEachOtherWhereTheyAreShort) {
+    // Where others use a core, the two may have but one for a while.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (numbers_[1] == 0 && std::chrono::steady_clock::now() < end)
+        run(20, [&] {
+            const auto task = std::make_shared<DeviceTask>(program_);
+            task->add_kernel("meet").arg(0, in(buffer_)).work(1);
+            return task;
+        });
+    EXPECT_GT(numbers_[1], 0) << "no two of them were there at once";
+    EXPECT_EQ(numbers_[0], 0);
+}
+
+/// As those of the seed's programs, which order them by the order of the device.
+TEST_F(OpenClTasksAtOnce, TakeTurnsWhereTheirDataIsKnownLate) {
+    constexpr int kRounds = 20, kTasks = 50;
+    for (int round = 0; round < kRounds; ++round)
+        run(kTasks, [&] {
+            const auto task = std::make_shared<DeviceTask>(program_);
+            task->add_kernel("add").work(1);
+            task->on_configure([&](Device&, DeviceTask& self) { self.kernel("add").arg(0, inout(buffer_)); });
+            return task;
+        });
+    EXPECT_EQ(static_cast<const int*>(buffer_->host())[0], kRounds * kTasks);
+}
+
 /// Its own process: the loader reads its environment once.
 int with_both_drivers() {
     DeviceRuntime runtime;
@@ -213,12 +289,18 @@ int with_both_drivers() {
 /// On drivers that work in the host's memory and such that do not, and whose copies go on beside others'
 /// work.
 int random_programs() {
-    for (unsigned seed = 0; seed < 3; ++seed) {
-        test::RandomProgram program(
-            seed, {.kinds = {"opencl"}, .simulated = {{.name = "far", .us_per_byte = 1e-3}}, .learn = false},
-            integer_program());
-        program.run(300);
-    }
+    const TemporaryFolder folder("/tmp/heddle-costs-");
+    // With the costs of the first ones tasks are begun before others have ended.
+    for (const bool learn : {false, true})
+        for (unsigned seed = 0; seed < 3; ++seed) {
+            test::RandomProgram program(seed,
+                                        {.kinds = {"opencl"},
+                                         .simulated = {{.name = "far", .us_per_byte = 1e-3}},
+                                         .learn = learn,
+                                         .costs_file = folder.path() + "/costs"},
+                                        integer_program());
+            program.run(300);
+        }
     return ::testing::Test::HasFailure() ? 1 : 0;
 }
 

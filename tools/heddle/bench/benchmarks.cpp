@@ -298,7 +298,6 @@ const std::vector<Figure>& figures() {
         {"devices_schedule", "devices.heft", 1.10, "of bound",
          "64 tasks on two simulated devices, 10:1 and 1:2, mean of 200 seeds over the fractional bound"},
         {"devices_schedule", "devices.pams", 1.10, "of bound", "the same by pams"},
-        {"devices_schedule", "devices.fcfs", 0, "of bound", "the same by fcfs"},
         {"devices_schedule", "devices.pams_noisy", 0, "of bound",
          "the same by pams, estimates wrong by up to half; limit: 1.05 of heft's"},
         {"devices_schedule", "devices.pams_slow", 1.10, "of bound", "one device 100 times slower, by pams"},

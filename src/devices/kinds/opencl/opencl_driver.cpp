@@ -1,5 +1,6 @@
 // Kind opencl: every device of every driver that the ICD loader finds. A context and a queue for each device,
-// and another queue for copies where it has memory of its own.
+// and another queue for copies where it has memory of its own. The queue of a CPU is one without order, where
+// it has such: a kernel of one group keeps one core busy, and tasks that are there at once need no order.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -125,6 +126,11 @@ class OpenClDriver final : public DeviceDriver {
         info_.shares_host_memory = info_.type == DeviceType::kCpu &&
                                    device_value<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE &&
                                    works_in_host_memory();
+        constexpr cl_command_queue_properties kUnordered = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        is_unordered_ =
+            info_.shares_host_memory &&
+            (device_value<cl_command_queue_properties>(device, CL_DEVICE_QUEUE_PROPERTIES) & kUnordered) != 0;
+        if (is_unordered_) queue_ = make_queue(kUnordered);
         find_images();
         if (!info_.shares_host_memory || info_.has_images) copies_ = make_queue();
     }
@@ -217,18 +223,27 @@ class OpenClDriver final : public DeviceDriver {
         cl_kernel const prepared = static_cast<OpenClProgram&>(program).prepared(kernel, arguments);
         const auto turn = take(turns_);
         cl_event event = nullptr;
-        enqueue(queue_.get(), prepared, kernel, info_.name, shape, written_events(), &event);
+        if (is_unordered_ && !written_.empty()) add_barrier(written_events());
+        enqueue(queue_.get(), prepared, kernel, info_.name, shape,
+                is_unordered_ ? last_event() : written_events(), &event);
         last_.event.reset(event);
         note_written();
+    }
+
+    void barrier() override {
+        if (!is_unordered_ || marks_.empty()) return;
+        const auto turn = take(turns_);
+        add_barrier({});
     }
 
     [[nodiscard]] Mark mark() override {
         const auto turn = take(turns_);
         if (last_.event == nullptr || !written_.empty()) {
-            const std::vector<cl_event> written = written_events();
+            std::vector<cl_event> before = written_events();
+            if (is_unordered_ && last_.event != nullptr) before.push_back(last_.event.get());
             cl_event event = nullptr;
-            check(clEnqueueMarkerWithWaitList(queue_.get(), static_cast<cl_uint>(written.size()),
-                                              written.empty() ? nullptr : written.data(), &event),
+            check(clEnqueueMarkerWithWaitList(queue_.get(), static_cast<cl_uint>(before.size()),
+                                              before.empty() ? nullptr : before.data(), &event),
                   info_.name, "clEnqueueMarkerWithWaitList");
             last_.event.reset(event);
             note_written();
@@ -285,9 +300,9 @@ class OpenClDriver final : public DeviceDriver {
         std::vector<Event> after;
     };
 
-    [[nodiscard]] Queue make_queue() const {
+    [[nodiscard]] Queue make_queue(cl_command_queue_properties properties = 0) const {
         cl_int code = CL_SUCCESS;
-        Queue queue(clCreateCommandQueue(context_.get(), device_, 0, &code));
+        Queue queue(clCreateCommandQueue(context_.get(), device_, properties, &code));
         check(code, info_.name, "clCreateCommandQueue");
         return queue;
     }
@@ -296,6 +311,16 @@ class OpenClDriver final : public DeviceDriver {
         std::vector<cl_event> events;
         for (const Event& event : written_) events.push_back(event.get());
         return events;
+    }
+    /// Since the last mark.
+    [[nodiscard]] std::vector<cl_event> last_event() const {
+        return last_.event == nullptr ? std::vector<cl_event>{} : std::vector{last_.event.get()};
+    }
+    /// What comes now waits for these, or where there are none for all that came before.
+    void add_barrier(const std::vector<cl_event>& after) {
+        check(clEnqueueBarrierWithWaitList(queue_.get(), static_cast<cl_uint>(after.size()),
+                                           after.empty() ? nullptr : after.data(), nullptr),
+              info_.name, "clEnqueueBarrierWithWaitList");
     }
     /// A command waits for what was written so far, and so do those behind it.
     void note_written() {
@@ -348,6 +373,7 @@ class OpenClDriver final : public DeviceDriver {
     std::mutex* turns_ = nullptr;
     std::shared_ptr<std::remove_pointer_t<cl_context>> context_;
     Queue queue_;
+    bool is_unordered_ = false;
     Queue copies_;  // null where nothing is copied: it works in the host's memory and has no images
     std::vector<cl_image_format> formats_;  // of images that kernels read and write
     size_t most_width_ = 0, most_height_ = 0;
