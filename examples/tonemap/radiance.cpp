@@ -26,7 +26,8 @@ class RadianceFile {
         read_header(picture);
         constexpr size_t kMostPixels = size_t{1} << 28;
         if (picture.width == 0 || picture.height == 0 || picture.width > kMostPixels / picture.height)
-            fail(fmt::format("a picture of {} x {} pixels", picture.width, picture.height));
+            fail(fmt::format("a picture of {} x {} pixels, where 1 to {} are read", picture.width,
+                             picture.height, kMostPixels));
         std::vector<std::array<uint8_t, 4>> row(picture.width);
         for (size_t y = 0; y < picture.height; ++y) {
             read_row(row, y);
@@ -68,7 +69,9 @@ class RadianceFile {
                 fail(fmt::format("its {} is not known, only FORMAT=32-bit_rle_rgbe", text));
         const std::string size = line();
         char end = 0;
-        if (std::sscanf(size.c_str(), "-Y %zu +X %zu%c", &picture.height, &picture.width, &end) != 2)
+        const bool has_negative = size.find('-', 1) != std::string::npos;
+        if (has_negative ||
+            std::sscanf(size.c_str(), "-Y %zu +X %zu%c", &picture.height, &picture.width, &end) != 2)
             fail(fmt::format("its size is \"{}\", not as \"-Y 512 +X 1024\",", size));
     }
 

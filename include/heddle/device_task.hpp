@@ -115,7 +115,9 @@ class HEDDLE_API DeviceTask {
     /// The first one of that name. Throws Error kInvalidArgument.
     [[nodiscard]] Kernel& kernel(const std::string& name);
     /// Both are called by the device's thread: when the device is known, to set what was not set yet; after
-    /// the last kernel. Buffers that only appear there are not waited for. What they throw fails the task.
+    /// the last kernel. Buffers that only appear there are not waited for; but a task with on_configure has
+    /// its device alone, from before that callback until on_finish has returned, as each task has in seed
+    /// 004: tasks without it are faster where they are short. What they throw fails the task.
     void on_configure(Callback callback);
     void on_finish(Callback callback);
     /// Higher first, among tasks that the scheduler finds alike.

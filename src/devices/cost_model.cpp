@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <locale>
+#include <mutex>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -108,6 +111,31 @@ CostModel::CostModel(std::string path) : path_(std::move(path)) {
         problem_ = fmt::format("{} is no file, and no costs of devices are kept there; name another", path_);
         return;
     }
+    read();
+    if (problem_.empty()) problem_ = problem_of_writing();
+}
+
+/// "", or why it cannot be kept: before tasks run, as nobody is there to be told of it when they have.
+std::string CostModel::problem_of_writing() const {
+    std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+    std::error_code unknown;
+    std::string why;
+    if (folder.empty() || std::filesystem::is_directory(folder, unknown)) {
+        try {
+            NewFile::check(path_);
+        } catch (const Error& error) {
+            why = error.what();
+        }
+    } else {
+        while (folder.has_relative_path() && !std::filesystem::exists(folder, unknown))
+            folder = folder.parent_path();
+        if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+            why = fmt::format("{} cannot be written to: {}", folder.string(), std::strerror(errno));
+    }
+    return why.empty() ? "" : fmt::format("costs of devices are not kept: {}; name another file", why);
+}
+
+void CostModel::read() {
     std::ifstream file(path_);
     if (!file) return;
     std::string line;
@@ -145,14 +173,21 @@ DeviceCosts& CostModel::of(const DeviceInfo& device) {
 
 void CostModel::save() const {
     if (path_.empty() || !problem_.empty()) return;
+    static std::mutex one_at_a_time;  // of a process; of two that end at the same moment one may lose some
+    const std::lock_guard turn(one_at_a_time);
+    const CostModel now(path_);
+    if (!now.problem_.empty()) return;
+    std::map<std::pair<std::string, Signature>, std::pair<int64_t, std::string>> all;
+    for (const CostModel* const model : {&now, this})
+        for (const auto& [device, costs] : model->devices_) {
+            const std::lock_guard guard(costs.mutex_);
+            for (const auto& [signature, entry] : costs.entries_)
+                if (entry.median && (entry.used > 0 || model == &now))
+                    all[{device, signature}] = {entry.used, entry.times.text()};
+        }
     std::vector<std::pair<int64_t, std::string>> lines;
-    for (const auto& [device, costs] : devices_) {
-        const std::lock_guard guard(costs.mutex_);
-        for (const auto& [signature, entry] : costs.entries_)
-            if (entry.median)
-                lines.emplace_back(entry.used,
-                                   fmt::format("{}\t{:x}\t{}\n", device, signature, entry.times.text()));
-    }
+    for (const auto& [what, costs] : all)
+        lines.emplace_back(costs.first, fmt::format("{}\t{:x}\t{}\n", what.first, what.second, costs.second));
     std::ranges::sort(lines, std::greater());
     if (lines.size() > kMost) lines.resize(kMost);
     std::string text = fmt::format("{}\n", kFirstLine);

@@ -61,16 +61,19 @@ class CostModel {
     /// The user's own for this host; "" where the system has no place for it.
     [[nodiscard]] static std::string default_path();
 
-    /// "", or why the file is ignored.
+    /// "", or why the file is ignored, or costs are not kept.
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
     [[nodiscard]] DeviceCosts& of(const DeviceInfo& device);
-    /// Writes the file anew, whole or not at all; not one that is ignored. What was used last comes first,
-    /// and no more than kMost.
+    /// Writes the file anew, with what others have written there since; whole or not at all; not one that is
+    /// ignored. What was used last comes first, and no more than kMost.
     void save() const;
 
     static constexpr size_t kMost = 16'384;  ///< kernels with sizes and devices; 1 to 2 MB
 
   private:
+    void read();
+    [[nodiscard]] std::string problem_of_writing() const;
+
     const std::string path_;
     std::string problem_;
     std::map<std::string, DeviceCosts> devices_;  // their addresses stay

@@ -80,6 +80,10 @@ void build_on(DeviceDriver& driver, const ProgramSource& source, std::shared_ptr
 
 Program::Program(DeviceRuntime& runtime, const ProgramSource& source)
     : state_(std::make_shared<ProgramState>()) {
+    for (const auto& [name, function] : source.host)
+        if (function == nullptr)
+            throw Error(ErrorCode::kInvalidArgument,
+                        fmt::format("the function for the host of kernel \"{}\" is empty", name));
     state_->runtime = runtime.state_->number();
     state_->source = source;
     state_->hash = std::hash<std::string>()(source.opencl + '\0' + source.cuda + '\0' + source.options);

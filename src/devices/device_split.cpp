@@ -191,6 +191,10 @@ DeviceSplit::DeviceSplit(DeviceRuntime& runtime) : state_(std::make_unique<Split
 DeviceSplit::~DeviceSplit() = default;
 
 std::vector<TaskPointer> DeviceSplit::run(size_t items, const Part& part) {
+    if (part == nullptr)
+        throw Error(ErrorCode::kInvalidArgument,
+                    "a kernel is to be split by a function that makes its parts, and "
+                    "that is empty");
     const std::lock_guard guard(state_->mutex);
     std::fill(state_->refused.begin(), state_->refused.end(), false);
     std::vector<Share> done;

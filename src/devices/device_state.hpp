@@ -40,8 +40,6 @@ struct DeviceState {
     DeviceCosts* costs = nullptr;    // null: nothing is learned
     std::deque<InFlight> in_flight;  // the worker's
     double last_ended_us = 0;        // the worker's
-    /// The worker's: the last task that was launched runs beside no other one.
-    bool was_in_turn = false;
     /// What it begins next, whose data is on its way: the worker puts it there, and another one may take it
     /// for a device that has nothing to do. Its data is sent with the lock.
     std::mutex next_mutex;

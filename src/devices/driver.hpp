@@ -3,9 +3,9 @@
 // libheddle.so but headers.
 //
 // Launches between two marks take place in the order in which they are given, each after all writes that were
-// given before it. Those behind a mark may run beside those before it, but for a barrier between them. Writes
-// may pass launches: a device with memory of its own copies while it computes, where it can. The device's
-// worker launches and writes, and any thread reads; a driver bears both at once.
+// given before it. Those behind a mark may run beside those before it. Writes may pass launches: a device
+// with memory of its own copies while it computes, where it can. The device's worker launches and writes, and
+// any thread reads; a driver bears both at once.
 #pragma once
 
 #include <atomic>
@@ -94,8 +94,6 @@ class DeviceDriver {
                         std::span<const DriverArgument> arguments, const LaunchShape& shape) = 0;
     /// After all commands since the mark before.
     [[nodiscard]] virtual Mark mark() = 0;
-    /// The worker alone: what comes now takes place after all launches so far. Throws DeviceError.
-    virtual void barrier() {}
     /// The worker alone; each mark is waited for, in their order. Throws DeviceError where a command failed.
     virtual void wait(Mark mark) = 0;
     /// The worker alone: until this mark has passed, which is waited for then, as are those before.

@@ -38,6 +38,10 @@ Kernel& Kernel::arg(unsigned index, LocalMemory local) {
 }
 
 Kernel& Kernel::bytes(unsigned index, const void* value, size_t size) {
+    if (value == nullptr || size == 0)
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("argument {} of kernel \"{}\" is no value: {}", index, name_,
+                                size == 0 ? "it has no bytes" : "it is at a null pointer"));
     const auto* const first = static_cast<const std::byte*>(value);
     argument(index) = std::vector<std::byte>(first, first + size);
     return *this;
@@ -71,6 +75,16 @@ void Kernel::check_shape() const {
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("{} x {} x {} items of kernel \"{}\" are more than can be counted", work.x,
                                 work.y, work.z, name_));
+    const auto reaches = [](size_t offset, size_t items) {
+        size_t end = 0;
+        return !__builtin_add_overflow(offset, items, &end);
+    };
+    const Extent& offset = shape_.offset;
+    if (!reaches(offset.x, work.x) || !reaches(offset.y, work.y) || !reaches(offset.z, work.z))
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} x {} x {} items of kernel \"{}\" at {}, {}, {} are beyond what can be counted",
+                        work.x, work.y, work.z, name_, offset.x, offset.y, offset.z));
     if (group.x != 0 && (group.y > work.y || group.z > work.z))
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("{} x {} x {} items of kernel \"{}\" have no groups of {} x {} x {}", work.x,

@@ -128,11 +128,11 @@ void RuntimeState::check(const TaskPointer& pointer) const {
     const TaskState& task = TaskState::of(*pointer);
     if (task.status != TaskStatus::kBuilt)
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("task \"{}\" {}", task.name,
+                    fmt::format("task \"{}\" {}", task.shown_name(),
                                 task.runtime == nullptr ? "is twice in one batch" : "was submitted before"));
     if (TaskState::of(*task.program).runtime != number_)
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("the program of task \"{}\" is another runtime's", task.name));
+                    fmt::format("the program of task \"{}\" is another runtime's", task.shown_name()));
     if (task.kernels.empty())
         throw Error(ErrorCode::kInvalidArgument, fmt::format("task \"{}\" has no kernel", task.name));
     std::string reasons;
@@ -141,7 +141,8 @@ void RuntimeState::check(const TaskPointer& pointer) const {
         if (why_not.empty()) return;
         reasons += fmt::format("\n{}: {}", device->driver->info().name, why_not);
     }
-    throw Error(ErrorCode::kUnavailable, fmt::format("no device can run task \"{}\":{}", task.name, reasons));
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("no device can run task \"{}\":{}", task.shown_name(), reasons));
 }
 
 void RuntimeState::submit(std::span<const TaskPointer> batch) {
@@ -167,6 +168,7 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
             task.handle = batch[i];
             task.live = live_.insert(live_.end(), fresh[i]);
             ++unfinished_;
+            task.runs_alone = task.configure != nullptr && task.configure_adds_data;
             task.sign(devices_);
             task.enter_graph();
             if (task.failure != nullptr) in_vain.emplace_back(fresh[i], task.failure->why);

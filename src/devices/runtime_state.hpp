@@ -64,6 +64,8 @@ class RuntimeState {
     /// True where a task was begun, or tried to.
     bool begin_some(DeviceState& device, Pass& pass);
     void pop_some(DeviceState& device, Pass& pass);
+    /// It is what the device begins next, when all in flight has ended.
+    static void begin_later(DeviceState& device, std::shared_ptr<TaskState> task, bool is_counted);
     /// While a device with memory of its own is busy it gets its next task, and what that reads is sent.
     void prefetch(DeviceState& device, Pass& pass);
     [[nodiscard]] TaskPointer pop(const DeviceState& device, Pass& pass);

@@ -120,6 +120,7 @@ void TaskDevices::run(const DeviceVariant& variant, std::span<const VariantArgum
     task->on_configure([stay](Device& device, DeviceTask&) {
         if (device.info().kind == "host") set_next_turn(stay->turn);
     });
+    TaskState::of(*task).configure_adds_data = false;
     stay->turn->on_begin([at = std::weak_ptr<Stay>(stay)] {
         const auto begun = at.lock();
         if (begun == nullptr) return;

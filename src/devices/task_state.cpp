@@ -215,19 +215,7 @@ void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs
     predecessors.push_back(predecessor);
 }
 
-uint64_t TaskState::accesses_hash() const {
-    Signature hash = 0;
-    visit_accesses([&](const Access& access) {
-        mix(hash, reinterpret_cast<uintptr_t>(access.buffer.get()));
-        mix(hash, access.range.offset);
-        mix(hash, access.range.size);
-        mix(hash, static_cast<uint64_t>(access.mode));
-    });
-    return hash;
-}
-
 void TaskState::enter_graph() {
-    if (configure) submitted_accesses_ = accesses_hash();
     // A kernel reads before it writes, in whatever order its arguments are.
     for (const Kernel& kernel : kernels)
         for (const bool reading : {true, false})
@@ -373,13 +361,7 @@ void TaskState::launch(DeviceState& on) {
                                 shown_name(), on.driver->info().name));
     launched_ = 0;
     has_begun_ = false;
-    bool in_turn = false;
-    if (configure) {
-        configure(on.device, *handle);
-        // Nobody was told of what it accesses: its program relies on the order in which the device begins.
-        in_turn = accesses_hash() != submitted_accesses_;
-    }
-    if (std::exchange(on.was_in_turn, in_turn) || in_turn) on.driver->barrier();
+    if (configure) configure(on.device, *handle);
     Writes written;
     for (const Kernel& kernel : kernels) launch_kernel(on, *of(*program).built[on.index], kernel, written);
 }

@@ -140,6 +140,10 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     const std::string name;
     std::list<Kernel> kernels;  // their addresses stay
     DeviceTask::Callback configure, finish;
+    bool configure_adds_data = true;  // or nothing that the graph does not know
+    /// With graph_mutex, when it is submitted: nothing else is on its device from before its configure
+    /// callback until its finish callback has returned. Nobody was told of what they use.
+    bool runs_alone = false;
     /// Once, however it has ended, by who ends it, with graph_mutex.
     std::function<void()> told;
     int only_device = -1;
@@ -172,8 +176,6 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
   private:
     /// Why an image that it uses cannot be there, or "".
     [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
-    /// Of all that it accesses, so far as it is set.
-    [[nodiscard]] uint64_t accesses_hash() const;
     void use(const Access& access);  // with graph_mutex
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
     void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel, Writes& written);
@@ -191,9 +193,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     bool prefetched_ = false;  // with kernels_mutex_
     /// What its kernels write, as far as it was set when it was submitted: followers ask while it runs.
     Writes writes_;
-    uint64_t submitted_accesses_ = 0;  // accesses_hash(), then
-    size_t launched_ = 0;              // the worker's
-    bool has_begun_ = false;           // the worker's
+    size_t launched_ = 0;     // the worker's
+    bool has_begun_ = false;  // the worker's
     Signature signature_ = 0;
 };
 

@@ -47,6 +47,7 @@ const TaskState* task_in_callback() noexcept {
 static bool may_look_ahead(const DeviceState& device) {
     constexpr double kLookAheadUs = 400;
     constexpr size_t kMostInFlight = 32;
+    if (device.in_flight.back().task->runs_alone) return false;
     return device.driver->looks_ahead() && device.knows_its_work && device.in_flight.size() < kMostInFlight &&
            device.free_at_us - device.in_flight.front().begun_us < kLookAheadUs;
 }
@@ -91,19 +92,27 @@ bool RuntimeState::begin_some(DeviceState& device, Pass& pass) {
         pass.outdated = true;  // the others have not been asked since
     }
     if (flights.size() == first) return false;
+    Tasks too_early;
     {
         const std::lock_guard guard(graph_mutex());
-        const auto cancelled = [](const InFlight& flight) {
+        const auto is_not_to_begin = [&](const InFlight& flight) {
+            if (flight.task->status == TaskStatus::kWaiting) too_early.push_back(flight.task);
             return flight.task->status != TaskStatus::kReady;
         };
         const auto fresh = flights.begin() + static_cast<ptrdiff_t>(first);
-        flights.erase(std::remove_if(fresh, flights.end(), cancelled), flights.end());
+        flights.erase(std::remove_if(fresh, flights.end(), is_not_to_begin), flights.end());
         for (size_t i = first; i < flights.size(); ++i) {
             flights[i].task->status = TaskStatus::kRunning;
             flights[i].task->times.started_us = flights[i].begun_us;
             flights[i].task->ran_on = static_cast<int>(device.index);
         }
     }
+    for (const auto& task : too_early)
+        abandon(task, TaskStatus::kFailed,
+                std::make_exception_ptr(
+                    Error(ErrorCode::kInvalidArgument,
+                          fmt::format("the scheduler has given task \"{}\" before it was pushed",
+                                      task->shown_name()))));
     for (size_t at = first; at < flights.size();) {
         const std::shared_ptr<TaskState> task = flights[at].task;
         try {
@@ -150,6 +159,7 @@ void RuntimeState::pop_some(DeviceState& device, Pass& pass) {
             if (handle == nullptr) return;
             task = TaskState::of(*handle).shared_from_this();
         }
+        if (!was_idle && task->runs_alone) return begin_later(device, std::move(task), is_counted);
         const double now_us = device.driver->now_us();
         const double sent_us = is_counted ? 0 : task->transfer_us(device);
         if (!is_counted)
@@ -160,6 +170,13 @@ void RuntimeState::pop_some(DeviceState& device, Pass& pass) {
         device.in_flight.push_back(
             {.task = std::move(task), .begun_us = now_us, .sent_us = was_idle ? sent_us : 0});
     }
+}
+
+void RuntimeState::begin_later(DeviceState& device, std::shared_ptr<TaskState> task, bool is_counted) {
+    if (!is_counted)
+        device.free_at_us = device.free_at_us + task->transfer_us(device) + task->estimate_us(device);
+    const std::lock_guard guard(device.next_mutex);
+    device.next = std::move(task);
 }
 
 void RuntimeState::prefetch(DeviceState& device, Pass& pass) {

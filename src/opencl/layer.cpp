@@ -1,15 +1,17 @@
 // The layer as the ICD loader sees it, and the functions that are called directly.
 //
 // The loader reads OPENCL_LAYERS at the first call of OpenCL. Who is linked with the layer has it without
-// setting that: the library names itself there when it is loaded, and takes that back when the loader has
-// found it, so that no other program inherits it.
+// setting that: the library names itself there when it is loaded, and puts back what was there when the
+// loader has found it, so that no other program inherits its name, nor a list that the loader has cut at a
+// ':'.
 #include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "heddle/compat/CL/cl_heddle.h"
 #include "heddle/export.hpp"
@@ -24,40 +26,52 @@ namespace {
 
 cl_icd_dispatch below{}, ours{};
 constexpr const char* kVariable = "OPENCL_LAYERS";
-bool named_itself = false;
-std::string& others() {
+bool is_loaded = false;
+std::string& value_before() {
     static auto& text = *new std::string;
     return text;
 }
 
-std::string own_path() {
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<void*>(&own_path), &info) == 0 || info.dli_fname == nullptr) return "";
-    char* const path = ::realpath(info.dli_fname, nullptr);
+std::string real_path(const std::string& given) {
+    char* const path = ::realpath(given.c_str(), nullptr);
     if (path == nullptr) return "";
     std::string text = path;
     std::free(path);
     return text;
 }
 
-[[gnu::constructor]] void name_itself() {
-    const char* const before = std::getenv(kVariable);
-    // The loader has it in hand where it loads the library itself.
-    if (before != nullptr && std::strstr(before, "libheddle_cl") != nullptr) return;
-    const std::string path = own_path();
-    if (path.empty()) return;
-    others() = before == nullptr ? "" : before;
-    ::setenv(kVariable, (others().empty() ? path : path + ":" + others()).c_str(), 1);
-    named_itself = true;
+std::string own_path() {
+    Dl_info info{};
+    if (::dladdr(reinterpret_cast<void*>(&own_path), &info) == 0 || info.dli_fname == nullptr) return "";
+    return real_path(info.dli_fname);
 }
 
-void take_name_back() {
-    if (!named_itself) return;
-    named_itself = false;
-    if (others().empty())
+[[gnu::constructor]] void name_itself() {
+    const char* const before = std::getenv(kVariable);
+    value_before() = before == nullptr ? "" : before;
+    is_loaded = true;
+    const std::string own = own_path();
+    if (own.empty()) return;
+    std::istringstream list(value_before());
+    std::string others;
+    for (std::string one; std::getline(list, one, ':');) {
+        if (one.empty()) continue;
+        // By a name alone, the loader finds it where it looks for libraries. It has it in hand where it loads
+        // the library itself.
+        const bool is_layer = one.substr(one.rfind('/') + 1).starts_with("libheddle_cl.so");
+        if (is_layer && (one.find('/') == std::string::npos || real_path(one) == own)) return;
+        // Another copy of the layer, or none: this one is what the program calls.
+        if (!is_layer) others += ":" + one;
+    }
+    ::setenv(kVariable, (own + others).c_str(), 1);
+}
+
+void put_variable_back() {
+    if (!std::exchange(is_loaded, false)) return;
+    if (value_before().empty())
         ::unsetenv(kVariable);
     else
-        ::setenv(kVariable, others().c_str(), 1);
+        ::setenv(kVariable, value_before().c_str(), 1);
 }
 
 /// A machine that nobody can tell (HEDDLE_TOPOLOGY) costs the program the layer, not its OpenCL.
@@ -95,7 +109,7 @@ extern "C" HEDDLE_API cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_i
     constexpr cl_uint kEntries = sizeof(cl_icd_dispatch) / sizeof(void*);
     if (target == nullptr || entries_ret == nullptr || layer == nullptr || entries < kEntries)
         return CL_INVALID_VALUE;
-    take_name_back();
+    put_variable_back();
     if (!machine_is_known()) return CL_INVALID_OPERATION;
     below = *target;
     ours = below;

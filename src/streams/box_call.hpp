@@ -80,12 +80,13 @@ class BoxPart::Call final : public BoxCall {
     void emit_last(size_t variant, std::span<BoxValue> values) override {
         if (part_.plant_.drops(record_)) return;
         const Variant& declared = check(variant, values);
-        pass_made();
+        if (has_sent()) pass_made();
         become(declared, values);
     }
 
     /// When the box has returned.
     void pass_sent() {
+        if (!has_sent()) return;
         const Variant* const latest = std::exchange(latest_, nullptr);
         pass_made();
         if (latest != nullptr) become(*latest, latest_values_);
@@ -119,6 +120,8 @@ class BoxPart::Call final : public BoxCall {
     }
 
   private:
+    /// And holds it back.
+    [[nodiscard]] bool has_sent() const { return latest_ != nullptr || !sent_.empty(); }
     /// Moves the values out.
     [[nodiscard]] Record made(const Variant& declared, std::span<BoxValue> values) const {
         Record record;

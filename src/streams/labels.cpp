@@ -28,8 +28,11 @@ class Names {
         const std::unique_lock guard(mutex_);
         const auto known = numbers_.find(name);
         if (known != numbers_.end()) return known->second;
-        if (names_.size() == kMost)
-            throw Error(ErrorCode::kLimit, "there are more than 2^20 names of labels");
+        if (names_.size() == kMost || name.size() > kMostBytes - bytes_)
+            throw Error(ErrorCode::kLimit,
+                        "there are more than 2^20 names of labels, or they are longer than 64 MiB together: "
+                        "they are never forgotten, so let values be fields or tags");
+        bytes_ += name.size();
         const std::string& kept = names_.emplace_back(name);
         const auto number = static_cast<uint32_t>(names_.size() - 1);
         numbers_.emplace(kept, number);
@@ -41,9 +44,11 @@ class Names {
     }
 
   private:
-    static constexpr size_t kMost = size_t{1} << 20;  // records may come from anybody
+    static constexpr size_t kMost = size_t{1} << 20,
+                            kMostBytes = size_t{64} << 20;  // records may come from anybody
     std::shared_mutex mutex_;
     std::deque<std::string> names_;  // which stay where they are
+    size_t bytes_ = 0;               // of all of them
     std::unordered_map<std::string_view, uint32_t> numbers_;
 };
 

@@ -14,15 +14,6 @@ auto at(Values& values, Label label) {
                         [&](const auto& value) { return value.first == label; });
 }
 
-template <class Values, class Value>
-void replace(Values& values, Label label, Value value) {
-    const auto found = at(values, label);
-    if (found != values.end())
-        found->second = std::move(value);
-    else
-        values.emplace_back(label, std::move(value));
-}
-
 }  // namespace
 
 AsideReference::AsideReference(const AsideReference& other) : aside_(other.aside_) {
@@ -45,13 +36,6 @@ const Field& Record::field(Label label) const {
 }
 int Record::tag(Label label) const {
     return at(tags_, label)->second;
-}
-
-void Record::set(Label label, Field value) {
-    replace(fields_, label, std::move(value));
-}
-void Record::set(Label label, int value) {
-    replace(tags_, label, value);
 }
 
 void Record::remove(Label label) {

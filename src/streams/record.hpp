@@ -88,8 +88,8 @@ class Record {
     [[nodiscard]] const int* find_tag(Label label) const { return find(tags_, label); }
 
     /// One with this label is replaced.
-    void set(Label label, Field value);
-    void set(Label label, int value);
+    void set(Label label, Field value) { replace(fields_, label, std::move(value)); }
+    void set(Label label, int value) { replace(tags_, label, std::move(value)); }
     void remove(Label label);
     void remove_labels() {
         fields_.clear();
@@ -131,6 +131,16 @@ class Record {
             if (its_label == label) return &value;
         return nullptr;
     }
+    template <class Value>
+    static void replace(Labelled<Value>& values, Label label, Value&& value) {
+        for (auto& [its_label, its_value] : values)
+            if (its_label == label) {
+                its_value = std::move(value);
+                return;
+            }
+        values.emplace_back(label, std::move(value));
+    }
+
     Labelled<Field> fields_;
     Labelled<int> tags_;
 };

@@ -10,6 +10,7 @@
 #include "streams/c4snet_binary.hpp"
 #include "streams/c4snet_text.hpp"
 #include "streams/xml_reader.hpp"
+#include "streams/xml_record_end.hpp"
 
 namespace heddle::streams {
 namespace {
@@ -105,8 +106,6 @@ std::optional<std::string> binary_of(const Field& field) {
     }
 }
 
-constexpr std::string_view kClose = "</record";
-
 struct Contents {
     std::vector<std::string> of_fields;
     bool are_binary = false;
@@ -171,38 +170,9 @@ bool XmlRecordReader::find_element() {
     }
 }
 
-/// Each byte once, but for those of a tag that came in two pieces.
-void XmlRecordReader::Sight::look(std::string_view text) {
-    const std::string_view fresh = text.substr(size - std::min(size, kClose.size() - 1));
-    const size_t close = fresh.rfind(kClose);
-    if (close != std::string_view::npos)
-        closing = fresh.find('>', close) == std::string_view::npos;
-    else if (closing)
-        closing = text.find('>', size) == std::string_view::npos;
-    size = text.size();
-}
-
-bool XmlRecordReader::read_on(Sight& sight) {
-    // One without content ends otherwise, and is short; in a long one that is looked for now and then.
-    constexpr size_t kShort = 4096;
-    sight.look(input_->rest());
-    const size_t tried = sight.size;
-    while (input_->fill()) {
-        const std::string_view rest = input_->rest();
-        const std::string_view fresh = rest.substr(sight.size - std::min(sight.size, kClose.size() - 1));
-        const bool closes = sight.closing && rest.find('>', sight.size) != std::string_view::npos;
-        const bool ends = closes || fresh.find(kClose) != std::string_view::npos;
-        sight.look(rest);
-        if (ends) return true;
-        if ((rest.size() < kShort || rest.size() / 2 >= tried) && fresh.find("/>") != std::string_view::npos)
-            return true;
-    }
-    return false;
-}
-
 std::optional<Record> XmlRecordReader::next() {
     if (!find_element()) return {};
-    Sight sight;
+    XmlRecordEnd end;
     for (bool ended = false;;) {
         XmlReader reader(input_->rest(), /*goes_on=*/true);
         try {
@@ -215,7 +185,8 @@ std::optional<Record> XmlRecordReader::next() {
         } catch (const Error& error) {
             input_->fail(reader.offset(), error.what());
         }
-        ended = !read_on(sight);
+        // Once more when it may have come whole.
+        while (!end.is_in(input_->rest()) && !ended) ended = !input_->fill();
     }
 }
 

@@ -18,15 +18,6 @@ class XmlRecordReader final : public RecordReader {
     bool find_element();
     /// Where `what` is in rest(), at `from` or behind it. Reads on; throws `missing` at the end.
     [[nodiscard]] size_t find(std::string_view what, size_t from, const char* missing);
-    /// How far what is cut off was looked at.
-    struct Sight {
-        size_t size = 0;
-        bool closing = false;  ///< its last "</record" has no '>' yet
-        void look(std::string_view text);
-    };
-    /// Until what was cut off may have come whole. False: no more comes.
-    bool read_on(Sight& sight);
-
     std::unique_ptr<InputText> input_;
 };
 

@@ -75,6 +75,32 @@ TEST_F(DeviceCostsFile, TheNextProcessKnowsWhatThisOneMeasured) {
     EXPECT_FALSE(model.of(newer).estimate_us(7).has_value());
 }
 
+TEST_F(DeviceCostsFile, WhatOthersMeasureMeanwhileIsKept) {
+    {
+        CostModel before(path_);
+        before.of(gpu_).add(1, 10, false);
+        before.save();
+    }
+    CostModel first(path_), second(path_);
+    first.of(gpu_).add(7, 10, false);
+    second.of(gpu_).add(8, 20, false);
+    first.of(gpu_).add(1, 30, false);
+    first.save();
+    second.save();
+    CostModel model(path_);
+    EXPECT_DOUBLE_EQ(model.of(gpu_).estimate_us(7).value(), 10.0);
+    EXPECT_DOUBLE_EQ(model.of(gpu_).estimate_us(8).value(), 20.0);
+    EXPECT_THAT(text(), HasSubstr("10 30")) << "what the second one had only read is the first one's";
+}
+
+TEST_F(DeviceCostsFile, WhereNoneCanBeWrittenIsTold) {
+    const std::string file = folder_.path() + "/file";
+    std::ofstream(file) << "nothing of ours";
+    for (const std::string& path : {file + "/costs", folder_.path() + "/" + std::string(300, 'a')})
+        EXPECT_THAT(CostModel(path).problem(), HasSubstr("costs of devices are not kept: ")) << path;
+    EXPECT_EQ(CostModel(folder_.path() + "/new/costs").problem(), "");
+}
+
 TEST_F(DeviceCostsFile, WhatNobodyUsesAnyMoreIsForgottenFirst) {
     constexpr auto kMost = static_cast<Signature>(CostModel::kMost);
     {

@@ -246,7 +246,7 @@ TEST_F(OpenClTasksAtOnce, RunBesideEachOtherWhereTheyAreShort) {
     EXPECT_EQ(numbers_[0], 0);
 }
 
-/// As those of the seed's programs, which order them by the order of the device.
+/// As those of the seed's programs, whose callbacks use the buffers of others, too.
 TEST_F(OpenClTasksAtOnce, TakeTurnsWhereTheirDataIsKnownLate) {
     constexpr int kRounds = 20, kTasks = 50;
     for (int round = 0; round < kRounds; ++round)
@@ -257,6 +257,28 @@ TEST_F(OpenClTasksAtOnce, TakeTurnsWhereTheirDataIsKnownLate) {
             return task;
         });
     EXPECT_EQ(static_cast<const int*>(buffer_->host())[0], kRounds * kTasks);
+}
+
+/// Pictures of a film go through one buffer, which callbacks fill and read.
+TEST_F(OpenClTasksAtOnce, HaveTheirDeviceAloneFromTheirConfigureToTheirFinishCallback) {
+    const auto frame = std::make_shared<Buffer>(sizeof(int));
+    int wrong = 0, number = 0;
+    for (int round = 0; round < 20; ++round)
+        run(50, [&] {
+            const auto task = std::make_shared<DeviceTask>(program_);
+            task->add_kernel("add").work(1);
+            task->on_configure([&, own = number](Device&, DeviceTask& self) {
+                frame->write(&own, sizeof own);
+                self.kernel("add").arg(0, inout(frame));
+            });
+            task->on_finish([&, own = number++](Device&, DeviceTask&) {
+                int result = 0;
+                frame->read(&result, sizeof result);
+                wrong += result != own + 1;
+            });
+            return task;
+        });
+    EXPECT_EQ(wrong, 0);
 }
 
 /// Its own process: the loader reads its environment once.

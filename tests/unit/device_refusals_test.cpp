@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "base/temporary_folder.hpp"
 #include "devices/cost_model.hpp"
+#include "heddle/device_split.hpp"
 #include "heddle/device_variant.hpp"
 #include "support/device_programs.hpp"
 #include "support/wait_until.hpp"
@@ -100,6 +102,46 @@ TEST(DeviceRefusals, ATaskThatASchedulerGivesTwiceOrToADeviceThatCannotRunIt) {
     EXPECT_EQ(why, "nothing was thrown");
 }
 
+/// Gives what was submitted, the last first, before it is pushed.
+class HastyScheduler final : public Scheduler {
+  public:
+    void submitted(std::span<const TaskPointer> batch, std::span<const Device* const>) override {
+        const std::lock_guard guard(mutex_);
+        tasks_.insert(tasks_.begin(), batch.rbegin(), batch.rend());
+    }
+    void push(TaskPointer task) override {
+        const std::lock_guard guard(mutex_);
+        tasks_.push_back(std::move(task));
+    }
+    TaskPointer pop(const Device&) override {
+        const std::lock_guard guard(mutex_);
+        if (tasks_.empty()) return nullptr;
+        TaskPointer task = std::move(tasks_.front());
+        tasks_.pop_front();
+        return task;
+    }
+    void wait_until_idle() override {}
+
+  private:
+    std::mutex mutex_;
+    std::deque<TaskPointer> tasks_;
+};
+
+TEST(DeviceRefusals, ATaskThatASchedulerGivesBeforeItWasPushed) {
+    DeviceOptions options = simulated({{.name = "alone"}});
+    options.scheduler = std::make_shared<HastyScheduler>();
+    DeviceRuntime runtime(options);
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    const auto buffer = std::make_shared<Buffer>(40);
+    std::vector<TaskPointer> chain;
+    for (int i = 0; i < 3; ++i) {
+        chain.push_back(std::make_shared<DeviceTask>(program, Score{}, "link"));
+        chain.back()->add_kernel("add").arg(0, inout(buffer)).arg(1, i).work(10);
+    }
+    runtime.submit(chain);
+    EXPECT_THAT(failure([&] { runtime.finish(); }), HasSubstr("given task \"link\" before it was pushed"));
+}
+
 TEST(DeviceRefusals, WorkAndGroupsThatCannotBe) {
     DeviceRuntime runtime(simulated(two_simulated()));
     const auto program = std::make_shared<Program>(runtime, integer_program());
@@ -116,6 +158,21 @@ TEST(DeviceRefusals, WorkAndGroupsThatCannotBe) {
     EXPECT_THAT(fails([](Kernel& kernel) { kernel.work(size_t{1} << 32, size_t{1} << 32); }),
                 HasSubstr("more than can be counted"));
     EXPECT_THAT(fails([](Kernel& kernel) { kernel.work(5, 0); }), HasSubstr("has no work"));
+    EXPECT_THAT(fails([](Kernel& kernel) { kernel.work(16).offset(SIZE_MAX - 7); }),
+                HasSubstr("16 x 1 x 1 items of kernel \"fill\" at"));
+}
+
+TEST(DeviceRefusals, ValuesAndFunctionsThatAreNone) {
+    DeviceRuntime runtime(simulated(two_simulated()));
+    const auto program = std::make_shared<Program>(runtime, integer_program());
+    DeviceTask task(program);
+    Kernel& kernel = task.add_kernel("fill");
+    EXPECT_THAT(failure([&] { kernel.bytes(1, nullptr, 8); }), HasSubstr("it is at a null pointer"));
+    EXPECT_THAT(failure([&] { kernel.bytes(1, &runtime, 0); }), HasSubstr("it has no bytes"));
+    ProgramSource source = integer_program();
+    source.host["fill"] = nullptr;
+    EXPECT_THAT(failure([&] { Program(runtime, source); }), HasSubstr("kernel \"fill\" is empty"));
+    EXPECT_THAT(failure([&] { (void)DeviceSplit(runtime).run(10, nullptr); }), HasSubstr("that is empty"));
 }
 
 TEST(DeviceRefusals, NoMemoryToCopyFromOrTo) {

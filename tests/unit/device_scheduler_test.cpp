@@ -50,6 +50,41 @@ TEST(Heft, RanksAndMakespanAreThoseOfThePaper) {
     EXPECT_DOUBLE_EQ(makespan(heft_plan(tasks, {0, 0, 0}, RankWeight::kMean)), 80.0);
 }
 
+TEST(DeviceSchedulers, AmongTasksAlikeTheHighestPriorityComesFirst) {
+    for (const char* scheduler : {"fcfs", "heft", "pams"}) {
+        DeviceRuntime runtime(test::simulated({{.name = "alone"}}, scheduler));
+        const auto program = std::make_shared<Program>(runtime, test::integer_program());
+        std::vector<TaskPointer> tasks;
+        for (int i = 0; i < 6; ++i) {
+            tasks.push_back(std::make_shared<DeviceTask>(program, Score{.cpu = 5}));
+            tasks.back()->add_kernel("fill").arg(0, out(std::make_shared<Buffer>(40))).arg(1, i).work(10);
+            tasks.back()->priority(i);
+        }
+        runtime.submit(tasks);
+        runtime.finish();
+        for (size_t i = 1; i < tasks.size(); ++i)
+            EXPECT_LT(tasks[i]->times().started_us, tasks[i - 1]->times().started_us)
+                << scheduler << " " << i;
+    }
+}
+
+/// One after the other, and many ready at once, so that some wait for their place in a plan.
+TEST(DeviceSchedulers, TasksThatComeOneByOneAllRunAndShareTheDevices) {
+    DeviceRuntime runtime(test::simulated(test::two_simulated(), "heft"));
+    const auto program = std::make_shared<Program>(runtime, test::integer_program());
+    std::vector<std::shared_ptr<Buffer>> chains;
+    for (int i = 0; i < 16; ++i) chains.push_back(std::make_shared<Buffer>(40));
+    constexpr int kTasks = 2000;
+    for (int i = 0; i < kTasks; ++i) {
+        const auto task = std::make_shared<DeviceTask>(program, Score{.cpu = 10, .gpu = 10});
+        task->add_kernel("add").arg(0, inout(chains[static_cast<size_t>(i) % 16])).arg(1, 1).work(10);
+        runtime.submit(task);
+    }
+    runtime.finish();
+    for (const auto& chain : chains) EXPECT_EQ(static_cast<const int*>(chain->host())[9], kTasks / 16);
+    for (const Device& device : runtime.devices()) EXPECT_GT(device.tasks_run(), kTasks / 4u);
+}
+
 double mean_over_seeds(const std::function<double(unsigned)>& ratio) {
     constexpr unsigned kSeeds = 200;
     double sum = 0;

@@ -12,6 +12,7 @@
 #include "streams/c4snet_binary.hpp"
 #include "streams/c4snet_text.hpp"
 #include "streams/record_streams.hpp"
+#include "streams/xml_record_end.hpp"
 
 namespace heddle::streams {
 namespace {
@@ -75,6 +76,23 @@ TEST(StreamsXmlTest, ReadsRecordsAndWritesThemAgain) {
 
 /// Its text has what may end a record in each piece that comes. Slow where all that has come is looked at
 /// again each time.
+TEST(StreamsXmlTest, TheEndOfARecordIsFoundWhereItIs) {
+    for (const std::string text :
+         {"<record type='data'><tag label='t'>1</tag></record>", "<record type=\"terminate\" />",
+          "<record a='/>' b=\"'>\"><field label='f'/>text</record \n>",
+          "<record><!-- </record> <field --><field><![CDATA[</record>]]>]]</field><?p </record> ?></record>",
+          "<record><records></records ></recor></record>"}) {
+        XmlRecordEnd in_pieces, at_once;
+        for (size_t size = 1; size < text.size(); ++size)
+            EXPECT_FALSE(in_pieces.is_in(std::string_view(text).substr(0, size)))
+                << text.substr(0, size) << " of " << text;
+        EXPECT_TRUE(in_pieces.is_in(text)) << text;
+        EXPECT_TRUE(at_once.is_in(text + "<!--")) << text;
+    }
+    XmlRecordEnd wrong;
+    EXPECT_TRUE(wrong.is_in("<record><tag label='t>1</tag>")) << "a value has no '<', which the reader tells";
+}
+
 TEST(StreamsXmlTest, ALongFieldIsReadInPieces) {
     constexpr size_t kBytes = size_t{48} << 20;
     std::string value(kBytes, 'x');

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -106,18 +107,60 @@ TEST_F(PictureFiles, ABrokenFileIsNamedWithThePlace) {
 }
 
 /// Pictures of Debian's blender-data, CC0; some have negative values.
-TEST(ToneMapping, RealPicturesShowAsAPlainLoopShowsThem) {
-    const std::filesystem::path folder = "/usr/share/blender/datafiles/studiolights/world";
-    const auto endings = readable_endings();
-    if (!std::filesystem::exists(folder) ||
-        std::find(endings.begin(), endings.end(), ".exr") == endings.end())
-        GTEST_SKIP() << "blender-data or libopenexr-dev is not installed";
+class RealPictures : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        const auto endings = readable_endings();
+        if (!std::filesystem::exists(folder_) ||
+            std::find(endings.begin(), endings.end(), ".exr") == endings.end())
+            GTEST_SKIP() << "blender-data or libopenexr-dev is not installed";
+    }
+    const std::filesystem::path folder_ = "/usr/share/blender/datafiles/studiolights/world";
+};
+
+TEST_F(RealPictures, ShowAsAPlainLoopShowsThem) {
     DeviceRuntime runtime({.kinds = {}, .simulated = {{.name = "one"}, {.name = "two"}}});
     ToneMapper mapper(runtime);
     for (const char* name : {"forest.exr", "city.exr"}) {
-        const HdrPicture picture = read_hdr_picture(folder / name);
+        const HdrPicture picture = read_hdr_picture(folder_ / name);
         EXPECT_EQ(picture.pixels.size(), 1024u * 512u);
         EXPECT_LE(greatest_difference(mapper.run(picture, {.parts = 7}), reference(picture, {})), 1) << name;
+    }
+}
+
+/// Of a .ppm of 8 bits: "P6", width, height, 255, and the channels of each pixel.
+double mean_difference(const Picture& picture, const std::string& ppm) {
+    std::istringstream file(ppm);
+    std::string format;
+    size_t width = 0, height = 0, most = 0;
+    file >> format >> width >> height >> most;
+    EXPECT_EQ(format, "P6");
+    EXPECT_EQ(std::pair(width, height), std::pair(picture.width, picture.height));
+    file.get();
+    double sum = 0;
+    for (const auto& pixel : picture.pixels)
+        for (size_t i = 0; i < 3; ++i) sum += std::abs(file.get() - pixel[i]);
+    EXPECT_TRUE(file.good());
+    return sum / static_cast<double>(3 * picture.pixels.size());
+}
+
+/// The same operator by other people. It rounds down, which is half of 255, and its colours have another
+/// matrix; negative values, with which it gives a black picture, are clamped for it.
+TEST_F(RealPictures, ShowAsPfstoolsShowsThem) {
+    for (const char* program : {"/usr/bin/pfsinexr", "/usr/bin/pfstmo_reinhard02"})
+        if (!std::filesystem::exists(program)) GTEST_SKIP() << "pfstools or pfstmo is not installed";
+    const heddle::TemporaryFolder folder{"/tmp/heddle-picture-"};
+    const std::string theirs = folder.path() + "/theirs.ppm";
+    for (const char* name : {"forest.exr", "city.exr", "interior.exr"}) {
+        const std::string file = folder_ / name;
+        const std::string command = "(pfsinexr " + file +
+                                    " | pfsclamp --rgb --min 0 --max 1e9 | pfstmo_reinhard02 --key 0.18"
+                                    " | pfsgamma --gamma 2.2 | pfsoutppm " +
+                                    theirs + ") 2>/dev/null";
+        ASSERT_EQ(std::system(command.c_str()), 0);
+        std::ostringstream bytes;
+        bytes << std::ifstream(theirs, std::ios::binary).rdbuf();
+        EXPECT_LE(mean_difference(reference(read_hdr_picture(file), {}), bytes.str()), 2) << name;
     }
 }
 

@@ -1,6 +1,7 @@
 // heft: plans the tasks that were submitted and have not begun, those that must wait included, each time
-// that more were submitted, a device died, or costs that nobody knew may be known (heft_plan.hpp). A device
-// takes what was planned for it, in the plan's order, as far as it is ready.
+// that a batch was submitted, a device died, or costs that nobody knew may be known (heft_plan.hpp). A device
+// takes what was planned for it, in the plan's order, as far as it is ready. Of many that come one by one it
+// plans some together, as long as each device has something to do.
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -24,7 +25,7 @@ class Heft final : public QueueScheduler {
   private:
     struct Entry {
         TaskPointer task;
-        bool ready = false;
+        bool ready = false, planned = false;
         size_t device = 0;
         double start_us = 0;
     };
@@ -33,17 +34,21 @@ class Heft final : public QueueScheduler {
         const auto [at, fresh] = index_.try_emplace(task.get());
         if (!fresh) return *at->second;
         at->second = unbegun_.insert(unbegun_.end(), Entry{task});
-        stale_ = true;
+        ++unplanned_;
         return *at->second;
     }
 
-    void enqueue(TaskPointer task) override { add(task).ready = true; }
+    void enqueue(TaskPointer task) override {
+        Entry& entry = add(task);
+        entry.ready = true;
+        unplanned_is_ready_ |= !entry.planned;
+    }
 
     bool remove(const TaskPointer& task) override {
         const auto found = index_.find(task.get());
         if (found == index_.end()) return false;
         const bool was_ready = found->second->ready;
-        if (!stale_) std::erase(planned_[found->second->device], &*found->second);
+        if (found->second->planned) std::erase(planned_[found->second->device], &*found->second);
         unbegun_.erase(found->second);
         index_.erase(found);
         return was_ready;
@@ -53,10 +58,17 @@ class Heft final : public QueueScheduler {
         const auto alive = static_cast<size_t>(
             std::count_if(devices_.begin(), devices_.end(), [](const Device* one) { return one->alive(); }));
         const uint64_t ended = has_unknown_ ? tasks_run() : 0;
-        if (stale_ || alive != planned_for_ || (has_unknown_ && ended != planned_after_)) plan(alive);
+        const auto next = [&] {
+            std::vector<Entry*>& own = planned_[device.index()];
+            return std::find_if(own.begin(), own.end(), [](const Entry* entry) { return entry->ready; });
+        };
+        constexpr size_t kPart = 16;  // of all that has not begun
+        if (alive != planned_for_ || kPart * unplanned_ > unbegun_.size() ||
+            (has_unknown_ && ended != planned_after_) ||
+            (unplanned_is_ready_ && next() == planned_[device.index()].end()))
+            plan(alive);
         std::vector<Entry*>& own = planned_[device.index()];
-        const auto found =
-            std::find_if(own.begin(), own.end(), [](const Entry* entry) { return entry->ready; });
+        const auto found = next();
         if (found == own.end() || !(*found)->task->runs_on(device)) return nullptr;
         // What it does now may be what tells where this one is better off.
         if (has_unknown_ && device.busy() && runs_elsewhere(*(*found)->task, device)) return nullptr;
@@ -75,7 +87,8 @@ class Heft final : public QueueScheduler {
     }
 
     void plan(size_t alive) {
-        stale_ = false;
+        unplanned_ = 0;
+        unplanned_is_ready_ = false;
         planned_for_ = alive;
         planned_after_ = tasks_run();
         tried_.clear();
@@ -86,7 +99,8 @@ class Heft final : public QueueScheduler {
         std::unordered_map<const DeviceTask*, size_t> places;
         for (Entry& entry : unbegun_) {
             PlanTask task = to_plan(entry, places);
-            if (task.cost_us.empty()) continue;
+            entry.planned = !task.cost_us.empty();
+            if (!entry.planned) continue;
             places.emplace(entry.task.get(), entries.size());
             entries.push_back(&entry);
             tasks.push_back(std::move(task));
@@ -112,6 +126,7 @@ class Heft final : public QueueScheduler {
     [[nodiscard]] PlanTask to_plan(const Entry& entry,
                                    const std::unordered_map<const DeviceTask*, size_t>& places) {
         PlanTask task;
+        task.priority = entry.task->priority();
         bool anywhere = false;
         const std::vector<TaskPointer> predecessors = entry.task->follows();
         for (size_t i = 0; i < devices_.size(); ++i) {
@@ -182,7 +197,8 @@ class Heft final : public QueueScheduler {
     std::unordered_map<const DeviceTask*, std::list<Entry>::iterator> index_;
     std::vector<std::vector<Entry*>> planned_;  // by device, in the order of their start
     size_t planned_for_ = 0;                    // so many devices
-    bool stale_ = false;
+    size_t unplanned_ = 0;                      // that came since
+    bool unplanned_is_ready_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace heddle::devices {
@@ -27,8 +28,10 @@ double mean_exchange(const PlannedEdge& edge, size_t devices) {
     return sum / static_cast<double>(devices * (devices - 1));
 }
 
+/// Tasks without a gap between them: no other one fits there.
 struct Busy {
     double start_us, end_us;
+    double last_start_us;  ///< of the last of them
 };
 
 /// What a task needs of a device: `transfer_us` of copies, which can begin at `ready_us`, while the task
@@ -37,17 +40,44 @@ struct Need {
     double ready_us, transfer_us, cost_us;
 };
 
-/// The first time at which a device, which is free from `free_us` on, can compute it, in gaps too; `busy` is
-/// by start time.
-double first_start(const std::vector<Busy>& busy, double free_us, const Need& need) {
-    double start = std::max(free_us, need.ready_us + need.transfer_us);
-    for (const Busy& one : busy) {
-        if (start + need.cost_us <= one.start_us) break;
-        const double sent = std::max(need.ready_us, one.start_us) + need.transfer_us;
-        start = std::max({start, one.end_us, sent});
+/// What a device does, by start time.
+class DevicePlan {
+  public:
+    explicit DevicePlan(double free_us) : free_us_(free_us) {}
+
+    /// The first time at which it can compute it, in gaps too.
+    [[nodiscard]] double first_start(const Need& need) const {
+        double start = std::max(free_us_, need.ready_us + need.transfer_us);
+        // What ends before the need is there delays nothing.
+        auto one = std::upper_bound(busy_.begin(), busy_.end(), need.ready_us,
+                                    [](double ready, const Busy& busy) { return ready < busy.end_us; });
+        for (; one != busy_.end() && start + need.cost_us > one->start_us; ++one) {
+            const double sent = std::max(need.ready_us, one->last_start_us) + need.transfer_us;
+            start = std::max({start, one->end_us, sent});
+        }
+        return start;
     }
-    return start;
-}
+
+    void add(double start_us, double end_us) {
+        auto after = std::upper_bound(busy_.begin(), busy_.end(), start_us,
+                                      [](double start, const Busy& one) { return start < one.start_us; });
+        const bool closes_gap = after != busy_.end() && after->start_us == end_us;
+        if (after != busy_.begin() && std::prev(after)->end_us == start_us) {
+            Busy& before = *std::prev(after);
+            before.end_us = closes_gap ? after->end_us : end_us;
+            before.last_start_us = closes_gap ? after->last_start_us : start_us;
+            if (closes_gap) busy_.erase(after);
+        } else if (closes_gap) {
+            after->start_us = start_us;
+        } else {
+            busy_.insert(after, {start_us, end_us, start_us});
+        }
+    }
+
+  private:
+    double free_us_;
+    std::vector<Busy> busy_;
+};
 
 }  // namespace
 
@@ -68,8 +98,10 @@ std::vector<Placement> heft_plan(const std::vector<PlanTask>& tasks, const std::
     const std::vector<double> ranks = upward_ranks(tasks, weight);
     std::vector<size_t> order(tasks.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranks[a] > ranks[b]; });
-    std::vector<std::vector<Busy>> busy(devices);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return ranks[a] != ranks[b] ? ranks[a] > ranks[b] : tasks[a].priority > tasks[b].priority;
+    });
+    std::vector<DevicePlan> own(free_us.begin(), free_us.end());
     std::vector<Placement> plan(tasks.size());
     for (const size_t i : order) {
         const PlanTask& task = tasks[i];
@@ -82,14 +114,11 @@ std::vector<Placement> heft_plan(const std::vector<PlanTask>& tasks, const std::
                 ready = std::max(ready, before.end_us + edge.exchange_us[before.device * devices + device]);
             }
             const Need need{ready, task.transfer_us[device], task.cost_us[device]};
-            const double start = first_start(busy[device], free_us[device], need);
+            const double start = own[device].first_start(need);
             if (start + need.cost_us < best.end_us) best = {device, start, start + need.cost_us};
         }
         plan[i] = best;
-        std::vector<Busy>& there = busy[best.device];
-        const auto at = std::upper_bound(there.begin(), there.end(), best.start_us,
-                                         [](double start, const Busy& one) { return start < one.start_us; });
-        there.insert(at, {best.start_us, best.end_us});
+        own[best.device].add(best.start_us, best.end_us);
     }
     return plan;
 }

@@ -21,6 +21,7 @@ struct PlanTask {
     std::vector<double> transfer_us;  ///< by device: of what it reads and no task of the plan writes
     std::vector<PlannedEdge> after;
     std::vector<double> arrives_us{};  ///< by device, or none: when what running tasks write for it is there
+    int priority = 0;                  ///< among those of the same rank the highest comes first
     [[nodiscard]] double ready_us(size_t device) const { return arrives_us.empty() ? 0 : arrives_us[device]; }
 };
 

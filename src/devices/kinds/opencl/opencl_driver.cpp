@@ -230,12 +230,6 @@ class OpenClDriver final : public DeviceDriver {
         note_written();
     }
 
-    void barrier() override {
-        if (!is_unordered_ || marks_.empty()) return;
-        const auto turn = take(turns_);
-        add_barrier({});
-    }
-
     [[nodiscard]] Mark mark() override {
         const auto turn = take(turns_);
         if (last_.event == nullptr || !written_.empty()) {
@@ -316,7 +310,7 @@ class OpenClDriver final : public DeviceDriver {
     [[nodiscard]] std::vector<cl_event> last_event() const {
         return last_.event == nullptr ? std::vector<cl_event>{} : std::vector{last_.event.get()};
     }
-    /// What comes now waits for these, or where there are none for all that came before.
+    /// What comes now waits for these.
     void add_barrier(const std::vector<cl_event>& after) {
         check(clEnqueueBarrierWithWaitList(queue_.get(), static_cast<cl_uint>(after.size()),
                                            after.empty() ? nullptr : after.data(), nullptr),

@@ -144,6 +144,18 @@ cl_kernel OpenClProgram::prepared(const std::string& name, std::span<const Drive
     return entry.object.get();
 }
 
+/// For people, with what may be wrong with them.
+static std::string group_text(cl_kernel prepared, const size_t (&group)[3]) {
+    if (group[0] == 0) return "groups of the device's choice";
+    std::string text =
+        fmt::format("groups of {} x {} x {}, which have to divide them", group[0], group[1], group[2]);
+    size_t most = 0;
+    if (clGetKernelWorkGroupInfo(prepared, nullptr, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr) ==
+        CL_SUCCESS)
+        text += fmt::format(" and have at most {} items here,", most);
+    return text;
+}
+
 void enqueue(cl_command_queue queue, cl_kernel prepared, const std::string& kernel, const std::string& device,
              const LaunchShape& shape, std::span<const cl_event> after, cl_event* event) {
     const size_t work[] = {shape.work.x, shape.work.y, shape.work.z};
@@ -159,7 +171,10 @@ void enqueue(cl_command_queue queue, cl_kernel prepared, const std::string& kern
                                shape.group.x == 0 ? nullptr : group, static_cast<cl_uint>(after.size()),
                                after.empty() ? nullptr : after.data(), event);
     if (code != CL_SUCCESS)
-        check(code, device, fmt::format("clEnqueueNDRangeKernel of \"{}\"", kernel).c_str());
+        check(code, device,
+              fmt::format("clEnqueueNDRangeKernel of \"{}\" for {} x {} x {} items in {}", kernel, work[0],
+                          work[1], work[2], group_text(prepared, group))
+                  .c_str());
 }
 
 }  // namespace heddle::devices::opencl
