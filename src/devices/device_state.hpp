@@ -19,6 +19,9 @@ struct InFlight {
     /// Of the time since, what it takes to send what it reads; 0 where others run meanwhile.
     double sent_us = 0;
     Mark mark = {};  // when it was launched
+    /// Of one that has gone ahead: those in flight that it follows, and what they write.
+    std::vector<const TaskState*> behind = {};
+    TaskState::Writes coming = {};
     /// What it fails with when those of its kernels that were launched have ended; null: it goes well.
     std::exception_ptr failure = nullptr;
 };
@@ -37,9 +40,10 @@ struct DeviceState {
     const unsigned index;
     const std::shared_ptr<DeviceDriver> driver;
     Device device;
-    DeviceCosts* costs = nullptr;    // null: nothing is learned
-    std::deque<InFlight> in_flight;  // the worker's
-    double last_ended_us = 0;        // the worker's
+    DeviceCosts* costs = nullptr;                      // null: nothing is learned
+    std::deque<InFlight> in_flight;                    // the worker's
+    double last_ended_us = 0;                          // the worker's
+    std::deque<std::shared_ptr<TaskState>> followers;  // with graph_mutex: they may go ahead, or have ended
     /// What it begins next, whose data is on its way: the worker puts it there, and another one may take it
     /// for a device that has nothing to do. Its data is sent with the lock.
     std::mutex next_mutex;

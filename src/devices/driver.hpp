@@ -94,6 +94,8 @@ class DeviceDriver {
                         std::span<const DriverArgument> arguments, const LaunchShape& shape) = 0;
     /// After all commands since the mark before.
     [[nodiscard]] virtual Mark mark() = 0;
+    /// The worker alone: the next launch takes place after this mark, which was not waited for yet.
+    virtual void follow(Mark) {}
     /// The worker alone; each mark is waited for, in their order. Throws DeviceError where a command failed.
     virtual void wait(Mark mark) = 0;
     /// The worker alone: until this mark has passed, which is waited for then, as are those before.

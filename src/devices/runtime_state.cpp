@@ -186,6 +186,9 @@ void RuntimeState::submit(std::span<const TaskPointer> batch) {
     {
         const std::lock_guard guard(graph_mutex());
         ready = let_go(fresh, left, stranded);
+        for (const auto& task : fresh)
+            if (task->may_go_ahead())
+                devices_[static_cast<size_t>(task->sole_device)]->followers.push_back(task);
         told = count_out(left);
     }
     tell(told);

@@ -68,6 +68,11 @@ class RuntimeState {
     static void begin_later(DeviceState& device, std::shared_ptr<TaskState> task, bool is_counted);
     /// While a device with memory of its own is busy it gets its next task, and what that reads is sent.
     void prefetch(DeviceState& device, Pass& pass);
+    /// One that goes ahead on the device, or null.
+    [[nodiscard]] std::shared_ptr<TaskState> take_follower(DeviceState& device);
+    /// Of one that is in flight no more, on a device that is `lost` or not: where it had gone ahead, those
+    /// that it follows decide. True where they have.
+    bool left_to_predecessors(const std::shared_ptr<TaskState>& task, bool lost);
     [[nodiscard]] TaskPointer pop(const DeviceState& device, Pass& pass);
     bool fails_later(InFlight& flight, DeviceState& device, std::exception_ptr why);
     /// For an idle device the scheduler chooses once more where what another one has next is run. False where

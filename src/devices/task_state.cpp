@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_set>
 
 #include "devices/buffer_state.hpp"
 #include "devices/device_state.hpp"
@@ -122,6 +121,10 @@ std::exception_ptr TaskState::named(const std::exception_ptr& why) const {
 void TaskState::sign(std::span<const std::unique_ptr<DeviceState>> devices) {
     for (const auto& device : devices)
         if (!image_refusal(*device).empty()) lacking_on_.push_back(device->index);
+    const auto may_be = [&](const auto& device) { return runs_on(*device); };
+    if (const auto sole = std::ranges::find_if(devices, may_be);
+        sole != devices.end() && std::none_of(std::next(sole), devices.end(), may_be))
+        sole_device = static_cast<int>((*sole)->index);
     signature_ = of(*program).hash;
     for (const Kernel& kernel : kernels) {
         mix(signature_, std::hash<std::string>()(kernel.name()));
@@ -185,14 +188,6 @@ double TaskState::transfer_us(const DeviceState& device, const Writes& coming) c
     return us;
 }
 
-TaskState::Writes TaskState::coming() const {
-    Writes all;
-    for (const auto& weak : predecessors)
-        if (const auto task = weak.lock(); task != nullptr && !ended(task->status))
-            all.insert(all.end(), task->writes_.begin(), task->writes_.end());
-    return all;
-}
-
 size_t TaskState::bytes_read_of(const TaskState& writer) const {
     size_t bytes = 0;
     const std::lock_guard guard(kernels_mutex_);
@@ -206,102 +201,6 @@ size_t TaskState::bytes_read_of(const TaskState& writer) const {
         }
     });
     return bytes;
-}
-
-void TaskState::follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result) {
-    if (predecessor == nullptr || predecessor.get() == this || predecessor->left_) return;
-    predecessor->successors_.push_back({shared_from_this(), needs_result});
-    ++waits_for;
-    predecessors.push_back(predecessor);
-}
-
-void TaskState::enter_graph() {
-    // A kernel reads before it writes, in whatever order its arguments are.
-    for (const Kernel& kernel : kernels)
-        for (const bool reading : {true, false})
-            for (const KernelArgument& argument : kernel.arguments_)
-                if (const Access* const access = std::get_if<Access>(&argument);
-                    access != nullptr && (access->mode != AccessMode::kOut) == reading)
-                    use(*access);
-}
-
-void TaskState::use(const Access& access) {
-    const bool reads = access.mode != AccessMode::kOut;
-    const bool writes = access.mode != AccessMode::kIn;
-    if (writes) writes_.emplace_back(access.buffer.get(), access.range);
-    RangeMap<RangeUse>& uses = BufferState::of(*access.buffer).uses();
-    uses.visit(access.range.offset, access.range.size, [&](size_t, size_t, RangeUse& use) {
-        std::erase_if(use.readers, [](const auto& reader) { return reader->left_; });
-        if (use.writer != nullptr && use.writer->failure_is_untold()) {
-            if (reads && failure == nullptr) failure = use.writer->failure;
-        } else if (use.writer != nullptr && use.writer->left_) {
-            use.writer = nullptr;
-        }
-        follow(use.writer, reads);
-        if (writes) {
-            for (const auto& reader : use.readers) follow(reader, false);
-            use.readers.clear();
-            use.writer = shared_from_this();
-        } else if (use.writer.get() != this && (use.readers.empty() || use.readers.back().get() != this)) {
-            use.readers.push_back(shared_from_this());
-        }
-    });
-    uses.join(access.range.offset, access.range.size);
-}
-
-void TaskState::settle(TaskStatus how, const std::exception_ptr& why, Tasks& settled) {
-    std::shared_ptr<Failure> reason;
-    if (how == TaskStatus::kFailed && why != nullptr)
-        reason = failure != nullptr ? failure : std::make_shared<Failure>(Failure{why});
-    const auto end = [&](TaskState& task) {
-        task.status = how;
-        task.error = why;
-        task.failure = reason;
-        ++task.waits_for;
-        settled.push_back(task.shared_from_this());
-    };
-    const size_t first = settled.size();
-    end(*this);
-    if (how == TaskStatus::kDone) return;
-    // Beside those that end, those that were withdrawn before: they stand for what they wait for, and who
-    // follows one may read what that was to write.
-    std::vector<const TaskState*> reached{this};
-    std::unordered_set<const TaskState*> passed;
-    const auto reads_of_ended = [&](const TaskState& task) {
-        return std::any_of(settled.begin() + static_cast<ptrdiff_t>(first), settled.end(),
-                           [&](const auto& writer) { return task.bytes_read_of(*writer) > 0; });
-    };
-    for (size_t at = 0; at < reached.size(); ++at) {
-        const bool is_passed = passed.contains(reached[at]);
-        for (const Successor& next : reached[at]->successors_) {
-            TaskState& task = *next.task;
-            if (ended(task.status)) {
-                if (task.withdrawn() && !task.left_ && passed.insert(&task).second) reached.push_back(&task);
-            } else if (next.needs_result && (!is_passed || reads_of_ended(task))) {
-                end(task);
-                reached.push_back(&task);
-            }
-        }
-    }
-}
-
-void TaskState::let_go(Tasks& ready, Tasks& left) {
-    size_t at = left.size();
-    const auto one_less = [&](TaskState& task) {
-        if (--task.waits_for > 0) return;
-        if (ended(task.status)) {
-            left.push_back(task.shared_from_this());
-        } else {
-            task.status = TaskStatus::kReady;
-            ready.push_back(task.shared_from_this());
-        }
-    };
-    for (one_less(*this); at < left.size(); ++at) {
-        TaskState& task = *left[at];
-        task.left_ = true;
-        task.predecessors.clear();
-        for (const Successor& next : std::exchange(task.successors_, {})) one_less(*next.task);
-    }
 }
 
 void TaskState::launch_kernel(DeviceState& device, DriverProgram& built, const Kernel& kernel,
@@ -354,7 +253,7 @@ void TaskState::prefetch(DeviceState& on) {
     });
 }
 
-void TaskState::launch(DeviceState& on) {
+void TaskState::launch(DeviceState& on, Writes coming) {
     if (!suits(on))
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("the scheduler has given task \"{}\" to {}, which cannot run it",
@@ -362,7 +261,7 @@ void TaskState::launch(DeviceState& on) {
     launched_ = 0;
     has_begun_ = false;
     if (configure) configure(on.device, *handle);
-    Writes written;
+    Writes& written = coming;
     for (const Kernel& kernel : kernels) launch_kernel(on, *of(*program).built[on.index], kernel, written);
 }
 

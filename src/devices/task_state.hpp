@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <list>
 #include <map>
@@ -121,11 +122,18 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     /// ended, leaves the graph; so do those that waited for it alone. They join the lists.
     void let_go(Tasks& ready, Tasks& left);
     [[nodiscard]] bool has_left_graph() const { return left_; }
+    // With graph_mutex, of going ahead (task_graph.cpp).
+    /// It is in flight: those that follow it, and may go ahead now, join the list.
+    void enter_flight(std::deque<std::shared_ptr<TaskState>>& followers);
+    /// It is no more, before it has ended.
+    void leave_flight();
+    [[nodiscard]] bool may_go_ahead() const;
 
     /// What its kernels read, as far as it is set, is on its way to the device. Throws as launch() does.
     void prefetch(DeviceState& device);
-    /// Runs the kernels; the device then has them on its way. Throws what callbacks, drivers and buffers do.
-    void launch(DeviceState& device);
+    /// Runs the kernels; the device then has them on its way. What is `coming` is not fetched: tasks in
+    /// flight there write it before. Throws what callbacks, drivers and buffers do.
+    void launch(DeviceState& device, Writes coming);
     /// Copies or kernels of it are on their way, or were.
     [[nodiscard]] bool has_begun() const { return has_begun_; }
     /// What the kernels that were launched wrote is valid on the device alone.
@@ -144,6 +152,9 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     /// With graph_mutex, when it is submitted: nothing else is on its device from before its configure
     /// callback until its finish callback has returned. Nobody was told of what they use.
     bool runs_alone = false;
+    /// With graph_mutex: the only device of its runtime that it suits, as of when it was submitted, or -1.
+    int sole_device = -1;
+    bool is_ahead = false;  // with graph_mutex: its device has it, and it waits for others in flight there
     /// Once, however it has ended, by who ends it, with graph_mutex.
     std::function<void()> told;
     int only_device = -1;
@@ -178,6 +189,7 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     [[nodiscard]] std::string image_refusal(const DeviceState& device) const;
     void use(const Access& access);  // with graph_mutex
     void follow(const std::shared_ptr<TaskState>& predecessor, bool needs_result);
+    [[nodiscard]] bool lets_ahead(const TaskState& successor) const;
     void launch_kernel(DeviceState& device, DriverProgram& program, const Kernel& kernel, Writes& written);
 
     struct Successor {
@@ -186,6 +198,8 @@ class TaskState : public std::enable_shared_from_this<TaskState> {
     };
     std::vector<Successor> successors_;  // with graph_mutex
     bool left_ = false;                  // with graph_mutex
+    bool lets_ahead_ = false;            // with graph_mutex: who follows it may be in flight with it
+    size_t waits_in_flight_ = 0;         // with graph_mutex: of waits_for, those in flight on its sole device
     /// Of the devices whose program lacks a kernel of it, or that cannot have an image of it.
     std::vector<unsigned> lacking_on_;
     /// Between schedulers that look at what it accesses, who prefetches, and who forgets it.

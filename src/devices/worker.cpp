@@ -102,9 +102,15 @@ bool RuntimeState::begin_some(DeviceState& device, Pass& pass) {
         const auto fresh = flights.begin() + static_cast<ptrdiff_t>(first);
         flights.erase(std::remove_if(fresh, flights.end(), is_not_to_begin), flights.end());
         for (size_t i = first; i < flights.size(); ++i) {
-            flights[i].task->status = TaskStatus::kRunning;
-            flights[i].task->times.started_us = flights[i].begun_us;
-            flights[i].task->ran_on = static_cast<int>(device.index);
+            TaskState& task = *flights[i].task;
+            task.status = TaskStatus::kRunning;
+            task.times.started_us = flights[i].begun_us;
+            task.ran_on = static_cast<int>(device.index);
+            if (task.is_ahead) {
+                flights[i].coming = task.coming();
+                for (const auto& before : task.predecessors) flights[i].behind.push_back(before.lock().get());
+            }
+            if (device.driver->looks_ahead()) task.enter_flight(device.followers);
         }
     }
     for (const auto& task : too_early)
@@ -117,7 +123,10 @@ bool RuntimeState::begin_some(DeviceState& device, Pass& pass) {
         const std::shared_ptr<TaskState> task = flights[at].task;
         try {
             const CallbackScope scope(*task);
-            task->launch(device);
+            for (size_t i = 0; i < at && !flights[at].behind.empty(); ++i)
+                if (std::ranges::find(flights[at].behind, flights[i].task.get()) != flights[at].behind.end())
+                    device.driver->follow(flights[i].mark);
+            task->launch(device, std::move(flights[at].coming));
             flights[at].mark = device.driver->mark();
             ++at;
         } catch (...) {
@@ -156,8 +165,8 @@ void RuntimeState::pop_some(DeviceState& device, Pass& pass) {
         const bool is_counted = task != nullptr && !was_idle;
         if (task == nullptr) {
             const TaskPointer handle = pop(device, pass);
-            if (handle == nullptr) return;
-            task = TaskState::of(*handle).shared_from_this();
+            task = handle == nullptr ? take_follower(device) : TaskState::of(*handle).shared_from_this();
+            if (task == nullptr) return;
         }
         if (!was_idle && task->runs_alone) return begin_later(device, std::move(task), is_counted);
         const double now_us = device.driver->now_us();
@@ -199,6 +208,50 @@ void RuntimeState::prefetch(DeviceState& device, Pass& pass) {
     }
     // What else it is its launch finds, too.
     if (failure != nullptr && lost_by(failure)) lose(device, failure);
+}
+
+std::shared_ptr<TaskState> RuntimeState::take_follower(DeviceState& device) {
+    // A driver takes longer for tasks that wait for each other there: with so many in flight it needs no
+    // more.
+    constexpr size_t kEnough = 12;
+    if (device.in_flight.size() >= kEnough) return nullptr;
+    TaskPointer handle;
+    std::shared_ptr<TaskState> found;
+    {
+        const std::lock_guard guard(graph_mutex());
+        while (found == nullptr && !device.followers.empty()) {
+            std::shared_ptr<TaskState> task = std::move(device.followers.front());
+            device.followers.pop_front();
+            if (!task->may_go_ahead()) continue;
+            task->is_ahead = true;
+            task->status = TaskStatus::kReady;
+            task->taken_by = static_cast<int>(device.index);
+            handle = task->handle;
+            found = std::move(task);
+        }
+    }
+    if (found != nullptr) scheduler_->dropped(handle);
+    return found;
+}
+
+bool RuntimeState::left_to_predecessors(const std::shared_ptr<TaskState>& task, bool lost) {
+    std::exception_ptr why;
+    {
+        const std::lock_guard guard(graph_mutex());
+        task->leave_flight();
+        if (!std::exchange(task->is_ahead, false)) return false;
+        if (task->failure != nullptr) {
+            why = task->failure->why;
+        } else {
+            if (!lost || task->waits_for == 0) return false;
+            task->status = TaskStatus::kWaiting;
+            task->ran_on = -1;
+            task->taken_by = -1;
+            return true;
+        }
+    }
+    abandon(task, TaskStatus::kFailed, why);
+    return true;
 }
 
 bool RuntimeState::reconsider_for(const DeviceState& idle) {
@@ -303,6 +356,7 @@ void RuntimeState::note_times(DeviceState& device, std::span<const std::shared_p
 bool RuntimeState::end(DeviceState& device, const std::shared_ptr<TaskState>& task) {
     try {
         task->publish(device);
+        if (task->is_ahead && left_to_predecessors(task, false)) return false;
         const CallbackScope scope(*task);
         if (task->finish) task->finish(device.device, *task->handle);
         return true;
@@ -316,6 +370,7 @@ void RuntimeState::repeat_or_fail(DeviceState& device, const std::shared_ptr<Tas
                                   const std::exception_ptr& why) {
     const bool lost = lost_by(why);
     if (lost) lose(device, why);
+    if (left_to_predecessors(task, lost)) return;
     if (!lost || !task->may_run_again(device)) {
         note_whether_busy(device);
         task->changed_in_place = lost;  // published by what is locked there

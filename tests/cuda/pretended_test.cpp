@@ -1,5 +1,6 @@
 // Kind cuda with a driver and a compiler that pretend to be NVIDIA's: whether each call is right, in order
 // and given back, and what is done where one is refused.
+#include "base/temporary_folder.hpp"
 #include "cuda_devices.hpp"
 #include "devices/kinds/cuda/cuda_program.hpp"
 
@@ -104,6 +105,39 @@ TEST_F(PretendedCuda, TasksEndAfterTheirKernelsWhereAnEventWasRefused) {
         EXPECT_EQ(ran(), before + i + 1);
     }
     (void)failure([&] { runtime.finish(); });
+}
+
+/// Some of them have gone ahead, and are in flight behind the one whose event is refused.
+TEST_F(PretendedCuda, TasksFailWithTheOneThatTheyFollow) {
+    const TemporaryFolder folder("/tmp/heddle-costs-");
+    options_.learn = true;
+    options_.costs_file = folder.path() + "/costs";
+    DeviceRuntime runtime(options_);
+    const auto program = std::make_shared<Program>(runtime, test::cuda_program());
+    const auto data = std::make_shared<Buffer>(64 * sizeof(unsigned));
+    const auto chain = [&] {
+        std::vector<TaskPointer> tasks;
+        for (int i = 0; i < 20; ++i) {
+            tasks.push_back(std::make_shared<DeviceTask>(program));
+            tasks.back()->add_kernel("add").arg(0, inout(data)).arg(1, 1).work(64);
+        }
+        runtime.submit(tasks);
+        return tasks;
+    };
+    unsigned sum = 0;
+    for (int round = 0; round < 20; ++round) {
+        (void)chain();
+        runtime.finish();
+        sum += 20;
+        ASSERT_EQ(static_cast<const unsigned*>(data->host())[63], sum);
+        answer_next("cuEventRecord", 1);
+        const auto failing = chain();
+        EXPECT_THAT(failure([&] { runtime.finish(); }), HasSubstr("cuEventRecord answers"));
+        for (const TaskPointer& task : failing) EXPECT_EQ(task->status(), TaskStatus::kFailed);
+        sum = 0;
+        data->write(std::vector<unsigned>(64).data(), 64 * sizeof(unsigned));
+    }
+    EXPECT_TRUE(runtime.devices()[0].alive());
 }
 
 TEST_F(PretendedCuda, TheContextThatAProgramHasEnteredIsStillItsOwn) {

@@ -246,6 +246,56 @@ TEST_F(OpenClTasksAtOnce, RunBesideEachOtherWhereTheyAreShort) {
     EXPECT_EQ(numbers_[0], 0);
 }
 
+/// Each follows the one before: they are all there at once, and run in turn.
+TEST_F(OpenClTasksAtOnce, GoAheadOfTheEndOfThoseThatTheyFollow) {
+    constexpr int kTasks = 100;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    int rounds = 0;
+    for (bool ahead = false; !ahead && std::chrono::steady_clock::now() < end; ++rounds) {
+        std::vector<TaskPointer> tasks;
+        for (int i = 0; i < kTasks; ++i) {
+            tasks.push_back(std::make_shared<DeviceTask>(program_));
+            tasks.back()->add_kernel("add").arg(0, inout(buffer_)).work(1);
+            tasks.back()->only_on(*cpu_);
+        }
+        runtime_->submit(tasks);
+        while (tasks.back()->status() != TaskStatus::kDone)
+            for (size_t i = 1; i < tasks.size() && !ahead; ++i)
+                ahead = tasks[i]->status() == TaskStatus::kRunning &&
+                        tasks[i - 1]->status() == TaskStatus::kRunning;
+        runtime_->finish();
+        ASSERT_EQ(static_cast<const int*>(buffer_->host())[0], kTasks * (rounds + 1));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now(), end) << "no two of them were in flight at once";
+}
+
+/// What a finish callback sees is what its task has left.
+TEST_F(OpenClTasksAtOnce, DoNotGoAheadOfOneThatHasAFinishCallback) {
+    int calls = 0, wrong = 0;
+    for (int round = 0; round < 20; ++round)
+        run(50, [&] {
+            const auto task = std::make_shared<DeviceTask>(program_);
+            task->add_kernel("add").arg(0, inout(buffer_)).work(1);
+            task->on_finish([&](Device&, DeviceTask&) {
+                int number = 0;
+                buffer_->read(&number, sizeof number);
+                wrong += number != ++calls;
+            });
+            return task;
+        });
+    EXPECT_EQ(calls, 1000);
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(OpenClDevices, RandomProgramsGiveWhatTheyGiveInOrder) {
+    const TemporaryFolder folder("/tmp/heddle-costs-");
+    for (unsigned seed = 0; seed < 6; ++seed) {
+        test::RandomProgram program(seed, {.kinds = {"opencl"}, .costs_file = folder.path() + "/costs"},
+                                    integer_program());
+        program.run(600);
+    }
+}
+
 /// As those of the seed's programs, whose callbacks use the buffers of others, too.
 TEST_F(OpenClTasksAtOnce, TakeTurnsWhereTheirDataIsKnownLate) {
     constexpr int kRounds = 20, kTasks = 50;

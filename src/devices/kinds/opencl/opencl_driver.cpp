@@ -224,14 +224,20 @@ class OpenClDriver final : public DeviceDriver {
         const auto turn = take(turns_);
         cl_event event = nullptr;
         if (is_unordered_ && !written_.empty()) add_barrier(written_events());
-        enqueue(queue_.get(), prepared, kernel, info_.name, shape,
-                is_unordered_ ? last_event() : written_events(), &event);
+        const std::vector<cl_event> after = is_unordered_ ? std::exchange(followed_, {}) : written_events();
+        enqueue(queue_.get(), prepared, kernel, info_.name, shape, after, &event);
+        if (is_unordered_) followed_.push_back(event);
         last_.event.reset(event);
         note_written();
     }
 
+    void follow(Mark mark) override {
+        if (is_unordered_) followed_.push_back(marks_[mark - first_mark_].event.get());
+    }
+
     [[nodiscard]] Mark mark() override {
         const auto turn = take(turns_);
+        followed_.clear();
         if (last_.event == nullptr || !written_.empty()) {
             std::vector<cl_event> before = written_events();
             if (is_unordered_ && last_.event != nullptr) before.push_back(last_.event.get());
@@ -306,10 +312,6 @@ class OpenClDriver final : public DeviceDriver {
         for (const Event& event : written_) events.push_back(event.get());
         return events;
     }
-    /// Since the last mark.
-    [[nodiscard]] std::vector<cl_event> last_event() const {
-        return last_.event == nullptr ? std::vector<cl_event>{} : std::vector{last_.event.get()};
-    }
     /// What comes now waits for these.
     void add_barrier(const std::vector<cl_event>& after) {
         check(clEnqueueBarrierWithWaitList(queue_.get(), static_cast<cl_uint>(after.size()),
@@ -372,7 +374,8 @@ class OpenClDriver final : public DeviceDriver {
     std::vector<cl_image_format> formats_;  // of images that kernels read and write
     size_t most_width_ = 0, most_height_ = 0;
     // The worker's.
-    std::vector<Event> written_;  // those that no command waits for yet
+    std::vector<Event> written_;      // those that no command waits for yet
+    std::vector<cl_event> followed_;  // by the next launch, where the queue has no order; others own them
     Marked last_;
     std::deque<Marked> marks_;  // those not waited for
     Mark first_mark_ = 1;       // the first of them
