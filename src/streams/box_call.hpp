@@ -125,29 +125,42 @@ class BoxPart::Call final : public BoxCall {
     /// Moves the values out.
     [[nodiscard]] Record made(const Variant& declared, std::span<BoxValue> values) const {
         Record record;
+        set_all(record, declared, values);
+        inherit_unused(record, record_, part_.used_);
+        return record;
+    }
+    /// The record itself, which the box is done with, goes on as this one; its labels are in the order in
+    /// which made() has them.
+    void become(const Variant& declared, std::span<BoxValue> values) {
+        if (has_just(record_, declared)) {
+            set_all(record_, declared, values);
+        } else {
+            Record next;
+            set_all(next, declared, values);
+            next.inherit(std::move(record_), part_.used_);
+            next.swap_labels(record_);
+        }
+        flow_.pass(part_.exit_, std::move(record_));
+    }
+    static void set_all(Record& record, const Variant& declared, std::span<BoxValue> values) {
         for (size_t i = 0; i < values.size(); ++i) {
             if (Field* const field = std::get_if<Field>(&values[i]))
                 record.set(declared[i].label, std::move(*field));
             else
                 record.set(declared[i].label, std::get<int>(values[i]));
         }
-        inherit_unused(record, record_, part_.used_);
-        return record;
     }
-    /// The record itself, which the box is done with, goes on as this one.
-    void become(const Variant& declared, std::span<BoxValue> values) {
-        if (!record_.tags().empty()) {
-            for (const Label tag : part_.used_tags_) record_.remove(tag);
-            record_.remove_binding_tags();
-        }
-        for (size_t i = 0; i < values.size(); ++i) {
-            if (Field* const field = std::get_if<Field>(&values[i]))
-                record_.set(declared[i].label, std::move(*field));
-            else
-                record_.set(declared[i].label, std::get<int>(values[i]));
-        }
-        record_.drop_lent();
-        flow_.pass(part_.exit_, std::move(record_));
+    /// These labels in their order, and no other.
+    [[nodiscard]] static bool has_just(const Record& record, const Variant& labels) {
+        size_t fields = 0, tags = 0;
+        const auto is_next = [](const auto& values, size_t& at, Label label) {
+            return at < values.size() && values[at++].first == label;
+        };
+        for (const Entry& entry : labels)
+            if (entry.label.kind() == LabelKind::kField ? !is_next(record.fields(), fields, entry.label)
+                                                        : !is_next(record.tags(), tags, entry.label))
+                return false;
+        return fields == record.fields().size() && tags == record.tags().size();
     }
     const Variant& check(size_t variant, std::span<const BoxValue> values) const {
         const BoxDefinition& box = part_.box_;

@@ -43,8 +43,6 @@ BoxPart::BoxPart(Plant& plant, const BoxDefinition& box, const BoxFunction& func
     for (const Entry& entry : box.input)
         if (entry.passes) passed.add(entry.label);
     used_ = input_.without(passed);
-    for (const Label label : used_.labels())
-        if (label.kind() != LabelKind::kField) used_tags_.push_back(label);
     gauge_.bound = plant.options.queue_bound;
     gauge_.path = &path;
 }

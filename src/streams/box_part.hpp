@@ -59,7 +59,6 @@ class BoxPart final : public Inlet, public Kept {
     const char* const task_name_;
     const LabelSet input_;
     LabelSet used_;  ///< of the input: not what the signature passes on
-    std::vector<Label> used_tags_;
     Pressure::Gauge gauge_;
 
     ShortLock lock_;

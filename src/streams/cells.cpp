@@ -52,11 +52,10 @@ bool Cell::take(const std::vector<Pattern>& patterns, const std::vector<LabelSet
 Record Cell::merged(const std::vector<LabelSet>& sets, TurnReference turn) {
     Record merged = std::move(*slots_[0]);
     for (size_t i = 1; i < slots_.size(); ++i)
-        for (const Label label : sets[i].labels()) {
-            if (merged.has(label)) continue;
+        for (const Label label :
+             sets[i].labels())  // what a pattern names wins over what else the first one has
             label.kind() == LabelKind::kField ? merged.set(label, slots_[i]->field(label))
                                               : merged.set(label, slots_[i]->tag(label));
-        }
     merged.turn = std::move(turn);
     return merged;
 }

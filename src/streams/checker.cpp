@@ -150,6 +150,8 @@ Checker::Types Checker::through_maps(const TypeMaps& maps, const Types& types, P
         const int best = best_fit(maps, type.labels);
         if (best < 0) {
             find_missing(place, what, inputs_of(maps), type);
+            for (const TypeMap& map : maps)
+                if (const auto hoped = saved(map.input, type)) apply(map, *hoped, loss, outputs);
             continue;
         }
         const auto taken = std::find_if(
@@ -254,8 +256,11 @@ Checker::Types Checker::through_choice(const Topology& part, const Types& types)
         const auto taken = static_cast<size_t>(first - fits.begin());
         if (*first < 0) {
             std::vector<LabelSet> wanted;
-            for (const Topology& branch : part.parts)
-                for (const LabelSet& set : inputs_of(typing_.of(branch))) add_type(wanted, set);
+            for (size_t i = 0; i < part.parts.size(); ++i)
+                for (const LabelSet& set : inputs_of(typing_.of(part.parts[i]))) {
+                    add_type(wanted, set);
+                    if (auto hoped = saved(set, type)) add(sent[i], std::move(*hoped));
+                }
             find_missing(part.place, "each branch", wanted, type);
             continue;
         }
@@ -288,6 +293,8 @@ Checker::Types Checker::through_star(const Topology& part, const Types& types) {
             const int leave = taken_by(part.patterns, type.labels, &seen.taken);
             if (leave > 0) add(leaving, type);
             if (leave < 2) add(staying, type);
+            for (const Pattern& pattern : part.patterns)
+                if (auto hoped = saved(LabelSet(pattern.variant), type)) add(leaving, std::move(*hoped));
         }
         const Types fresh = first_seen(staying, inside);
         arriving = fresh.empty() ? fresh : send(part.parts[0], fresh);
@@ -348,10 +355,12 @@ Checker::Types Checker::with_tag(const Topology& part, const Types& types) {
     wanted.add(part.tag);
     Types having;
     for (const Traced& type : types) {
-        if (type.labels.has(part.tag))
+        if (type.labels.has(part.tag)) {
             having.push_back(type);
-        else
-            find_missing(part.place, "the choice of a replica", {wanted}, type);
+            continue;
+        }
+        find_missing(part.place, "the choice of a replica", {wanted}, type);
+        if (auto hoped = saved(wanted, type)) having.push_back(std::move(*hoped));
     }
     return having;
 }

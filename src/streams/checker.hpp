@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -86,6 +87,8 @@ class Checker {
     void find(Finding finding);
     void find_missing(Place place, const std::string& what, const std::vector<LabelSet>& wanted,
                       const Traced& type);
+    /// With all of `wanted`, where a record of the type may have that; nothing where hope is not asked for.
+    [[nodiscard]] std::optional<Traced> saved(const LabelSet& wanted, const Traced& type) const;
     void explain_missing(Finding& finding, const LabelSet& missing, const Traced& type) const;
     /// Fields that a filter copies and its pattern does not name. False: a record of the type cannot have
     /// them.
@@ -108,6 +111,8 @@ class Checker {
     std::vector<LabelSet> given_;             ///< to the program
     Place sent_to_;                           ///< the part that records are just being sent through
     int closed_ = 0;                          ///< nets with a signature around
+    /// A record that lacks a label, which flow inheritance may bring, is taken for one that has it.
+    bool hopeful_ = false;
     bool quiet_ = false;  ///< only what comes out is asked for, and of nets only those in `working_` give it
     const Finding* never_works_ = nullptr;
 };

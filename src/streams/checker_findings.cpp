@@ -72,6 +72,17 @@ void Checker::explain_missing(Finding& finding, const LabelSet& missing, const T
                                   never.text());
 }
 
+std::optional<Checker::Traced> Checker::saved(const LabelSet& wanted, const Traced& type) const {
+    if (!hopeful_ || closed_ > 0) return {};
+    const LabelSet missing = wanted.without(type.labels);
+    const bool is_lost =
+        std::ranges::any_of(missing.labels(), [&](Label label) { return type.lost.contains(label); });
+    Traced having = type;
+    having.labels.add(missing);
+    if (is_lost || wanted.fit(having.labels) < 0) return {};
+    return having;
+}
+
 void Checker::find_missing(Place place, const std::string& what, const std::vector<LabelSet>& wanted,
                            const Traced& type) {
     Finding finding{Hole::kMissingLabel,
@@ -217,8 +228,9 @@ void Checker::find_dead_exit(const Topology& part, size_t pattern, const Visits&
 
 bool Checker::works(const NetDefinition& net) {
     Types inputs;
+    const bool is_inferred = std::ranges::any_of(net.signature, &Map::infer);
     for (const TypeMap& map : typing_.of(net)) {
-        if (map.outputs.empty()) return true;
+        if (map.outputs.empty() && !is_inferred) return true;
         add(inputs, {map.input, {}});
     }
     ++closed_;
@@ -245,7 +257,11 @@ void Checker::find_endless_nets() {
         if (!typing_.is_recursive(*net) || working_.contains(net)) continue;
         // It would work if it did not wait for itself.
         working_.insert(net);
-        if (works(*net)) endless.push_back(net);
+        // Where it was inferred that nothing comes out, there is no way but into itself.
+        const bool gives_nothing =
+            std::ranges::any_of(net->signature, &Map::infer) &&
+            std::ranges::all_of(typing_.of(*net), [](const TypeMap& map) { return map.outputs.empty(); });
+        if (gives_nothing || works(*net)) endless.push_back(net);
         working_.erase(net);
     }
     quiet_ = false;
@@ -264,13 +280,13 @@ void Checker::find_what_never_works() {
     const TypeMaps& maps = typing_.of(main);
     const bool gives =
         std::any_of(maps.begin(), maps.end(), [](const TypeMap& map) { return !map.outputs.empty(); }) ||
-        std::ranges::any_of(main.signature, [](const Map& map) { return !map.output.empty(); });
+        std::ranges::any_of(main.signature, [](const Map& map) { return map.infer || !map.output.empty(); });
     if (!gives || !main.body) return;
-    quiet_ = true;
+    quiet_ = hopeful_ = true;
     Types types;
     for (const LabelSet& type : given_) add(types, {type, {}});
     const bool works = !through_net(main, types, main.place).empty() || !initial(*main.body).empty();
-    quiet_ = false;
+    quiet_ = hopeful_ = false;
     if (works) return;
     for (const auto& [place, finding] : findings_)
         if (never_works_ == nullptr && finding.sure &&

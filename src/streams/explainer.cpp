@@ -135,13 +135,15 @@ class Explainer {
             const std::string where = action.guard && answer == Answer::kMaybe
                                           ? fmt::format(", where {},", streams::text_of(*action.guard))
                                           : "";
+            std::vector<KnownRecord> all;  // or none, where one of them cannot be made
+            for (const OutputRecord& output : action.outputs)
+                all.push_back(inherited(assigned(output, pattern, record), record, pattern));
             say(part.place,
                 fmt::format("{}{} makes {}", what, where,
                             action.outputs.empty()       ? "nothing: the record ends here"
                             : action.outputs.size() == 1 ? "one record"
                                                          : fmt::format("{} records", action.outputs.size())));
-            for (const OutputRecord& output : action.outputs) {
-                const KnownRecord made = inherited(assigned(output, pattern, record), record, pattern);
+            for (const KnownRecord& made : all) {
                 add(streams::text_of(made));
                 indented(action.outputs.size() > 1 || !where.empty(), [&] { next(made); });
             }

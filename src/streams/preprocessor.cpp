@@ -22,10 +22,15 @@ size_t directive_in(std::string_view line) {
     return std::min(line.find_first_not_of(" \t", mark + 1), line.size());
 }
 
-bool has_directives(std::string_view text) {
+/// Directives, also behind the end of a comment, or lines that a backslash joins.
+bool is_for_preprocessor(std::string_view text) {
     for (size_t begin = 0; begin < text.size();) {
         const size_t end = std::min(text.find('\n', begin), text.size());
-        if (directive_in(text.substr(begin, end - begin)) != std::string_view::npos) return true;
+        std::string_view line = text.substr(begin, end - begin);
+        if (line.ends_with('\\') && end < text.size()) return true;
+        if (const size_t comment = line.rfind("*/"); comment != std::string_view::npos)
+            line.remove_prefix(comment + 2);
+        if (directive_in(line) != std::string_view::npos) return true;
         begin = end + 1;
     }
     return false;
@@ -74,7 +79,7 @@ std::string with_includes_of_code_kept(std::string_view text) {
 }  // namespace
 
 std::string preprocessed(const std::string& path, std::string text) {
-    if (!has_directives(text)) return text;
+    if (!is_for_preprocessor(text)) return text;
     const std::string kept = with_includes_of_code_kept(text);
     const std::string parent = std::filesystem::path(path).parent_path().string();
     const std::string folder = parent.empty() ? std::string(".") : parent;
@@ -83,7 +88,9 @@ std::string preprocessed(const std::string& path, std::string text) {
     std::string name;
     for (const char c : path) name += c == '"' || c == '\\' ? fmt::format("\\{}", c) : std::string(1, c);
     std::ofstream(file) << "# 1 \"" << name << "\"\n" << kept;
-    const Output output = output_of({"cpp", "-undef", "-Wno-endif-labels", "-iquote", folder, file});
+    // Words that a program may have as names are none of its macros.
+    const Output output = output_of(
+        {"cpp", "-Ulinux", "-Uunix", "-Ui386", "-Umips", "-Wno-endif-labels", "-iquote", folder, file});
     if (output.exit_code != 0)
         throw Error(ErrorCode::kBadInput,
                     fmt::format("{} has lines for the C preprocessor, and cpp fails on it:\n{}", path,

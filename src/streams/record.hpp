@@ -111,6 +111,19 @@ class Record {
     }
     /// What `from` has and this has not; binding tags never.
     void inherit(const Record& from);
+    /// The same, moved, but for labels that `used` has.
+    template <class Labels>
+    void inherit(Record&& from, const Labels& used) {
+        for (auto& [label, value] : from.fields_)
+            if (!used.has(label) && !has(label)) fields_.emplace_back(label, std::move(value));
+        for (const auto& [label, value] : from.tags_)
+            if (label.kind() == LabelKind::kTag && !used.has(label) && !has(label))
+                tags_.emplace_back(label, value);
+    }
+    void swap_labels(Record& other) noexcept {
+        fields_.swap(other.fields_);
+        tags_.swap(other.tags_);
+    }
     /// What waits at the innermost border comes back. False: nothing waits at any.
     bool take_back();
 

@@ -104,8 +104,7 @@ class StreamsInterpreter {
         streams::Record merged = *cell.slots[0];
         for (size_t i = 1; i < cell.slots.size(); ++i) {
             const streams::LabelSet named(part.patterns[i].variant);
-            for (const streams::Label label : named.labels())
-                if (!merged.has(label)) merged.set(label, cell.slots[i]->tag(label));
+            for (const streams::Label label : named.labels()) merged.set(label, cell.slots[i]->tag(label));
         }
         return {merged};
     }
