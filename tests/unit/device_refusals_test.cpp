@@ -52,14 +52,11 @@ TEST(DeviceRefusals, ASchedulerThatAnotherRuntimeHas) {
     DeviceRuntime later(options);
 }
 
-/// First in, first out, for whichever device asks; each task twice.
-class CarelessScheduler final : public Scheduler {
+/// First in, first out, for whichever device asks.
+class ListScheduler : public Scheduler {
   public:
-    void push(TaskPointer task) override {
-        tasks_.push_back(task);
-        tasks_.push_back(std::move(task));
-    }
     TaskPointer pop(const Device&) override {
+        const std::lock_guard guard(mutex_);
         if (tasks_.empty()) return nullptr;
         TaskPointer task = std::move(tasks_.front());
         tasks_.pop_front();
@@ -67,8 +64,19 @@ class CarelessScheduler final : public Scheduler {
     }
     void wait_until_idle() override {}
 
-  private:
+  protected:
+    std::mutex mutex_;
     std::deque<TaskPointer> tasks_;
+};
+
+/// Each task twice.
+class CarelessScheduler final : public ListScheduler {
+  public:
+    void push(TaskPointer task) override {
+        const std::lock_guard guard(mutex_);
+        tasks_.push_back(task);
+        tasks_.push_back(std::move(task));
+    }
 };
 
 /// Returns how many of the tasks, which are for the first device alone, have failed.
@@ -103,7 +111,7 @@ TEST(DeviceRefusals, ATaskThatASchedulerGivesTwiceOrToADeviceThatCannotRunIt) {
 }
 
 /// Gives what was submitted, the last first, before it is pushed.
-class HastyScheduler final : public Scheduler {
+class HastyScheduler final : public ListScheduler {
   public:
     void submitted(std::span<const TaskPointer> batch, std::span<const Device* const>) override {
         const std::lock_guard guard(mutex_);
@@ -113,18 +121,6 @@ class HastyScheduler final : public Scheduler {
         const std::lock_guard guard(mutex_);
         tasks_.push_back(std::move(task));
     }
-    TaskPointer pop(const Device&) override {
-        const std::lock_guard guard(mutex_);
-        if (tasks_.empty()) return nullptr;
-        TaskPointer task = std::move(tasks_.front());
-        tasks_.pop_front();
-        return task;
-    }
-    void wait_until_idle() override {}
-
-  private:
-    std::mutex mutex_;
-    std::deque<TaskPointer> tasks_;
 };
 
 TEST(DeviceRefusals, ATaskThatASchedulerGivesBeforeItWasPushed) {
