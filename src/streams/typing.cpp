@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::streams {
 namespace {
@@ -134,10 +135,79 @@ const TypeMaps& Typing::infer(const NetDefinition& net) {
     open_.pop_back();
     if (!net.has_signature) return nets_[&net] = body == nullptr ? TypeMaps{} : *body;
     if (infer_output && body != nullptr)
-        for (TypeMap& map : declared)
-            if (const TypeMap* found = best(*body, map.input); found != nullptr && map.outputs.empty())
-                apply(*found, map.input, map.outputs);
+        for (TypeMap& map : declared) {
+            if (!map.outputs.empty()) continue;
+            if (const TypeMap* found = best(*body, map.input)) apply(*found, map.input, map.outputs);
+            // And what passes a synchrocell, which no map tells of.
+            for (LabelSet& output : through(*net.body, map.input)) add_type(map.outputs, std::move(output));
+        }
     return nets_[&net] = declared;
+}
+
+/// What may come out of a part that all have been inferred for, of a record that has just these labels.
+std::vector<LabelSet> Typing::through(const Topology& part, const LabelSet& type) const {
+    std::vector<LabelSet> outputs;
+    const auto add_all = [&](const Topology& inner, const LabelSet& inside) {
+        for (LabelSet& output : through(inner, inside)) add_type(outputs, std::move(output));
+        check_number(outputs.size(), "comes out of here may be of", part.place);
+    };
+    switch (part.kind) {
+        case TopologyKind::kSync:
+            outputs.push_back(type);
+            [[fallthrough]];
+        case TopologyKind::kBox:
+        case TopologyKind::kFilter:
+            if (const TypeMap* map = best(of(part), type)) apply(*map, type, outputs);
+            break;
+        case TopologyKind::kNet:
+            if (!part.net->has_signature && part.net->body)
+                add_all(*part.net->body, type);
+            else if (const TypeMap* map = best(nets_.at(part.net), type))
+                apply(*map, type, outputs);
+            break;
+        case TopologyKind::kSerial: {
+            outputs.push_back(type);
+            for (const Topology& step : part.parts)
+                for (const LabelSet& inside : std::exchange(outputs, {})) add_all(step, inside);
+            break;
+        }
+        case TopologyKind::kChoice: {
+            const Topology* taken = nullptr;
+            int most = -1;
+            for (const Topology& branch : part.parts)
+                if (const TypeMap* map = best(of(branch), type);
+                    map != nullptr && map->input.fit(type) > most) {
+                    most = map->input.fit(type);
+                    taken = &branch;
+                }
+            if (taken != nullptr) add_all(*taken, type);
+            break;
+        }
+        case TopologyKind::kStar:
+        case TopologyKind::kFeedback: {
+            const bool is_star = part.kind == TopologyKind::kStar;
+            std::vector<LabelSet> seen{type};
+            for (size_t i = 0; i < seen.size(); ++i) {
+                const LabelSet now = seen[i];
+                // A star's records leave where they match, a feedback's go in again; what has just come goes
+                // in.
+                const int match = taken_by(part.patterns, now);
+                const bool is_new = !is_star && i == 0;
+                if (!is_new && (is_star ? match > 0 : match < 2)) add_type(outputs, now);
+                if (is_new || (is_star ? match < 2 : match > 0))
+                    for (LabelSet& made : through(part.parts[0], now)) add_type(seen, std::move(made));
+                check_number(seen.size(), "goes round here may be of", part.place);
+            }
+            break;
+        }
+        case TopologyKind::kSplit:
+            if (type.has(part.tag)) add_all(part.parts[0], type);
+            break;
+        case TopologyKind::kPlaced:
+            add_all(part.parts[0], type);
+            break;
+    }
+    return outputs;
 }
 
 const TypeMaps& Typing::infer(const Topology& part) {

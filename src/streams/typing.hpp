@@ -54,6 +54,7 @@ class Typing {
     [[nodiscard]] std::vector<LabelSet> in_the_end(const Topology& part, const TypeMap& map,
                                                    Leaves leaves) const;
     [[nodiscard]] TypeMaps serial(const TypeMaps& first, const Topology& part) const;
+    [[nodiscard]] std::vector<LabelSet> through(const Topology& part, const LabelSet& type) const;
 
     std::unordered_map<const Topology*, TypeMaps> parts_;
     std::unordered_map<const NetDefinition*, TypeMaps> nets_;
