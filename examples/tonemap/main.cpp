@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
     app.add_option("TO.png", to, "what is written")->required();
     app.add_option("--devices", devices, "opencl, cuda, simulated (two, 3 to 1), or all")
         ->check(CLI::IsMember({"opencl", "cuda", "simulated", "all"}));
+    unsigned units = 0;
+    app.add_option("--units", units, "compute units of each device that CPUs are divided into by OpenCL");
     app.add_option("--scheduler", scheduler, "fcfs, heft or pams");
     app.add_option("--parts", settings.parts,
                    "of the rows, each for any device; without it devices share them by measured speed")
@@ -52,6 +54,7 @@ int main(int argc, char** argv) {
         DeviceOptions options;
         options.scheduler = make_scheduler(scheduler);
         options.kinds = kinds_of(devices);
+        options.compute_units = units;
         if (devices == "simulated" || devices == "all")
             options.simulated = {
                 {.name = "simulated gpu", .type = DeviceType::kGpu},

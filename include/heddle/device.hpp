@@ -80,6 +80,10 @@ class HEDDLE_API Scheduler {
 struct DeviceOptions {
     /// Kinds that this machine's devices are of, each once.
     std::vector<std::string> kinds = {"opencl"};
+    /// CPU devices of OpenCL are divided into devices of so many compute units (clCreateSubDevices, EQUALLY),
+    /// each with a queue and costs of its own; 0: each is one. What cannot be divided is whole, and a warning
+    /// says so. Their threads are bound where the program has the layer libheddle_cl.
+    unsigned compute_units = 0;
     std::vector<SimulatedDevice> simulated = {};
     /// Devices of kind "host": TaskDevices sets it (heddle/device_variant.hpp).
     unsigned host_slots = 0;

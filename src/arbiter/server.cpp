@@ -106,6 +106,7 @@ bool Server::turn() {
     std::array<epoll_event, 64> events;
     const int ready = os_.epoll_wait(epoll_.get(), events.data(), events.size(), time_to_wait());
     if (ready < 0 && !is_passing(ready)) fail(ready, "epoll_wait");
+    const bool has_clients = !connections_.empty() || !away_.empty();  // until now, that is
     closed_.clear();
     if (short_of_memory()) (void)config_.reserve->refill();
     for (int i = 0; i < ready; ++i) {
@@ -159,7 +160,7 @@ bool Server::turn() {
     apply_actions();
     look_at_limits();
     apply_actions();
-    if (!connections_.empty() || !away_.empty()) idle_since_ = clock_.now();
+    if (has_clients || !connections_.empty() || !away_.empty()) idle_since_ = clock_.now();
     return !stopping_ && !(config_.idle_exit && clock_.now() - idle_since_ >= *config_.idle_exit);
 }
 

@@ -52,13 +52,13 @@ const DeviceKind& load_device_kind(const std::string& name) {
 }
 
 std::vector<std::shared_ptr<DeviceDriver>> open_devices(const std::string& kind_name,
-                                                        std::vector<DeviceInfo>& unusable) {
+                                                        std::vector<DeviceInfo>& unusable, unsigned units) {
     // PoCL 3.1 does not stand it to be looked for by several threads for the first time.
     static std::mutex one_at_a_time;
     const std::lock_guard guard(one_at_a_time);
     const DeviceKind& kind = load_device_kind(kind_name);
     if (const std::string reason = kind.problem(); !reason.empty()) throw none_of(kind_name, reason);
-    std::vector<std::shared_ptr<DeviceDriver>> found = kind.open(unusable);
+    std::vector<std::shared_ptr<DeviceDriver>> found = kind.open(unusable, units);
     if (found.empty() && unusable.empty())
         throw none_of(kind_name,
                       "its drivers are here, and offer no device: they may want a home that can be "

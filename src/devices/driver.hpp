@@ -131,8 +131,9 @@ struct DeviceKind {
     const char* name;
     /// "", or why there is none, and what to do.
     std::string (*problem)();
-    /// Those that cannot be used join the list, with the reason.
-    std::vector<std::shared_ptr<DeviceDriver>> (*open)(std::vector<DeviceInfo>& unusable);
+    /// CPU devices in parts of so many compute units, or whole for 0. Those that cannot be used, or divided,
+    /// join the list, with the reason.
+    std::vector<std::shared_ptr<DeviceDriver>> (*open)(std::vector<DeviceInfo>& unusable, unsigned units);
     /// Why the compiler refuses it, or ""; null where there is no compiler without a device. Throws Error
     /// kUnavailable where the compiler is not there.
     std::string (*refusal)(const ProgramSource& source);
@@ -155,7 +156,8 @@ struct DeviceKind {
 /// kUnavailable with what to do where there is none, kInvalidArgument for a kind that this build does not
 /// know.
 [[nodiscard]] std::vector<std::shared_ptr<DeviceDriver>> open_devices(const std::string& kind_name,
-                                                                      std::vector<DeviceInfo>& unusable);
+                                                                      std::vector<DeviceInfo>& unusable,
+                                                                      unsigned units = 0);
 [[nodiscard]] std::vector<std::string> device_kind_names();
 
 }  // namespace heddle::devices

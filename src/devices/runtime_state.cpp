@@ -53,7 +53,8 @@ RuntimeState::RuntimeState(const DeviceOptions& options)
                         fmt::format("the devices of kind \"{}\" are asked for twice", *kind));
         try {
             std::vector<DeviceInfo> unusable;
-            for (auto& driver : open_devices(*kind, unusable)) drivers.push_back(std::move(driver));
+            for (auto& driver : open_devices(*kind, unusable, options.compute_units))
+                drivers.push_back(std::move(driver));
             for (const DeviceInfo& info : unusable) warnings_.push_back(info.reason);
         } catch (const Error& error) {
             if (error.code() == ErrorCode::kInvalidArgument) throw;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
+#include <atomic>
 #include <latch>
 #include <thread>
 
@@ -65,6 +66,38 @@ TEST(LastMoment, AnIdleArbiterTakesInWhoCameJustBeforeItsEnd) {
     next.close();
     serving.join();
     EXPECT_FALSE(std::filesystem::exists(config.path));
+}
+
+/// The real one, which may be set forward.
+class JumpingClock final : public Clock {
+  public:
+    [[nodiscard]] Time now() const override { return SteadyClock().now() + Nanoseconds(ahead_.load()); }
+    void jump(Nanoseconds by) { ahead_ += by.count(); }
+
+  private:
+    std::atomic<int64_t> ahead_{0};
+};
+
+TEST(LastMoment, AnArbiterIsIdleFromTheEndOfItsLastClientOn) {
+    const TemporaryFolder folder;
+    ServerConfig config;
+    config.path = folder.path() + "/arbiter.sock";
+    config.idle_exit = 5s;
+    Os os;
+    JumpingClock clock;
+    Server server(config,
+                  Arbiter(Machine::synthetic("core:4 pu:1"), make_policy("proportional"), {}, clock.now()),
+                  os, clock);
+    std::thread serving([&] { server.run(); });
+    WireClient quiet(config.path);
+    EXPECT_TRUE(quiet.join(handover_hello("quiet", 1)));
+    clock.jump(1h);  // in which nothing happens, so that nobody looks at it
+    quiet.close();
+    std::this_thread::sleep_for(200ms);
+    WireClient next(config.path);
+    EXPECT_TRUE(next.join(handover_hello("next", 1))) << "it has ended with its last client";
+    next.close();
+    serving.join();
 }
 
 class LockedOut : public testing::Test {

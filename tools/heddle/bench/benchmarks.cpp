@@ -305,6 +305,8 @@ const std::vector<Figure>& figures() {
          "heft without estimates, second run, over one that knows the costs"},
         {"devices_split", "devices.split", 1.05, "of bound",
          "tone mapping in 64 parts on simulated devices of 3 to 1, over work that could be cut at will"},
+        {"devices_split", "devices.split_cpu", 1 / 0.9, "ms",
+         "tone mapping split over two sub-devices of one core each", "both cores as one device"},
         {"devices_unequal", "devices.unequal", 0.1, "ms",
          "40 tasks on PoCL and Oclgrind, pams with learned costs", "fcfs"},
         {"devices_overhead", "devices.overhead", 3, "us",

@@ -188,7 +188,7 @@ std::string problem() {
     return compiler().problem;
 }
 
-std::vector<std::shared_ptr<DeviceDriver>> open(std::vector<DeviceInfo>& unusable) {
+std::vector<std::shared_ptr<DeviceDriver>> open(std::vector<DeviceInfo>& unusable, unsigned /*units*/) {
     int count = 0;
     driver().device_count(&count);
     std::vector<std::shared_ptr<DeviceDriver>> drivers;

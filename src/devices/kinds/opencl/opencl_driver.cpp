@@ -1,6 +1,6 @@
-// Kind opencl: every device of every driver that the ICD loader finds. A context and a queue for each device,
-// and another queue for copies where it has memory of its own. The queue of a CPU is one without order, where
-// it has such: a kernel of one group keeps one core busy, and tasks that are there at once need no order.
+// A context and a queue for each device, and another queue for copies where it has memory of its own. The
+// queue of a CPU is one without order, where it has such: a kernel of one group keeps one core busy, and
+// tasks that are there at once need no order.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -10,40 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "devices/kinds/opencl/opencl_foreign.hpp"
+#include "devices/kinds/opencl/opencl_driver.hpp"
 #include "devices/kinds/opencl/opencl_program.hpp"
 
 namespace heddle::devices::opencl {
 namespace {
-
-std::string device_text(cl_device_id device, cl_device_info what) {
-    size_t size = 0;
-    if (clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
-    std::string text(size, '\0');
-    clGetDeviceInfo(device, what, size, text.data(), nullptr);
-    return text.c_str();
-}
-
-template <class Value>
-Value device_value(cl_device_id device, cl_device_info what) {
-    Value value{};
-    clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
-    return value;
-}
-
-std::string platform_text(cl_platform_id platform, cl_platform_info what) {
-    size_t size = 0;
-    if (clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
-    std::string text(size, '\0');
-    clGetPlatformInfo(platform, what, size, text.data(), nullptr);
-    return text.c_str();
-}
-
-/// Some say that they are all at once.
-DeviceType type_of(cl_device_type flags) {
-    if ((flags & CL_DEVICE_TYPE_CPU) != 0) return DeviceType::kCpu;
-    return (flags & CL_DEVICE_TYPE_GPU) != 0 ? DeviceType::kGpu : DeviceType::kAccelerator;
-}
 
 cl_int status(cl_event event) {
     cl_int now = CL_QUEUED;
@@ -118,6 +89,8 @@ class OpenClDriver final : public DeviceDriver {
         turns_ = turns_of(info_.platform);
         info_.type = type_of(device_value<cl_device_type>(device, CL_DEVICE_TYPE));
         info_.units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+        if (device_value<cl_device_id>(device, CL_DEVICE_PARENT_DEVICE) != nullptr)
+            info_.name += fmt::format(", {} of its compute units", info_.units);
         info_.memory_bytes = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
         cl_int code = CL_SUCCESS;
         context_.reset(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code), Releaser());
@@ -382,49 +355,10 @@ class OpenClDriver final : public DeviceDriver {
     size_t unflushed_ = 0;
 };
 
-std::vector<cl_platform_id> platforms() {
-    cl_uint count = 0;
-    if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
-    std::vector<cl_platform_id> all(count);
-    clGetPlatformIDs(count, all.data(), nullptr);
-    return all;
-}
-
-std::string problem() {
-    if (!platforms().empty()) return "";
-    return "no OpenCL driver is installed: apt-get install pocl-opencl-icd, or the driver of a device's "
-           "maker";
-}
-
-std::vector<std::shared_ptr<DeviceDriver>> open(std::vector<DeviceInfo>& unusable) {
-    std::vector<std::shared_ptr<DeviceDriver>> drivers;
-    for (cl_platform_id platform : platforms()) {
-        cl_uint count = 0;
-        if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
-        std::vector<cl_device_id> devices(count);
-        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices.data(), nullptr);
-        for (cl_device_id device : devices) {
-            if (device_value<cl_bool>(device, CL_DEVICE_AVAILABLE) != CL_TRUE) continue;
-            try {
-                drivers.push_back(std::make_shared<OpenClDriver>(platform, device));
-            } catch (const DeviceError& error) {
-                DeviceInfo& info = unusable.emplace_back();
-                info.name = device_text(device, CL_DEVICE_NAME);
-                info.kind = "opencl";
-                info.reason = error.what();
-            }
-        }
-    }
-    return drivers;
-}
-
 }  // namespace
-}  // namespace heddle::devices::opencl
 
-extern "C" HEDDLE_API const heddle::devices::DeviceKind* heddle_device_kind() {
-    static const heddle::devices::DeviceKind kind{
-        heddle::devices::kDeviceInterface, "opencl", heddle::devices::opencl::problem,
-        heddle::devices::opencl::open,     nullptr,  heddle::devices::opencl::build_on,
-        heddle::devices::opencl::run_on};
-    return &kind;
+std::shared_ptr<DeviceDriver> make_driver(cl_platform_id platform, cl_device_id device) {
+    return std::make_shared<OpenClDriver>(platform, device);
 }
+
+}  // namespace heddle::devices::opencl
