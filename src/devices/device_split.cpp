@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
 #include <mutex>
@@ -173,14 +174,20 @@ std::vector<Share> SplitState::share_out(Items items) const {
     double all = 0;
     for (const Device* const device : devices)
         if (const std::optional<double> us = us_per_item[device->index()].median()) all += 1 / *us;
+    // Parts of few sizes: drivers choose groups that divide them, and PoCL compiles a kernel for each group
+    // anew.
+    constexpr size_t kGrains = 16;
+    const size_t grain = std::bit_floor(std::max<size_t>(items.count / (kGrains * (devices.size() + 1)), 1));
     double before = 0;
     size_t given = 0;
     for (const Device* const device : devices) {
         const std::optional<double> us = us_per_item[device->index()].median();
         if (!us) continue;
         before += 1 / *us;
-        const auto until =
-            static_cast<size_t>(std::llround(static_cast<double>(items.count) * std::min(before / all, 1.0)));
+        const bool is_last = before > all * (1 - 1e-9);
+        const double grains = static_cast<double>(items.count) * before / all / static_cast<double>(grain);
+        const size_t until =
+            is_last ? items.count : std::min(grain * static_cast<size_t>(std::llround(grains)), items.count);
         if (until > given) shares.push_back({device, {items.first + given, until - given}, nullptr, {}});
         given = std::max(given, until);
     }
