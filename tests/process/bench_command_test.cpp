@@ -63,8 +63,8 @@ TEST(BenchCommand, TellsEachFigureOfAProgram) {
 
 /// On a virtual clock, so that each is met on any machine.
 TEST(BenchCommand, EachFigureOfSimulatedDevicesIsToldAndMet) {
-    const Outcome outcome = run(
-        {kHeddle, "bench", "--quick", "devices.heft", "devices.pams", "devices.learned", "devices.split"});
+    const Outcome outcome =
+        run({kHeddle, "bench", "--quick", "devices.heft", "devices.pams", "devices.learned"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     for (const char* name : {"devices.heft", "devices.pams_noisy", "devices.pams_slow", "devices.learned"})
         EXPECT_THAT(outcome.output, HasSubstr(name));
