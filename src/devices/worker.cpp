@@ -46,7 +46,7 @@ const TaskState* task_in_callback() noexcept {
 /// and so many tasks. What it has another device cannot take.
 static bool may_look_ahead(const DeviceState& device) {
     constexpr double kLookAheadUs = 400;
-    constexpr size_t kMostInFlight = 32;
+    constexpr size_t kMostInFlight = 128;
     if (device.in_flight.back().task->runs_alone) return false;
     return device.driver->looks_ahead() && device.knows_its_work && device.in_flight.size() < kMostInFlight &&
            device.free_at_us - device.in_flight.front().begun_us < kLookAheadUs;
