@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <memory>
 
-#include "base/temporary_folder.hpp"
 #include "streams/c4snet.hpp"
 #include "streams/c4snet_text.hpp"
 #include "streams/checker.hpp"
@@ -43,20 +41,6 @@ TEST(StreamsExpressionTest, FollowsCsPrecedence) {
     EXPECT_EQ(value_of("a == 7 ? b == 2 ? 1 : 2 : 3"), 1);
     EXPECT_EQ(value_of("-2147483648"), INT32_MIN);
     EXPECT_EQ(value_of("- 0x80000000 + a - -010"), INT32_MIN + 15);
-}
-
-TEST(StreamsParserTest, LinesAreJoinedWithOrWithoutDirectives) {
-    const TemporaryFolder folder("/tmp/heddle-program-");
-    const auto kind = [&](const std::string& text) {
-        std::ofstream(folder.path() + "/n.snet") << text;
-        const auto program = parse(Source::of_file(folder.path() + "/n.snet"));
-        return program->main().body->kind;
-    };
-    const std::string joined = "net n connect [{<n>} -> {<n>}] .\\\n. [];\n";
-    EXPECT_EQ(kind(joined), TopologyKind::kSerial);
-    EXPECT_EQ(kind("#define M 1\n" + joined), TopologyKind::kSerial);
-    EXPECT_EQ(kind("/* a\n */ #include <limits.h>\nnet n connect [{<linux>} -> {<unix = linux>}];\n"),
-              TopologyKind::kFilter);
 }
 
 TEST(StreamsParserTest, CharactersThatMeanNothingAreNamed) {

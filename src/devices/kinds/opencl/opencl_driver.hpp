@@ -12,12 +12,20 @@ namespace heddle::devices::opencl {
 /// Throws DeviceError.
 [[nodiscard]] std::shared_ptr<DeviceDriver> make_driver(cl_platform_id platform, cl_device_id device);
 
-inline std::string device_text(cl_device_id device, cl_device_info what) {
+/// By clGetDeviceInfo or clGetPlatformInfo; "" where it does not tell.
+template <class Get, class Object>
+std::string text_by(const Get& get, Object object, cl_uint what) {
     size_t size = 0;
-    if (clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
+    if (get(object, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
     std::string text(size, '\0');
-    clGetDeviceInfo(device, what, size, text.data(), nullptr);
+    get(object, what, size, text.data(), nullptr);
     return text.c_str();
+}
+inline std::string device_text(cl_device_id device, cl_device_info what) {
+    return text_by(clGetDeviceInfo, device, what);
+}
+inline std::string platform_text(cl_platform_id platform, cl_platform_info what) {
+    return text_by(clGetPlatformInfo, platform, what);
 }
 
 template <class Value>
@@ -25,14 +33,6 @@ Value device_value(cl_device_id device, cl_device_info what) {
     Value value{};
     clGetDeviceInfo(device, what, sizeof value, &value, nullptr);
     return value;
-}
-
-inline std::string platform_text(cl_platform_id platform, cl_platform_info what) {
-    size_t size = 0;
-    if (clGetPlatformInfo(platform, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
-    std::string text(size, '\0');
-    clGetPlatformInfo(platform, what, size, text.data(), nullptr);
-    return text.c_str();
 }
 
 /// Some say that they are all at once.
