@@ -46,10 +46,6 @@ void Record::remove(Label label) {
     }
 }
 
-void Record::remove_binding_tags() {
-    std::erase_if(tags_, [](const auto& tag) { return tag.first.kind() == LabelKind::kBindingTag; });
-}
-
 Field Record::take_field(Label label) {
     const auto found = at(fields_, label);
     Field value = std::move(found->second);

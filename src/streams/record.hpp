@@ -3,6 +3,7 @@
 // A record belongs to one thread at a time and is moved; its values may be shared and are never changed.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -95,8 +96,6 @@ class Record {
         fields_.clear();
         tags_.clear();
     }
-    /// Which no descendant inherits.
-    void remove_binding_tags();
     /// Of a field that is there; it is removed.
     [[nodiscard]] Field take_field(Label label);
     /// The same, and its place stays for a value with this label: drop_lent() is to follow.
