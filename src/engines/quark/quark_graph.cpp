@@ -2,9 +2,9 @@
 
 #include <quark.h>
 
-#include <cstdlib>
 #include <utility>
 
+#include "base/environment.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -25,9 +25,9 @@ thread_local QuarkGraph* of_feeder = nullptr;
 
 QuarkGraph::QuarkGraph(GraphEngine& engine) : engine_(engine) {
     // Else QUARK would have its master run tasks, and wait for ends, when there are some dozens of them.
-    setenv("QUARK_UNROLL_TASKS", "0", 1);
+    set_variable("QUARK_UNROLL_TASKS", "0");
     // Else a writer would not wait for readers: QUARK would copy the data for them.
-    setenv("QUARK_WAR_DEPENDENCIES_ENABLE", "0", 1);
+    set_variable("QUARK_WAR_DEPENDENCIES_ENABLE", "0");
     quark_ = QUARK_Setup(1);
     if (quark_ == nullptr) throw Error(ErrorCode::kUnavailable, "QUARK does not start (QUARK_Setup)");
     of_feeder = this;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "heddle/error.hpp"
 
 namespace heddle {
@@ -61,7 +62,7 @@ StarPuFolder::StarPuFolder() {
                                                      ". Let STARPU_HOME name one that can be written");
         }
         named_ = variable(kName);
-        ::setenv(kName, own_->path().c_str(), 1);
+        set_variable(kName, own_->path());
         return;
     }
     lock_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -73,9 +74,9 @@ StarPuFolder::StarPuFolder() {
 
 StarPuFolder::~StarPuFolder() {
     if (named_)
-        ::setenv(kName, named_->c_str(), 1);
+        set_variable(kName, *named_);
     else if (own_)
-        ::unsetenv(kName);
+        unset_variable(kName);
 }
 
 }  // namespace heddle

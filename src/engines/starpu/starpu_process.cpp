@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/environment.hpp"
 #include "base/full_fence.hpp"
 #include "base/signals_blocked.hpp"
 #include "base/spin_pause.hpp"
@@ -43,10 +44,10 @@ class WithoutPolicyOfUser {
   public:
     WithoutPolicyOfUser() {
         if (const char* const name = std::getenv(kName)) name_ = name;
-        unsetenv(kName);
+        if (name_) unset_variable(kName);
     }
     ~WithoutPolicyOfUser() {
-        if (name_) setenv(kName, name_->c_str(), 1);
+        if (name_) set_variable(kName, *name_);
     }
     WithoutPolicyOfUser(const WithoutPolicyOfUser&) = delete;
     WithoutPolicyOfUser& operator=(const WithoutPolicyOfUser&) = delete;
@@ -104,7 +105,8 @@ StarPu& StarPu::running() noexcept {
 void StarPu::start(bool with_devices) {
     LibraryThreads::begin();
     // What it says of itself, its first calibration included, is nothing for the user's terminal.
-    setenv("STARPU_SILENT", "1", 0);
+    if (std::getenv("STARPU_SILENT") == nullptr) set_variable("STARPU_SILENT", "1");
+    keep_variables();  // OpenCL's drivers, which StarPU asks, change them
     std::vector<starpu_driver> drivers;
     if (with_devices) drivers = starpu_opencl_drivers();
     starpu_sched_policy* policy = starpu_policy::of_process(!drivers.empty());

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "devices/kinds/opencl/opencl_driver.hpp"
 #include "devices/kinds/opencl/opencl_foreign.hpp"
 
@@ -12,6 +13,9 @@ namespace heddle::devices::opencl {
 namespace {
 
 std::vector<cl_platform_id> platforms() {
+    // A driver that begins changes them.
+    static const bool kept = (keep_variables(), true);
+    (void)kept;
     cl_uint count = 0;
     if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
     std::vector<cl_platform_id> all(count);

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/environment.hpp"
 #include "base/temporary_folder.hpp"
 
 namespace heddle::memory {
@@ -93,7 +94,7 @@ void tell_gpi2(Rank self, const std::vector<Place>& places, const std::string& m
          {"GASPI_SET_NUMA_SOCKET", "0"},
          {"GASPI_MASTER", places[0].host},
          {"GASPI_MFILE", machines}}};
-    for (const auto& [name, value] : all) ::setenv(name, value.c_str(), 1);
+    for (const auto& [name, value] : all) set_variable(name, value);
 }
 
 void configure(uint16_t port, size_t ranks) {
