@@ -27,9 +27,10 @@ struct ByteRange {
 
 /// What heddle copied for a buffer so far.
 struct BufferTraffic {
-    uint64_t to_devices = 0;    ///< copies of a range to a device
-    uint64_t from_devices = 0;  ///< copies of a range back to the host
-    uint64_t bytes = 0;         ///< in all of them
+    uint64_t to_devices = 0;       ///< copies of a range from the host to a device
+    uint64_t from_devices = 0;     ///< copies of a range back to the host
+    uint64_t between_devices = 0;  ///< copies of a range from one device to another
+    uint64_t bytes = 0;            ///< in all of them
 };
 
 class HEDDLE_API Buffer {

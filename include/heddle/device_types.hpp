@@ -126,6 +126,8 @@ struct SimulatedDevice {
     /// Of bytes that are copied to it or from it, in microseconds a byte. It copies while it computes.
     double us_per_byte = 0;
     bool shares_host_memory = false;
+    /// It copies from another one that has this, too, without the host between them.
+    bool peer_access = false;
     /// From this launch on (the first is 1) it is dead; 0: never.
     unsigned fails_at_launch = 0;
     /// The same by copies to it.

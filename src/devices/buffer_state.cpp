@@ -66,7 +66,7 @@ BufferState::BufferState(void* memory, size_t bytes, std::string name, std::opti
       uses_(bytes, RangeUse{}) {}
 
 BufferState::~BufferState() {
-    settle_uploads({0, size_}, true);
+    settle_uploads({0, size_}, kAll);
     copies_.clear();
     if (own_) free_zeros(host_, size_);
 }
@@ -108,7 +108,7 @@ BufferState::Copy& BufferState::copy_on(const std::shared_ptr<DeviceDriver>& dri
     if (!is_in_place_on(driver->info())) {
         Places taken = kHost;
         for (const Copy& other : copies_) taken |= other.place;
-        if (taken == ~Places{0})
+        if (taken == kAll)
             throw Error(ErrorCode::kLimit,
                         fmt::format("buffer \"{}\" is on {} devices already", name_, kMostCopies));
         copy.place = Places{1} << std::countr_one(taken);
@@ -127,7 +127,7 @@ void BufferState::drop_retired() {
             gone.push_back(copy.driver.get());
         }
     if (gone.empty()) return;
-    settle_uploads({0, size_}, true);
+    settle_uploads({0, size_}, kAll);
     Places stay = kHost;
     valid_.visit(0, size_, [&](size_t offset, size_t size, Validity& validity) {
         if ((validity.valid & ~retired) != 0) return;
@@ -182,19 +182,47 @@ void BufferState::send(const Copy& to, ByteRange range) {
         copy = to.driver->write(*to.memory, offset, size, static_cast<std::byte*>(host_) + offset);
     });
     ++traffic_.to_devices;
-    traffic_.bytes += size;
+    note_upload(to, kHost, range, std::move(copy));
+}
+
+bool BufferState::send_across(const Copy& to, const Copy& from, ByteRange range) {
+    uploads_.reserve(uploads_.size() + 1);
+    std::unique_ptr<DriverCopy> copy;
+    try {
+        traced(*to.driver, "from another device", range.size, [&] {
+            copy = to.driver->copy(*to.memory, range.offset, range.size, *from.driver, *from.memory);
+        });
+    } catch (const DeviceError&) {
+        return false;  // by the host it is seen whose fault that was
+    }
+    ++traffic_.between_devices;
+    note_upload(to, from.place, range, std::move(copy));
+    return true;
+}
+
+void BufferState::note_upload(const Copy& to, Places from, ByteRange range,
+                              std::unique_ptr<DriverCopy> copy) {
+    traffic_.bytes += range.size;
     const bool there = copy == nullptr;
-    if (!there) uploads_.push_back({to.place, range, std::move(copy)});
-    valid_.visit(offset, size, [&](size_t, size_t, Validity& validity) {
+    if (!there) uploads_.push_back({to.place, from, range, std::move(copy)});
+    valid_.visit(range.offset, range.size, [&](size_t, size_t, Validity& validity) {
         (there ? validity.valid : validity.coming) |= to.place;
     });
 }
 
-void BufferState::settle_uploads(ByteRange range, bool wait) {
+const BufferState::Copy* BufferState::peer_with(const Validity& validity, const DeviceDriver& to) const {
+    if (image_ || (validity.valid & kHost) != 0) return nullptr;
+    const auto found = std::ranges::find_if(copies_, [&](const Copy& copy) {
+        return (validity.valid & copy.place) != 0 && !copy.driver->dead && to.copies_from(*copy.driver);
+    });
+    return found == copies_.end() ? nullptr : &*found;
+}
+
+void BufferState::settle_uploads(ByteRange range, Places wait_for) {
     std::erase_if(uploads_, [&](const Upload& upload) {
         const auto& [offset, size] = upload.range;
         if (offset >= range.offset + range.size || range.offset >= offset + size) return false;
-        if (!wait && !upload.copy->has_ended()) return false;
+        if ((upload.from & wait_for) == 0 && !upload.copy->has_ended()) return false;
         const bool there = upload.copy->finish();
         valid_.visit(offset, size, [&](size_t, size_t, Validity& validity) {
             validity.coming &= ~upload.place;
@@ -207,19 +235,21 @@ void BufferState::settle_uploads(ByteRange range, bool wait) {
 
 void BufferState::finish_uploads(ByteRange range) {
     const std::lock_guard guard(mutex_);
-    settle_uploads(range, true);
+    settle_uploads(range, kAll);
 }
 
 DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, ByteRange range, bool fetch,
                                    bool change) {
     const std::lock_guard guard(mutex_);
     const Copy& copy = copy_on(driver);
-    settle_uploads(range, change && copy.place == kHost);
+    settle_uploads(range, change ? copy.place : 0);
     if (fetch) {
         std::vector<ByteRange> lacking;  // what the host has; neighbours as one
         valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
             if (((validity.valid | validity.coming) & copy.place) != 0) return;
             const bool from_device = (validity.valid & kHost) == 0;
+            if (const Copy* const peer = copy.place == kHost ? nullptr : peer_with(validity, *driver))
+                if (send_across(copy, *peer, {offset, size})) return;
             fetch_to_host(offset, size, validity);
             if (copy.place == kHost) return;
             if (from_device)
@@ -240,7 +270,7 @@ DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, 
 
 void BufferState::written(const DeviceDriver& driver, ByteRange range) {
     const std::lock_guard guard(mutex_);
-    settle_uploads(range, true);
+    settle_uploads(range, kAll);
     const Places place = find(driver)->place;
     valid_.visit(range.offset, range.size,
                  [&](size_t, size_t, Validity& validity) { validity = {.valid = place}; });
@@ -253,7 +283,7 @@ void BufferState::acquire_host(ByteRange range, bool fetch, bool only) {
         range = {0, size_};
         fetch = true;
     }
-    if (only) settle_uploads(range, true);
+    if (only) settle_uploads(range, kAll);
     valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
         if (fetch) fetch_to_host(offset, size, validity);
         if (only) validity = {.valid = kHost};
@@ -268,6 +298,11 @@ double BufferState::fetch_us(const DeviceDriver& driver, ByteRange range) {
     double us = 0;
     valid_.visit(range.offset, range.size, [&](size_t, size_t size, const Validity& validity) {
         if (((validity.valid | validity.coming) & place) != 0) return;
+        const Copy* const peer = place == kHost ? nullptr : peer_with(validity, driver);
+        if (peer != nullptr) {
+            us += copy_us(*peer->driver, driver, size);
+            return;
+        }
         if (place != kHost) us += driver.copy_us(size);
         if ((validity.valid & kHost) != 0) return;
         for (const Copy& source : copies_)

@@ -1,10 +1,11 @@
 // BufferState: where which range of a buffer is valid, and which tasks use it.
 //
 // A range is valid on a set of places: the host, which is also that of all devices that share its memory, and
-// each device with memory of its own. Valid in one place alone: modified there; in several: shared; in
-// none: lost with a device. While a copy to a device is under way the range is not valid there yet, and is
-// not sent once more; who changes it anywhere waits for that copy first. Its own lock guards the copies; the
-// uses are guarded by the lock of all graphs.
+// each device with memory of its own. What one device alone has comes to another straight from there, where
+// its driver can do that, else by the host, which has it then, too. Valid in one place alone: modified there;
+// in several: shared; in none: lost with a device. While a copy to a device is under way the range is not
+// valid there yet, and is not sent once more; who changes it anywhere waits for that copy first. Its own lock
+// guards the copies; the uses are guarded by the lock of all graphs.
 #pragma once
 
 #include <memory>
@@ -74,7 +75,7 @@ class BufferState {
 
   private:
     using Places = uint64_t;
-    static constexpr Places kHost = 1;
+    static constexpr Places kHost = 1, kAll = ~Places{0};
     static constexpr size_t kMostCopies = 63;
     struct Copy {
         std::shared_ptr<DeviceDriver> driver;
@@ -89,7 +90,7 @@ class BufferState {
     };
     /// Under way.
     struct Upload {
-        Places place = 0;
+        Places place = 0, from = 0;
         ByteRange range;
         std::unique_ptr<DriverCopy> copy;
     };
@@ -98,8 +99,13 @@ class BufferState {
     /// fails they stay.
     void drop_retired();
     void send(const Copy& to, ByteRange range);
-    /// Of this range, those that have ended, or with `wait` all.
-    void settle_uploads(ByteRange range, bool wait);
+    /// The range as it is on `from`, which `to` copies from. False: it could not; then it comes by the host.
+    bool send_across(const Copy& to, const Copy& from, ByteRange range);
+    void note_upload(const Copy& to, Places from, ByteRange range, std::unique_ptr<DriverCopy> copy);
+    /// Where a range that the host has not comes from without the host, or null.
+    [[nodiscard]] const Copy* peer_with(const Validity& validity, const DeviceDriver& to) const;
+    /// Of this range, those that have ended, and all that come from these places.
+    void settle_uploads(ByteRange range, Places wait_for);
     [[nodiscard]] const Copy* find(const DeviceDriver& driver) const;
     void fetch_to_host(size_t offset, size_t size, Validity& validity);
 

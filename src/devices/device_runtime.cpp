@@ -340,11 +340,7 @@ namespace {
 
 double copy_us(size_t bytes, const Device& from, const Device& to) {
     const DeviceState &a = TaskState::of(from), &b = TaskState::of(to);
-    if (bytes == 0 || &a == &b) return 0;
-    const auto one_way_us = [&](const DeviceState& device) {
-        return device.driver->info().shares_host_memory ? 0 : device.driver->copy_us(bytes);
-    };
-    return one_way_us(a) + one_way_us(b);
+    return bytes == 0 || &a == &b ? 0 : copy_us(*a.driver, *b.driver, bytes);
 }
 
 }  // namespace

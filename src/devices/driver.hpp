@@ -8,6 +8,7 @@
 // any thread reads; a driver bears both at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -86,6 +87,15 @@ class DeviceDriver {
     /// Throws DeviceError.
     [[nodiscard]] virtual std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
                                                             const void* from) = 0;
+    /// Its copies may come from that device's memory without passing through the host's.
+    [[nodiscard]] virtual bool copies_from(const DeviceDriver&) const { return false; }
+    /// Of such a device, what could be read there now: as write(). Throws DeviceError, whichever of the two
+    /// is to blame.
+    [[nodiscard]] virtual std::unique_ptr<DriverCopy> copy(DriverMemory&, size_t /*offset*/, size_t /*bytes*/,
+                                                           const DeviceDriver& /*source*/,
+                                                           const DriverMemory& /*from*/) {
+        return nullptr;
+    }
     /// Of what was written, or computed before a mark that has passed. Returns when they are there. Throws
     /// DeviceError.
     virtual void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) = 0;
@@ -123,8 +133,17 @@ class DeviceDriver {
     std::atomic<bool> retired{false};
 };
 
+/// Of a copy from one device to another, straight or by the host, by what is known before.
+[[nodiscard]] inline double copy_us(const DeviceDriver& from, const DeviceDriver& to, size_t bytes) {
+    const auto one_way_us = [&](const DeviceDriver& device) {
+        return device.info().shares_host_memory ? 0 : device.copy_us(bytes);
+    };
+    return to.copies_from(from) ? std::max(one_way_us(from), one_way_us(to))
+                                : one_way_us(from) + one_way_us(to);
+}
+
 /// Goes up with each change of what stands above.
-inline constexpr uint32_t kDeviceInterface = 6;
+inline constexpr uint32_t kDeviceInterface = 7;
 
 struct DeviceKind {
     uint32_t interface;  ///< kDeviceInterface of the headers that it was built with

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,7 +65,8 @@ const std::map<std::string, Kernel>& kernels() {
 }
 
 struct Context {};
-Context the_context, programs_context;
+constexpr int kMostDevices = 2;
+Context of_device[kMostDevices], programs_context;
 thread_local std::vector<Context*> entered;  // the last one is current
 
 /// What the next call of a name answers.
@@ -78,8 +80,8 @@ Result answer_of(const char* call) {
     answers.erase(found);
     return result;
 }
-std::atomic<int> devices{1};  // all but the first refuse a context
-std::atomic<unsigned> kernels_run{0}, running_kernels{0}, copies_beside_kernels{0};
+std::atomic<int> devices{1}, usable_devices{1};  // the others refuse a context
+std::atomic<unsigned> kernels_run{0}, running_kernels{0}, copies_beside_kernels{0}, copies_across{0};
 std::atomic<int> copy_ms{0};  // that a copy to the device takes
 
 struct Stream {
@@ -162,11 +164,11 @@ struct Module {
 };
 
 std::mutex books;
-std::map<Address, size_t> allocations;
+std::map<Address, Context*> allocations;
 std::atomic<int> modules{0}, streams{0}, events{0}, contexts{0};
 
 bool is_entered() {
-    return !entered.empty() && entered.back() == &the_context;
+    return !entered.empty() && entered.back() != &programs_context;
 }
 
 Result usable() {
@@ -185,7 +187,7 @@ FAKE int fake_cuda_live() {
 FAKE void fake_cuda_repair() {
     broken = 0;
     copy_ms = 0;
-    devices = 1;
+    devices = usable_devices = 1;
 }
 FAKE void fake_cuda_answer(const char* call, Result result) {
     const std::lock_guard guard(answers_mutex);
@@ -193,6 +195,12 @@ FAKE void fake_cuda_answer(const char* call, Result result) {
 }
 FAKE void fake_cuda_devices(int count) {
     devices = count;
+}
+FAKE void fake_cuda_usable_devices(int count) {
+    devices = usable_devices = count;
+}
+FAKE unsigned fake_cuda_copies_across() {
+    return copies_across;
 }
 FAKE unsigned fake_cuda_kernels_run() {
     return kernels_run;
@@ -237,9 +245,9 @@ FAKE Result cuDeviceGetAttribute(int* value, int attribute, int) {
     return 0;
 }
 FAKE Result cuDevicePrimaryCtxRetain(Context** context, int device) {
-    if (device > 0) return 46;  // another process has it for itself
+    if (device >= usable_devices) return 46;  // another process has it for itself
     ++contexts;
-    return *context = &the_context, 0;
+    return *context = &of_device[device], 0;
 }
 FAKE Result cuDevicePrimaryCtxRelease_v2(int) {
     return --contexts, 0;
@@ -273,7 +281,7 @@ FAKE Result cuMemAlloc_v2(Address* address, size_t bytes) {
     if (bytes > size_t{1} << 30) return 2;
     *address = reinterpret_cast<Address>(new char[bytes]);
     const std::lock_guard guard(books);
-    allocations[*address] = bytes;
+    allocations[*address] = entered.back();
     return 0;
 }
 FAKE Result cuMemFree_v2(Address address) {
@@ -296,6 +304,23 @@ FAKE Result cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Str
 FAKE Result cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, Stream* stream) {
     if (const Result result = usable(); result != 0) return result;
     stream->give([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+    return 0;
+}
+/// Both addresses lie in what was allocated in these contexts.
+FAKE Result cuMemcpyPeerAsync(Address to, Context* to_context, Address from, Context* from_context,
+                              size_t bytes, Stream* stream) {
+    if (const Result result = usable(); result != 0) return result;
+    if (const Result answer = answer_of("cuMemcpyPeerAsync"); answer != 0) return answer;
+    const std::lock_guard guard(books);
+    const auto context_of = [](Address address) {
+        const auto after = allocations.upper_bound(address);
+        return after == allocations.begin() ? nullptr : std::prev(after)->second;
+    };
+    if (context_of(to) != to_context || context_of(from) != from_context) return kInvalidValue;
+    stream->give([=] {
+        ++copies_across;
+        std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    });
     return 0;
 }
 FAKE Result cuModuleLoadData(Module** module, const void* text) {

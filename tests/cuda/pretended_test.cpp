@@ -173,6 +173,32 @@ TEST_F(PretendedCuda, OneThatCannotBeUsedIsToldAndKeepsNoOtherFromWork) {
     EXPECT_THAT(runtime.warnings(), ElementsAre(HasSubstr("cuDevicePrimaryCtxRetain answers CUDA error 46")));
 }
 
+/// Where that is refused it goes through the host.
+TEST_F(PretendedCuda, WhatOneDeviceHasComesToAnotherStraightFromThere) {
+    of_cuda_driver<void(int)>("fake_cuda_usable_devices")(2);
+    const auto across = of_cuda_driver<unsigned()>("fake_cuda_copies_across");
+    DeviceRuntime runtime(options_);
+    ASSERT_EQ(runtime.devices().size(), 2u);
+    const auto program = std::make_shared<Program>(runtime, test::cuda_program());
+    std::vector<unsigned> values(64, 1);
+    const auto data = std::make_shared<Buffer>(values.data(), values.size() * sizeof(unsigned));
+    const unsigned before = across();
+    for (unsigned i = 0; i < 8; ++i) {
+        if (i == 4) answer_next("cuMemcpyPeerAsync", 1);
+        auto task = std::make_shared<DeviceTask>(program);
+        task->add_kernel("add").arg(0, inout(data)).arg(1, 1).work(64);
+        task->only_on(runtime.devices()[i % 2]);
+        runtime.submit(task);
+        task->wait();
+    }
+    EXPECT_EQ(across() - before, 6u);
+    EXPECT_EQ(data->traffic().between_devices, 6u);
+    EXPECT_EQ(data->traffic().to_devices, 2u);    // at first, and when it was refused
+    EXPECT_EQ(data->traffic().from_devices, 1u);  // the same
+    (void)data->host();
+    EXPECT_EQ(values[63], 9u);
+}
+
 /// SetUp and TearDown see whether its module is given back.
 TEST_F(PretendedCuda, AProgramWithAKernelThatTheDriverDoesNotFindIsRefused) {
     DeviceRuntime runtime(options_);

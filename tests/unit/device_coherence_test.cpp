@@ -14,11 +14,14 @@
 namespace heddle::devices {
 namespace {
 
+/// Every other time the far ones copy from each other.
 DeviceOptions near_and_far(unsigned seed) {
+    const bool straight = seed % 2 == 1;
     return {.kinds = {},
-            .simulated = {{.name = "far", .type = DeviceType::kGpu, .us_per_byte = 1e-3},
-                          {.name = "farther", .type = DeviceType::kGpu, .us_per_byte = 1e-2},
-                          {.name = "near", .shares_host_memory = true}},
+            .simulated =
+                {{.name = "far", .type = DeviceType::kGpu, .us_per_byte = 1e-3, .peer_access = straight},
+                 {.name = "farther", .type = DeviceType::kGpu, .us_per_byte = 1e-2, .peer_access = straight},
+                 {.name = "near", .shares_host_memory = true}},
             .scheduler = make_scheduler(seed % 3 == 0   ? "fcfs"
                                         : seed % 3 == 1 ? "heft"
                                                         : "pams")};

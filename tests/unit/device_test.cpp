@@ -96,9 +96,11 @@ TEST(Devices, AKernelReadsWhatThoseBeforeItInItsTaskHaveWritten) {
     EXPECT_THAT(values, ::testing::ElementsAre(8, 8, 1, 1, 10, 10, 1, 1));
 }
 
-TEST(Devices, HalvesWrittenOnTwoDevicesAreReadWholeOnAThird) {
+void read_halves_of_two_on_a_third(bool straight) {
+    SCOPED_TRACE(straight);
     std::vector<SimulatedDevice> three = two_simulated();
     three.push_back({.name = "third"});
+    for (SimulatedDevice& one : three) one.peer_access = straight;
     DeviceRuntime runtime({.kinds = {}, .simulated = three});
     const auto program = std::make_shared<Program>(runtime, integer_program());
     constexpr size_t kInts = 4096;
@@ -124,8 +126,15 @@ TEST(Devices, HalvesWrittenOnTwoDevicesAreReadWholeOnAThird) {
     EXPECT_EQ(values[kInts / 2 - 1], 7);
     EXPECT_EQ(values[kInts / 2], 8);
     EXPECT_EQ(values[kInts - 1], 8);
-    EXPECT_EQ(source->traffic().to_devices, 2u);
-    EXPECT_EQ(source->traffic().bytes, 2 * kInts * sizeof(int));  // to the host, and on
+    EXPECT_EQ(source->traffic().to_devices, straight ? 0u : 2u);
+    EXPECT_EQ(source->traffic().between_devices, straight ? 2u : 0u);
+    // To the host and on, or once.
+    EXPECT_EQ(source->traffic().bytes, (straight ? 1 : 2) * kInts * sizeof(int));
+}
+
+TEST(Devices, HalvesWrittenOnTwoDevicesAreReadWholeOnAThird) {
+    read_halves_of_two_on_a_third(false);
+    read_halves_of_two_on_a_third(true);
 }
 
 TEST(Devices, ABufferIsSentOnceToEachReader) {

@@ -61,6 +61,7 @@ std::string connect(Driver& driver) {
     library.find(driver.free, "cuMemFree_v2");
     library.find(driver.copy_in, "cuMemcpyHtoDAsync_v2");
     library.find(driver.copy_out, "cuMemcpyDtoHAsync_v2");
+    library.find(driver.copy_across, "cuMemcpyPeerAsync");
     library.find(driver.load_module, "cuModuleLoadData");
     library.find(driver.unload_module, "cuModuleUnload");
     library.find(driver.function, "cuModuleGetFunction");

@@ -49,6 +49,7 @@ struct Driver {
     Result (*free)(Address) = nullptr;
     Result (*copy_in)(Address, const void*, size_t, Stream) = nullptr;
     Result (*copy_out)(void*, Address, size_t, Stream) = nullptr;
+    Result (*copy_across)(Address, Context, Address, Context, size_t, Stream) = nullptr;
     Result (*load_module)(Module*, const void*) = nullptr;
     Result (*unload_module)(Module) = nullptr;
     Result (*function)(Function*, Module, const char*) = nullptr;

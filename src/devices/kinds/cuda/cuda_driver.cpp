@@ -101,18 +101,26 @@ class CudaDriver final : public DeviceDriver {
     /// Kernels that are launched from now on wait for it.
     [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
                                                     const void* from) override {
-        auto copy = std::make_unique<CudaCopy>(session_);
         const Entered entered(*session_);
         check(driver().copy_in(static_cast<CudaMemory&>(memory).address + offset, from, bytes, copies_),
               info_.name, "cuMemcpyHtoDAsync");
-        try {
-            copy->record(copies_);
-            check(driver().stream_waits(stream_, copy->event(), 0), info_.name, "cuStreamWaitEvent");
-        } catch (...) {
-            driver().finish_stream(copies_);  // nobody else would know of the copy
-            throw;
-        }
-        return copy;
+        return latest_copy();
+    }
+
+    /// CUDA finds the way: from card to card where the machine can do that.
+    [[nodiscard]] bool copies_from(const DeviceDriver& source) const override {
+        return dynamic_cast<const CudaDriver*>(&source) != nullptr;
+    }
+
+    [[nodiscard]] std::unique_ptr<DriverCopy> copy(DriverMemory& to, size_t offset, size_t bytes,
+                                                   const DeviceDriver& /*source*/,
+                                                   const DriverMemory& from) override {
+        const auto& there = static_cast<const CudaMemory&>(from);
+        const Entered entered(*session_);
+        check(driver().copy_across(static_cast<CudaMemory&>(to).address + offset, session_->context,
+                                   there.address + offset, there.session->context, bytes, copies_),
+              info_.name, "cuMemcpyPeerAsync");
+        return latest_copy();
     }
 
     void read(DriverMemory& memory, size_t offset, size_t bytes, void* to) override {
@@ -173,6 +181,19 @@ class CudaDriver final : public DeviceDriver {
     }
 
   private:
+    /// What was given to the stream of copies last; within the context.
+    [[nodiscard]] std::unique_ptr<DriverCopy> latest_copy() {
+        try {
+            auto copy = std::make_unique<CudaCopy>(session_);
+            copy->record(copies_);
+            check(driver().stream_waits(stream_, copy->event(), 0), info_.name, "cuStreamWaitEvent");
+            return copy;
+        } catch (...) {
+            driver().finish_stream(copies_);  // nobody else would know of the copy
+            throw;
+        }
+    }
+
     std::shared_ptr<Session> session_;
     DeviceInfo info_;
     Stream stream_ = nullptr, copies_ = nullptr;

@@ -94,13 +94,31 @@ class SimulatedDriver final : public DeviceDriver {
 
     [[nodiscard]] std::unique_ptr<DriverCopy> write(DriverMemory& memory, size_t offset, size_t bytes,
                                                     const void* from) override {
-        ++writes_;
-        if (device_.fails_at_copy != 0 && writes_ >= device_.fails_at_copy)
-            throw DeviceError(ErrorCode::kSystem, info_.name, true,
-                              fmt::format("{} failed at copy {}, as it was told to", info_.name, writes_));
+        count_write();
         std::memcpy(static_cast<SimulatedMemory&>(memory).bytes + offset, from, bytes);
         const std::lock_guard guard(clock_->mutex);
         written_at_us_ = use(copies_free_us_, copy_us(bytes));
+        return std::make_unique<SimulatedCopy>(clock_, written_at_us_);
+    }
+
+    [[nodiscard]] bool copies_from(const DeviceDriver& source) const override {
+        const auto* const other = dynamic_cast<const SimulatedDriver*>(&source);
+        return other != nullptr && device_.peer_access && other->device_.peer_access &&
+               clock_ == other->clock_;
+    }
+
+    /// Each of the two copies nothing else meanwhile; the slower one says how long.
+    [[nodiscard]] std::unique_ptr<DriverCopy> copy(DriverMemory& to, size_t offset, size_t bytes,
+                                                   const DeviceDriver& source,
+                                                   const DriverMemory& from) override {
+        count_write();
+        std::memcpy(static_cast<SimulatedMemory&>(to).bytes + offset,
+                    static_cast<const SimulatedMemory&>(from).bytes + offset, bytes);
+        const auto& other = static_cast<const SimulatedDriver&>(source);
+        const std::lock_guard guard(clock_->mutex);
+        copies_free_us_ = std::max(copies_free_us_, other.copies_free_us_);
+        written_at_us_ = use(copies_free_us_, std::max(copy_us(bytes), other.copy_us(bytes)));
+        other.copies_free_us_ = written_at_us_;
         return std::make_unique<SimulatedCopy>(clock_, written_at_us_);
     }
 
@@ -171,6 +189,13 @@ class SimulatedDriver final : public DeviceDriver {
     }
 
   private:
+    /// Throws DeviceError.
+    void count_write() {
+        ++writes_;
+        if (device_.fails_at_copy != 0 && writes_ >= device_.fails_at_copy)
+            throw DeviceError(ErrorCode::kSystem, info_.name, true,
+                              fmt::format("{} failed at copy {}, as it was told to", info_.name, writes_));
+    }
     /// With the clock's lock: one of its two engines is busy for so long, after what it does already. Until
     /// when.
     double use(double& free_us, double us) const {
@@ -183,8 +208,9 @@ class SimulatedDriver final : public DeviceDriver {
     DeviceInfo info_;
     unsigned launches_ = 0, writes_ = 0;
     // With the clock's lock: it computes and copies at the same time.
-    double computes_free_us_ = 0, copies_free_us_ = 0;
-    double written_at_us_ = 0;  // the last write has ended
+    double computes_free_us_ = 0;
+    mutable double copies_free_us_ = 0;  // a copy to another device takes its time, too
+    double written_at_us_ = 0;           // the last write has ended
     Mark last_mark_ = 0;
     std::map<Mark, double> marks_;
 };
