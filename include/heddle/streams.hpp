@@ -23,8 +23,9 @@
 // A box's function is called for several records at once, by any thread, where BoxOptions say so, or where a
 // network has several of the box: one that a net names twice, or that is inside of a star or a split. Else
 // for one at a time. It takes fields by const reference, by std::shared_ptr<const T>, or by value: that is
-// moved where no other record has it, else copied. It returns its one record (a value, a tuple of them, or an
-// optional one), or sends any number through an Emit.
+// moved where no other record has it, else copied; by T&& it is not moved before the function does so, and a
+// record that fails has it as the function left it. It returns its one record (a value, a tuple of them, or
+// an optional one), or sends any number through an Emit.
 #pragma once
 
 #include <functional>
@@ -161,7 +162,7 @@ template <class Label>
 
 struct NetworkOptions {
     int workers = 0;           ///< at most; 0: as many as CPUs
-    size_t queue_bound = 256;  ///< records that may wait before a box
+    size_t queue_bound = 512;  ///< records that may wait before a box, beside those in its calls
     /// That boxes run on: a power of two from 16 KiB to 1 GiB, of which only what is used takes memory.
     size_t stack_bytes = size_t{1} << 20;
     size_t output_bound = 4096;      ///< records that may wait to be pulled

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -110,7 +111,9 @@ decltype(auto) argument(BoxValue& value, [[maybe_unused]] bool& moved) {
         if constexpr (std::is_same_v<std::decay_t<Parameter>, std::shared_ptr<const T>>) {
             const Typed<T>& held = typed<T>(field, Label::name());
             return std::shared_ptr<const T>(field, &held.value);
-        } else if constexpr (std::is_same_v<Parameter, T> || std::is_same_v<Parameter, T&&>) {
+        } else if constexpr (std::is_same_v<Parameter, T&&>) {
+            return lent<T>(field, Label::name());
+        } else if constexpr (std::is_same_v<Parameter, T>) {
             (void)typed<T>(field, Label::name());
             moved = has_sole_owner(field);
             return taken<T>(std::move(field), Label::name());
@@ -221,7 +224,8 @@ struct BoxClosure<Function, In<Inputs...>, Outputs...> {
             if constexpr (constexpr size_t kPlace = place_for<T>(); kPlace < sizeof...(Inputs)) {
                 FieldPointer& place = std::get<FieldPointer>(values[kPlace]);
                 if (place != nullptr && has_sole_owner(place)) {
-                    static_cast<const Typed<T>&>(*place).value = std::move(value);
+                    T& there = static_cast<const Typed<T>&>(*place).value;
+                    if (std::addressof(there) != std::addressof(value)) there = std::move(value);
                     return std::move(place);
                 }
             }

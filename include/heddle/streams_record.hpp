@@ -144,6 +144,19 @@ T taken(FieldPointer&& value, std::string_view label) {
         fail_shared(label, typeid(T));
 }
 
+/// Where it lies: itself where nobody else has it, else a copy that `value` is from then on; throws as
+/// taken().
+template <class T>
+T&& lent(FieldPointer& value, std::string_view label) {
+    const Typed<T>& held = typed<T>(value, label);
+    if (has_sole_owner(value)) return std::move(held.value);
+    if constexpr (std::is_copy_constructible_v<T>)
+        value = make_field<T>(held.value);
+    else
+        fail_shared(label, typeid(T));
+    return std::move(static_cast<const Typed<T>&>(*value).value);
+}
+
 }  // namespace detail
 
 /// The label of a field that holds a T, any type that can be moved.

@@ -65,6 +65,7 @@ class BoxPart::Call final : public BoxCall {
         Record record = made(declared, values);
         flow_.let_go(&part_);
         Flow& inner = flow_.inner();
+        inner.set_empties(part_.emptied_by_one());
         try {
             if (!sent_.empty())
                 for (Record& before : std::exchange(sent_, {})) inner.run(part_.exit_, std::move(before));

@@ -64,8 +64,7 @@ void BoxPart::take(Record&& record, Flow& flow) {
         queue_.push_back(std::move(record));
         count_up(queued_count_);
         queued_.store(true, std::memory_order_relaxed);
-        const size_t count = queue_.size() - first_;
-        full = count >= gauge_.bound.load(std::memory_order_relaxed);
+        full = is_full();
         // One more at a time, as for the workers of a pool: where the last one has found something to do.
         starts = tasks_ < most_calls_ && !coming_;
         if (starts) claim_task();
@@ -77,10 +76,16 @@ void BoxPart::take(Record&& record, Flow& flow) {
     if (!full || plant_.stopped()) return;
     flow.let_go();
     flow.count();
-    plant_.pressure.wait(gauge_, [this] {
+    const auto still_full = [this] {
         const std::lock_guard guard(lock_);
-        return queue_.size() - first_ >= gauge_.bound.load(std::memory_order_relaxed);
-    });
+        return is_full();
+    };
+    plant_.pressure.wait(gauge_, still_full, flow.held());
+}
+
+bool BoxPart::is_full() const {
+    const size_t bound = gauge_.bound.load(std::memory_order_relaxed);
+    return queue_.size() - first_ >= (most_calls_ == 1 ? bound - bound / 2 : bound);
 }
 
 bool BoxPart::is_short() const {
@@ -197,6 +202,7 @@ void BoxPart::empty_queue() {
     std::vector<Record> batch;
     Flow flow;
     flow.take_deferred();
+    flow.set_empties(emptied_by_one());
     while (take_batch(batch)) {
         for (Record& record : batch) {
             Record one = std::move(record);

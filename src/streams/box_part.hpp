@@ -28,6 +28,13 @@ class BoxPart final : public Inlet, public Kept {
     class Call;
     /// A task, until the queue is empty.
     void drain();
+    /// Under the lock: as many wait as may. Where a task takes all that is there at once, half of them lie in
+    /// the queue.
+    [[nodiscard]] bool is_full() const;
+    /// Its queue, where one task at a time empties it.
+    [[nodiscard]] const Pressure::Gauge* emptied_by_one() const {
+        return most_calls_ == 1 ? &gauge_ : nullptr;
+    }
     /// Under the lock: one that is to be started without it.
     void claim_task();
     /// One that cannot be started stops the network.

@@ -149,12 +149,23 @@ class Flow {
         return true;
     }
 
+    /// It is of the task that empties this queue and no other does, or goes on in a call of that box.
+    void set_empties(const Pressure::Gauge* queue) { empties_ = queue; }
+    /// What nobody empties while the flow waits.
+    [[nodiscard]] Pressure::Held held() const {
+        Pressure::Held all{};
+        size_t count = 0;
+        for (const Flow* one = this; one != nullptr; one = one->around_) all.at(count++) = one->empties_;
+        return all;
+    }
+
     /// For what a box sends while it is called. What that reaches may be called there, but nothing further
     /// inside: no stack has more than two calls of boxes on it.
     Flow& inner() {
         if (!inner_) {
             inner_ = std::make_unique<Flow>();
             inner_->outer_ = outer_ == nullptr ? this : outer_;
+            inner_->around_ = this;
         }
         inner_->budget = outer_ == nullptr ? kBudget : 0;
         return *inner_;
@@ -229,7 +240,9 @@ class Flow {
     Deferred* deferred_ = nullptr;
     bool goes_on_ = false;  ///< with what was deferred
     std::unique_ptr<Flow> inner_;
-    Flow* outer_ = nullptr;  ///< the outermost one, of an inner one
+    Flow* outer_ = nullptr;         ///< the outermost one, of an inner one
+    const Flow* around_ = nullptr;  ///< the one whose inner one it is
+    const Pressure::Gauge* empties_ = nullptr;
     Pressure* const uncounted_;
     std::atomic<Counted> counted_{Counted::kNot};
     std::atomic<bool> stays_{false};

@@ -1,5 +1,6 @@
 #include "streams/network.hpp"
 
+#include "heddle/pause.hpp"
 #include "streams/parts.hpp"
 
 namespace heddle::streams {
@@ -43,6 +44,21 @@ Network::Network(const Program& program, NetworkOptions options)
     : state_(std::make_unique<State>(program, std::move(options))) {}
 
 Network::~Network() = default;
+
+void Network::feed(const std::function<void()>& source) {
+    BlockCondition ended;
+    std::exception_ptr failure;
+    state_->plant.schedule("input", [&] {
+        try {
+            source();
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        ended.signal();
+    });
+    ended.block();
+    if (failure) std::rethrow_exception(failure);
+}
 
 void Network::push(Record record) {
     Plant& plant = state_->plant;

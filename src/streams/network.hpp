@@ -2,8 +2,8 @@
 //
 // Records that are pushed flow through the program's last net on the native engine's workers, and out through
 // a function. Parts come into being when the first record reaches them. Each box has a bounded queue; who
-// fills it waits (pressure.hpp), in the end the one who pushes. push() and settle() are for one thread;
-// the functions given are called by any, one call at a time each.
+// fills it waits (pressure.hpp), in the end the one who pushes. push() and settle() are for one thread
+// or task; the functions given are called by any, one call at a time each.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ using Observe = std::function<void(const Record&, bool before)>;
 
 struct NetworkOptions {
     int workers = 0;                        ///< at most; 0: as many as CPUs
-    size_t queue_bound = 256;               ///< records before a box
+    size_t queue_bound = 512;               ///< records before a box
     size_t stack_bytes = size_t{1} << 20;   ///< that boxes run on, as RuntimeOptions has it
     size_t most_stages = 1'000'000;         ///< of one star, and replicas of one split
     size_t most_nested = 10'000;            ///< nets inside of each other, as of one that uses itself
@@ -50,6 +50,10 @@ class Network {
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
 
+    /// Calls it in a task of the network's, and returns when it has returned: what it pushes, and what comes
+    /// of that at once, is its workers' work. Throws what it throws, and kLimit where there is no memory for
+    /// it.
+    void feed(const std::function<void()>& source);
     /// May wait until there is room. Throws the first failure, once.
     void push(Record record);
     /// Until all that was pushed has left, or lies in a synchrocell. More may be pushed. Throws the first

@@ -17,7 +17,8 @@ void Pressure::end() {
         // Somebody may have begun meanwhile; growing a bound then is no error.
         if (active_.load(std::memory_order_acquire) > 0) return;
         if (!waiters_.empty()) {
-            grow();
+            // Who settles does not count on others.
+            if (!settling_.empty() || !is_emptied_outside()) grow(nullptr);
             return;
         }
     }
@@ -32,22 +33,51 @@ bool Pressure::is_emptied_outside() const {
     });
 }
 
-void Pressure::grow() {
-    // Who settles does not count on others.
-    if (settling_.empty() && is_emptied_outside()) return;
+Pressure::Waiter* Pressure::holder_of(const Gauge& queue) const {
+    const auto found = std::ranges::find_if(
+        waiters_, [&](const Waiter* one) { return std::ranges::find(one->held, &queue) != one->held.end(); });
+    return found == waiters_.end() ? nullptr : *found;
+}
+
+bool Pressure::waits_for_itself(const Waiter& one) const {
+    const Waiter* at = &one;
+    for (size_t i = 0; i < waiters_.size() && at != nullptr; ++i) {
+        at = holder_of(*at->full);
+        if (at == &one) return true;
+    }
+    return false;
+}
+
+void Pressure::grow(Waiter* circle) {
     // First those that do not count: what is before a box may wait for order alone.
-    Gauge& gauge = *std::ranges::min(waiters_, {}, [](const Waiter* one) {
-                        return std::pair(one->full->counts, one->full->bound.load(std::memory_order_relaxed));
-                    })->full;
-    const size_t bound = gauge.bound.load(std::memory_order_relaxed);
+    const auto is_smaller = [](const Gauge& a, const Gauge& b) {
+        return std::pair(a.counts, a.bound.load(std::memory_order_relaxed)) <
+               std::pair(b.counts, b.bound.load(std::memory_order_relaxed));
+    };
+    Gauge *room = nullptr, *smallest = nullptr;
+    const auto look_at = [&](const Waiter& one) {
+        if (room == nullptr && !one.still_full()) room = one.full;
+        if (smallest == nullptr || is_smaller(*one.full, *smallest)) smallest = one.full;
+    };
+    if (circle == nullptr) {
+        for (const Waiter* one : waiters_) look_at(*one);
+    } else {
+        const Waiter* at = circle;
+        do {
+            look_at(*at);
+            at = holder_of(*at->full);
+        } while (at != circle);
+    }
+    if (room != nullptr) return release(*room);
+    const size_t bound = smallest->bound.load(std::memory_order_relaxed);
     if (bound > kNeverGrows / 2) return;
-    if (gauge.counts && on_most && bound > most / 2) {
-        on_most(gauge);
+    if (smallest->counts && on_most && bound > most / 2) {
+        on_most(*smallest);
         return release_all();
     }
-    gauge.bound.store(2 * bound, std::memory_order_relaxed);
-    if (gauge.counts) growths_.fetch_add(1, std::memory_order_relaxed);
-    release(gauge);
+    smallest->bound.store(2 * bound, std::memory_order_relaxed);
+    if (smallest->counts) growths_.fetch_add(1, std::memory_order_relaxed);
+    release(*smallest);
 }
 
 bool Pressure::quiet() {
@@ -83,8 +113,8 @@ void Pressure::wait_until_quiet() {
     }
 }
 
-bool Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
-    Waiter waiter{&full, own_number(), {}};
+bool Pressure::wait(Gauge& full, const std::function<bool()>& still_full, const Held& held) {
+    Waiter waiter{&full, own_number(), still_full, held, {}};
     {
         const std::lock_guard guard(mutex_);
         waiters_.push_back(&waiter);
@@ -96,6 +126,7 @@ bool Pressure::wait(Gauge& full, const std::function<bool()>& still_full) {
             return !stopped_;
         }
         waiter_count_.store(waiters_.size(), std::memory_order_relaxed);
+        if (waits_for_itself(waiter)) grow(&waiter);
     }
     end();
     block_or_withdraw(waiter.goes_on, [&] {

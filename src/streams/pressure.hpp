@@ -3,9 +3,11 @@
 // Who brings a record to a full queue waits until it has emptied. Where all that could empty a queue waits
 // itself, the smallest of the full ones is let grow, those where records wait for their order before the
 // others (T. M. Parks, Bounded Scheduling of Process Networks, 1995, section 4.2): so memory stays bounded
-// wherever the network allows it. Any thread.
+// wherever the network allows it. So it is where some wait for each other in a circle, whatever others do
+// (M. Geilen and T. Basten, Requirements on the Execution of Kahn Process Networks, 2003). Any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -33,14 +35,16 @@ class Pressure {
     };
 
     static constexpr size_t kNeverGrows = SIZE_MAX;
+    /// Queues that nobody but one empties; null: none.
+    using Held = std::array<const Gauge*, 3>;
 
     /// Somebody who empties queues begins, and ends: once, whatever he does in between.
     void begin() { active_.fetch_add(1, std::memory_order_relaxed); }
     void end();
     /// In between: until the queue has been emptied, or its bound has grown; at once where it is full no
-    /// more. False: nobody waits any more (stop()). Throws kLimit where there is no memory to pause the task;
-    /// it has begun as before then.
-    bool wait(Gauge& full, const std::function<bool()>& still_full);
+    /// more. `held`: who waits is the one that empties them. False: nobody waits any more (stop()). Throws
+    /// kLimit where there is no memory to pause the task; it has begun as before then.
+    bool wait(Gauge& full, const std::function<bool()>& still_full, const Held& held = {});
     void emptied(Gauge& gauge);
     /// Nobody waits any more, now or later: what would be waited for is dropped. Not in on_most.
     void stop();
@@ -66,6 +70,8 @@ class Pressure {
     struct Waiter {
         Gauge* full;
         uintptr_t who;  ///< own_number()
+        const std::function<bool()>& still_full;
+        Held held;
         BlockCondition goes_on;
         bool stopped = false;
     };
@@ -74,8 +80,15 @@ class Pressure {
     void release_all();
     /// Under the mutex: somebody outside will empty a queue that one of those who wait found full.
     [[nodiscard]] bool is_emptied_outside() const;
-    /// Under the mutex, where all wait: the smallest bound doubles, of those that do not count before others.
-    void grow();
+    // Under the mutex, and without memory for it:
+    /// Who waits, and alone could empty this one; null: nobody who waits.
+    [[nodiscard]] Waiter* holder_of(const Gauge& queue) const;
+    /// For somebody who waits, and so on, for who waits for this one.
+    [[nodiscard]] bool waits_for_itself(const Waiter& one) const;
+    /// Where those of the circle that this one is in wait for each other, or all (null): where one of their
+    /// queues has room, which nobody was told, they go on with that; else the smallest bound doubles, of
+    /// those that do not count before others.
+    void grow(Waiter* circle);
     void tell_of_quiet();
 
     std::atomic<size_t> active_{0};

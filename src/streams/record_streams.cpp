@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "heddle/await.hpp"
 #include "heddle/error.hpp"
 #include "streams/json_records.hpp"
 #include "streams/xml_records.hpp"
@@ -24,13 +26,28 @@ size_t lines_in(std::string_view text) {
 
 }  // namespace
 
-/// Waits until there is something to read, or it was stopped.
-bool InputText::was_stopped() const {
-    if (stop_ < 0) return false;
+/// Whether reading would not wait, or it was stopped.
+InputText::Look InputText::look() const {
     pollfd ready[2] = {{::fileno(file_), POLLIN, 0}, {stop_, POLLIN, 0}};
-    while (::poll(ready, 2, -1) < 0 && errno == EINTR) {
+    while (::poll(ready, 2, 0) < 0 && errno == EINTR) {
     }
-    return ready[1].revents != 0;
+    const bool is_stop = ready[1].revents != 0;
+    return {is_stop || ready[0].revents != 0, is_stop};
+}
+
+void InputText::wait_for_something() {
+    if (!both_.valid()) {
+        both_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+        bool added = both_.valid();
+        for (const int one : {::fileno(file_), stop_}) {
+            epoll_event event{.events = EPOLLIN, .data = {}};
+            if (one >= 0) added = added && ::epoll_ctl(both_.get(), EPOLL_CTL_ADD, one, &event) == 0;
+        }
+        if (!added)
+            throw Error(ErrorCode::kSystem,
+                        fmt::format("{} cannot be waited for: {}", name_, std::strerror(errno)));
+    }
+    wait_readable(both_.get());
 }
 
 bool InputText::fill() {
@@ -39,9 +56,12 @@ bool InputText::fill() {
         throw Error(ErrorCode::kLimit, fmt::format("{}:{}: a record is longer than 1 GiB", name_, line_));
     buffer_.erase(0, begin_);
     begin_ = 0;
-    pollfd ready{::fileno(file_), POLLIN, 0};
-    if (before_waiting_ && ::poll(&ready, 1, 0) == 0) before_waiting_();
-    if (was_stopped()) {
+    Look found = look();
+    if (!found.is_something) {
+        if (before_waiting_) before_waiting_();
+        while (!(found = look()).is_something) wait_for_something();
+    }
+    if (found.is_stop) {
         ended_ = stopped_ = true;
         return false;
     }

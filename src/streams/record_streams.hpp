@@ -1,6 +1,6 @@
 // RecordReader, RecordWriter: records as text, one after the other; the formats are beside this file.
 //
-// A reader is for one thread, a writer for one at a time. Files stay the caller's.
+// A reader is for one thread or task, a writer for one at a time. Files stay the caller's.
 #pragma once
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.hpp"
 #include "heddle/error.hpp"
 #include "streams/record.hpp"
 
@@ -30,8 +31,8 @@ class InputText {
 
     /// What was read and not passed. Good until fill().
     [[nodiscard]] std::string_view rest() const { return std::string_view(buffer_).substr(begin_); }
-    /// Reads more; waits for it. False: there is no more. Throws kSystem where it cannot be read, and kLimit
-    /// where what was not passed is longer than 1 GiB.
+    /// Reads more; waits for it, a task paused. False: there is no more. Throws kSystem where it cannot be
+    /// read, and kLimit where what was not passed is longer than 1 GiB.
     bool fill();
     void pass(size_t size);
     /// No more is read.
@@ -43,12 +44,17 @@ class InputText {
     [[noreturn]] void fail(size_t offset, std::string_view why) const;
 
   private:
-    [[nodiscard]] bool was_stopped() const;
+    struct Look {
+        bool is_something, is_stop;
+    };
+    [[nodiscard]] Look look() const;
+    void wait_for_something();
 
     std::FILE* const file_;
     const std::string name_;
     const std::function<void()> before_waiting_;
     const int stop_;
+    Descriptor both_;  ///< readable when there is something; made when it is waited for first
     std::string buffer_;
     size_t begin_ = 0;  ///< of what was not passed
     size_t line_ = 1;   ///< there

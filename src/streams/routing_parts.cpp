@@ -308,11 +308,12 @@ void OrderedExit::take(Record&& record, Flow& flow) {
         flow.let_go();
         flow.count();
         // Whose turn it is by now, and whose record has been released, is who all others wait for.
-        plant_.pressure.wait(gauge_, [&] {
+        const auto waits_on = [&] {
             const std::lock_guard guard(lock_);
             return count_ >= gauge_.bound.load(std::memory_order_relaxed) &&
                    (number != now_ || waiting_.contains(number));
-        });
+        };
+        plant_.pressure.wait(gauge_, waits_on, flow.held());
     }
     record.turn = std::move(turn);  // ends with this step of the flow
 }

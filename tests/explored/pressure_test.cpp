@@ -92,6 +92,36 @@ void it_becomes_quiet(Explorer& explorer) {
     for (int i = 0; i < 2; ++i) explorer.thread([world] { world->pressure.wait_until_quiet(); });
 }
 
+/// Each empties its own queue when it has brought a record to the other's; somebody else is at work for good.
+void two_wait_for_each_other(Explorer& explorer) {
+    struct Two {
+        World first, second;  // all is counted in the pressure of the first
+        void bring(World& to, World& own) {
+            Pressure& pressure = first.pressure;
+            const auto is_full = [&to] {
+                const std::lock_guard guard(to.mutex);
+                return to.size >= to.gauge.bound.load(std::memory_order_relaxed);
+            };
+            pressure.wait(to.gauge, is_full, {&own.gauge});
+            {
+                const std::lock_guard guard(own.mutex);
+                own.size = 0;
+            }
+            pressure.emptied(own.gauge);
+            pressure.end();
+        }
+    };
+    auto two = std::make_shared<Two>();
+    two->first.size = two->second.size = 1;
+    for (int i = 0; i < 3; ++i) two->first.pressure.begin();
+    explorer.thread([two] { two->bring(two->first, two->second); });
+    explorer.thread([two] { two->bring(two->second, two->first); });
+    explorer.finally([two, &explorer] {
+        if (two->first.gauge.waiting + two->second.gauge.waiting != 0)
+            explorer.fail("somebody waits for ever");
+    });
+}
+
 /// And waits again then.
 void one_is_refused(Explorer& explorer) {
     auto world = std::make_shared<World>();
@@ -120,6 +150,11 @@ TEST(ExploredPressure, WhoWaitsForAQueueGoesOn) {
     expect_holds(it_is_full);
     for (const Fault fault : {Fault::kNoLocks, Fault::kLostWakes, Fault::kPlainReadModifyWrite})
         expect_found(it_is_full, fault);
+}
+TEST(ExploredPressure, TwoThatWaitForEachOtherGoOn) {
+    expect_holds(two_wait_for_each_other);
+    for (const Fault fault : {Fault::kNoLocks, Fault::kLostWakes})
+        expect_found(two_wait_for_each_other, fault);
 }
 TEST(ExploredPressure, AWaitThatIsRefusedLeavesNothingBehind) {
     expect_holds(a_wait_is_refused);

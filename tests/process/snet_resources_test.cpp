@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <csignal>
@@ -62,6 +63,11 @@ class FrontProgram {
             if (got <= 0) return "";
             heard_.append(bytes, static_cast<size_t>(got));
         }
+    }
+    [[nodiscard]] bool hears_nothing_for(std::chrono::milliseconds time) const {
+        pollfd ready{socket_.get(), POLLIN, 0};
+        return heard_.find('{') == std::string::npos &&
+               ::poll(&ready, 1, static_cast<int>(time.count())) == 0;
     }
     /// Takes the next grant or revocation, and answers as FRONT does.
     void obey() {
@@ -138,6 +144,31 @@ TEST_F(SnetResourcesTest, AProgramOfFrontAndOneOfOursShareTheMachine) {
     serve_.signal(SIGTERM);
     ASSERT_TRUE(serve_.ends_within(60s));
     EXPECT_EQ(serve_.reap(), 0);
+}
+
+/// What no box does is a worker's, too: it keeps its CPU while it goes on.
+TEST_F(SnetResourcesTest, WhoReadsAndFiltersHasACpuForIt) {
+    FrontProgram front(port_);
+    front.set_up();
+    front.say("{ local 4 }");
+    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+    const std::string base = work_.path() + "/count";
+    std::ofstream(base + ".snet")
+        << "net count connect [{<n>} -> {<n = n - 1>, <on>}] \\ {<n>, <on>} if <n > 0>;\n";
+    std::ofstream(base + ".json") << "{\"<n>\": 2000000000}\n";
+    Child ours({kHeddle, "snet", "run", base + ".snet", "-i", base + ".json", "-o", "/dev/null", "--turns",
+                "2000000000", "--resource-server", std::to_string(port_)},
+               {kTopology}, -1, base + ".said");
+    while (front.has.size() == 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+    for (int i = 0; i < 10; ++i) {
+        if (!front.hears_nothing_for(50ms)) {
+            ASSERT_NO_FATAL_FAILURE(front.obey());
+        }
+        EXPECT_LT(front.has.size(), 4U);
+    }
+    EXPECT_TRUE(ours.running()) << file_text(base + ".said");
+    ours.signal(SIGKILL);
+    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
 }
 
 /// Also where nobody else wanted it meanwhile, so that the arbiter has not heard of it.

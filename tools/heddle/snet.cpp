@@ -36,7 +36,7 @@ struct SnetOptions {
     std::vector<std::string> boxes;
     std::string input = "-", output = "-", letters, calls, format;
     int workers = 0, min = 0, stack_kib = 0;
-    size_t bound = 256;
+    size_t bound = 512;
     std::string resources;
     uint32_t turns = streams::NetworkOptions().most_turns;
 };
@@ -156,9 +156,11 @@ void run(const SnetOptions& options) {
                       why, taken, left, network.dropped());
         };
         try {
-            push_all(
-                network, input.get(), options.input == "-" ? "stdin" : options.input, [&] { output.flush(); },
-                end, taken);
+            network.feed([&] {
+                push_all(
+                    network, input.get(), options.input == "-" ? "stdin" : options.input,
+                    [&] { output.flush(); }, end, taken);
+            });
             network.settle();
         } catch (...) {
             settle_after(network);
@@ -208,7 +210,8 @@ void add_snet(CLI::App& app) {
     runs->add_option(
         "-c,--calls", options->calls,
         "How often boxes are called at once: 4, 4D (in order), 2:box,box; all together in one text");
-    runs->add_option("--bound", options->bound, "Records that may wait before a box")
+    runs->add_option("--bound", options->bound,
+                     "Records that may wait before a box, beside those in its calls")
         ->check(CLI::Range(1, 1 << 24));
     runs->add_option(
         "--resource-server", options->resources,

@@ -153,9 +153,18 @@ void check_parameters(void* library, const std::string& file, const BoxDefinitio
 
 streams::BoxFunction SnetBoxes::find(const BoxDefinition& box) const {
     void* function = nullptr;
-    for (size_t i = 0; i < libraries_.size() && function == nullptr; ++i) {
-        function = own_symbol(libraries_[i], box.name);
-        if (function != nullptr) check_parameters(libraries_[i], names_[i], box);
+    const std::string* file = nullptr;
+    for (size_t i = 0; i < libraries_.size(); ++i) {
+        void* const found = own_symbol(libraries_[i], box.name);
+        if (found == nullptr || found == function) continue;
+        if (function != nullptr)
+            box.place.source->fail(box.place,
+                                   fmt::format("the box \"{}\" has a function in {} and another one in "
+                                               "{}: leave one of them out",
+                                               box.name, *file, names_[i]));
+        check_parameters(libraries_[i], names_[i], box);
+        function = found;
+        file = &names_[i];
     }
     if (function == nullptr)
         throw Error(

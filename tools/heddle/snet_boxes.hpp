@@ -18,8 +18,8 @@ class SnetBoxes {
     SnetBoxes(const SnetBoxes&) = delete;
     SnetBoxes& operator=(const SnetBoxes&) = delete;
 
-    /// Throws kBadInput where no file has it, or it takes something else than the box, as its file says. The
-    /// function is good while this lives.
+    /// Throws kBadInput where no file or more than one has it, or it takes something else than the box, as
+    /// its file says. The function is good while this lives.
     [[nodiscard]] streams::BoxFunction find(const streams::BoxDefinition& box) const;
 
   private:
