@@ -65,6 +65,10 @@ void BoxPart::take(Record&& record, Flow& flow) {
         count_up(queued_count_);
         queued_.store(true, std::memory_order_relaxed);
         full = is_full();
+        if (!overfull_ && queue_.size() - first_ > plant_.options.queue_bound) {
+            overfull_ = true;
+            plant_.note_overfull();
+        }
         // One more at a time, as for the workers of a pool: where the last one has found something to do.
         starts = tasks_ < most_calls_ && !coming_;
         if (starts) claim_task();
@@ -151,29 +155,32 @@ void BoxPart::end_task() noexcept {
 }
 
 bool BoxPart::take_batch(std::vector<Record>& batch) {
-    bool half_empty = true, starts = false;
-    const bool some = take_batch(batch, half_empty, starts);
-    if (starts) start_task();
+    Taken taken;
+    {
+        const std::lock_guard guard(lock_);
+        taken = take_some(batch);
+    }
+    if (taken.starts) start_task();
+    if (taken.is_relieved) plant_.note_relieved();
     // Who waits before a short box goes on when nobody is in it, and then calls it himself.
     const bool is_measured = duration_ns_.load(std::memory_order_relaxed) != 0;
-    if (some ? half_empty && (!is_short() || ++untold_ == kUntold) : is_measured) {
+    if (taken.some ? taken.half_empty && (!is_short() || ++untold_ == kUntold) : is_measured) {
         if (is_short()) untold_ = 0;
         plant_.pressure.emptied(gauge_);
     }
-    return some;
+    return taken.some;
 }
 
-bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty, bool& starts) {
-    const std::lock_guard guard(lock_);
+BoxPart::Taken BoxPart::take_some(std::vector<Record>& batch) {
     coming_ = false;
     if (first_ == queue_.size()) {
         --tasks_;
-        return false;
+        return {.some = false, .is_relieved = is_relieved(0)};
     }
     if (most_calls_ == 1) {
         std::swap(batch, queue_);
         queued_.store(false, std::memory_order_relaxed);
-        return true;
+        return {.is_relieved = is_relieved(batch.size())};
     }
     batch.push_back(std::move(queue_[first_++]));
     if (first_ == queue_.size() || first_ == kMostGone) {
@@ -181,11 +188,16 @@ bool BoxPart::take_batch(std::vector<Record>& batch, bool& half_empty, bool& sta
         first_ = 0;
         queued_.store(!queue_.empty(), std::memory_order_relaxed);
     }
-    half_empty = queue_.size() - first_ <= gauge_.bound.load(std::memory_order_relaxed) / 2;
-    // Another one for what is left.
-    starts = !queue_.empty() && tasks_ < most_calls_;
-    if (starts) claim_task();
-    return true;
+    const size_t waiting = queue_.size() - first_;
+    Taken taken{.half_empty = waiting <= gauge_.bound.load(std::memory_order_relaxed) / 2,
+                .starts = !queue_.empty() && tasks_ < most_calls_,  // another one for what is left
+                .is_relieved = is_relieved(waiting)};
+    if (taken.starts) claim_task();
+    return taken;
+}
+
+bool BoxPart::is_relieved(size_t waiting) {
+    return waiting <= plant_.options.queue_bound / 2 && std::exchange(overfull_, false);
 }
 
 void BoxPart::drain() {

@@ -44,7 +44,16 @@ class BoxPart final : public Inlet, public Kept {
     void end_task() noexcept;
     /// What one task calls for next, into an empty batch; false: nothing is there, and the task is over.
     bool take_batch(std::vector<Record>& batch);
-    bool take_batch(std::vector<Record>& batch, bool& half_empty, bool& starts);
+    struct Taken {
+        bool some = true, half_empty = true;
+        bool starts = false;       ///< another task, which was claimed
+        bool is_relieved = false;  ///< Plant::note_relieved() is to be told
+    };
+    /// The same under the lock.
+    [[nodiscard]] Taken take_some(std::vector<Record>& batch);
+    /// Under the lock: whether it held too much, and the caller is to say that it does no more; `waiting`
+    /// records are in front of those that others bring now.
+    [[nodiscard]] bool is_relieved(size_t waiting);
     /// The record is used up; what it becomes at last is passed to the flow.
     void call(Record& record, Flow& flow);
     void call_function(Call& call);
@@ -72,7 +81,8 @@ class BoxPart final : public Inlet, public Kept {
     std::vector<Record> queue_;
     size_t first_ = 0;  ///< of the queue; those before are gone
     int tasks_ = 0;
-    bool coming_ = false;  ///< the last task has not begun yet
+    bool coming_ = false;    ///< the last task has not begun yet
+    bool overfull_ = false;  ///< Plant::note_overfull() was told
     /// The flow that keeps the box, and counts as a task. It writes it itself, under the lock, so that it
     /// reads its own address or none without it.
     std::atomic<Flow*> keeper_{nullptr};

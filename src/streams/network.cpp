@@ -67,6 +67,7 @@ void Network::push(Record record) {
     record.turns_back = 0;
     plant.pressure.begin();
     try {
+        if (plant.is_overfull()) plant.wait_for_room();
         state_->flow.run(state_->inlet, std::move(record));
     } catch (...) {
         plant.pressure.end();

@@ -107,6 +107,20 @@ class Plant {
     /// Throws the first failure, once.
     void rethrow();
     void wait() { tasks_.wait(); }
+
+    // Queues that hold more than the bound since they had to grow: the room is for what is under way.
+
+    /// One more, or one less. Any thread.
+    void note_overfull() { overfull_.fetch_add(1, std::memory_order_relaxed); }
+    void note_relieved() {
+        // seq_cst, as in wait_for_room(): it sees who waits, or who waits sees it.
+        if (overfull_.fetch_sub(1, std::memory_order_seq_cst) == 1) pressure.emptied(entry_);
+    }
+    [[nodiscard]] bool is_overfull() const { return overfull_.load(std::memory_order_relaxed) > 0; }
+    /// Before a record comes from outside, by who has begun and is not at work in the network.
+    void wait_for_room() {
+        (void)pressure.wait(entry_, [this] { return overfull_.load(std::memory_order_seq_cst) > 0; });
+    }
     /// What is left in it is told of at the end.
     void note_cell(const Path& path, std::function<std::string()> what_is_left);
     [[nodiscard]] std::vector<std::string> remarks() const;
@@ -171,6 +185,8 @@ class Plant {
     std::atomic<bool> failed_{false};  ///< that there is one, to look at without the mutex
     std::atomic<bool> stopped_{false};
     std::atomic<uint64_t> dropped_{0};
+    std::atomic<int> overfull_{0};
+    Pressure::Gauge entry_{.bound = Pressure::kNeverGrows};
     mutable std::mutex counted_;
     OneAtATime<Record, std::string> letters_;
     Sequence tasks_;           // gone before what its tasks use

@@ -101,6 +101,36 @@ TEST(StreamsCircles, BoxesThatWaitForEachOther) {
     }
 }
 
+/// What a queue has grown by is for what is under way: who pushes does not fill it.
+TEST(StreamsGrowth, WhatGoesInWaitsForWhatBecomesMore) {
+    constexpr int kCount = 3'000, kLeaves = 64;
+    for (const size_t workers : {1, 2}) {
+        std::atomic<int> alive{0}, most{0}, left{0};
+        const Net four = box<In<A>, Out<A>>("four", [&](Emit<Out<A>>& emit, int a) {
+            const int now = alive += 3;
+            for (int before = most; before < now;)
+                if (most.compare_exchange_weak(before, now)) break;
+            for (int i = 0; i < 4; ++i) emit(a - 1);
+        });
+        NetworkOptions options;
+        options.workers = static_cast<int>(workers);
+        options.queue_bound = 4;
+        options.output = [&](const Record& /*record*/) {
+            --alive;
+            ++left;
+        };
+        Network network(feedback(four, {Pattern("{<a>} if <a > 0>")}), std::move(options));
+        for (int i = 0; i < kCount; ++i) {
+            ++alive;
+            network.push(record<A>(3));
+        }
+        network.close();
+        network.settle();
+        EXPECT_EQ(left, kCount * kLeaves);
+        EXPECT_LT(most, 32 * kLeaves);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, StreamsBounds,
                          testing::Values(Shape{1, 1}, Shape{2, 1}, Shape{3, 1}, Shape{16, 1}, Shape{64, 1},
                                          Shape{1, 2}, Shape{16, 2}),
