@@ -211,7 +211,7 @@ void BufferState::note_upload(const Copy& to, Places from, ByteRange range,
 }
 
 const BufferState::Copy* BufferState::peer_with(const Validity& validity, const DeviceDriver& to) const {
-    if (image_ || (validity.valid & kHost) != 0) return nullptr;
+    if (image_ || is_in_place_on(to.info()) || (validity.valid & kHost) != 0) return nullptr;
     const auto found = std::ranges::find_if(copies_, [&](const Copy& copy) {
         return (validity.valid & copy.place) != 0 && !copy.driver->dead && to.copies_from(*copy.driver);
     });
@@ -248,8 +248,8 @@ DriverMemory& BufferState::acquire(const std::shared_ptr<DeviceDriver>& driver, 
         valid_.visit(range.offset, range.size, [&](size_t offset, size_t size, Validity& validity) {
             if (((validity.valid | validity.coming) & copy.place) != 0) return;
             const bool from_device = (validity.valid & kHost) == 0;
-            if (const Copy* const peer = copy.place == kHost ? nullptr : peer_with(validity, *driver))
-                if (send_across(copy, *peer, {offset, size})) return;
+            const Copy* const peer = peer_with(validity, *driver);
+            if (peer != nullptr && send_across(copy, *peer, {offset, size})) return;
             fetch_to_host(offset, size, validity);
             if (copy.place == kHost) return;
             if (from_device)
@@ -298,8 +298,7 @@ double BufferState::fetch_us(const DeviceDriver& driver, ByteRange range) {
     double us = 0;
     valid_.visit(range.offset, range.size, [&](size_t, size_t size, const Validity& validity) {
         if (((validity.valid | validity.coming) & place) != 0) return;
-        const Copy* const peer = place == kHost ? nullptr : peer_with(validity, driver);
-        if (peer != nullptr) {
+        if (const Copy* const peer = peer_with(validity, driver)) {
             us += copy_us(*peer->driver, driver, size);
             return;
         }

@@ -65,9 +65,9 @@ void Network::push(Record record) {
     plant.rethrow();
     if (plant.drops(record)) return;
     record.turns_back = 0;
+    if (plant.is_overfull()) plant.wait_for_room();
     plant.pressure.begin();
     try {
-        if (plant.is_overfull()) plant.wait_for_room();
         state_->flow.run(state_->inlet, std::move(record));
     } catch (...) {
         plant.pressure.end();

@@ -117,10 +117,9 @@ class Plant {
         if (overfull_.fetch_sub(1, std::memory_order_seq_cst) == 1) pressure.emptied(entry_);
     }
     [[nodiscard]] bool is_overfull() const { return overfull_.load(std::memory_order_relaxed) > 0; }
-    /// Before a record comes from outside, by who has begun and is not at work in the network.
-    void wait_for_room() {
-        (void)pressure.wait(entry_, [this] { return overfull_.load(std::memory_order_seq_cst) > 0; });
-    }
+    /// Before a record comes from outside, by who is not at work in the network. Throws kLimit as
+    /// Pressure::wait() does.
+    void wait_for_room();
     /// What is left in it is told of at the end.
     void note_cell(const Path& path, std::function<std::string()> what_is_left);
     [[nodiscard]] std::vector<std::string> remarks() const;

@@ -238,6 +238,17 @@ void Plant::schedule(const char* name, std::function<void()> work) {
     tasks_.insert(named, [work = std::move(work)] { work(); });
 }
 
+void Plant::wait_for_room() {
+    pressure.begin();
+    try {
+        (void)pressure.wait(entry_, [this] { return overfull_.load(std::memory_order_seq_cst) > 0; });
+    } catch (...) {
+        pressure.end();
+        throw;
+    }
+    pressure.end();
+}
+
 Plant::Shown::Shown(std::string name, std::function<WorkCounts()> work)
     : number_(Exchange::process().work().add_part(std::move(name), std::move(work))) {}
 

@@ -135,16 +135,8 @@ void Network::push(Record record) {
     const uintptr_t who = streams::own_number();
     if (!state.options.output) state.queue.pushing(who);
     const bool own_task = plant.is_own_task();
-    if (plant.is_overfull() && !own_task && !plant.seat.counts(who) && !state.beside.contains(who)) {
-        plant.pressure.begin();
-        try {
-            plant.wait_for_room();
-        } catch (...) {
-            plant.pressure.end();
-            throw;
-        }
-        plant.pressure.end();
-    }
+    if (plant.is_overfull() && !own_task && !plant.seat.counts(who) && !state.beside.contains(who))
+        plant.wait_for_room();
     streams::PushSeat::Seat* seat = own_task ? nullptr : plant.seat.enter(who);
     if (seat == nullptr && (own_task || plant.seat.counts(who) || state.beside.contains(who))) {
         // A box does, or one of the functions for what leaves: its flow is counted, and on its stack.

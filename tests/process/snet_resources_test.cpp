@@ -84,6 +84,11 @@ class FrontProgram {
         }
         say(fmt::format("{{ {} 0 {} }}", parts[1] == "grant" ? "accept" : "return", parts[2].str()));
     }
+    void take_all() {
+        set_up();
+        say("{ local 4 }");
+        while (has.size() < 4) ASSERT_NO_FATAL_FAILURE(obey());
+    }
     std::set<int> has;
 
   private:
@@ -113,9 +118,7 @@ class SnetResourcesTest : public testing::Test {
 TEST_F(SnetResourcesTest, AProgramOfFrontAndOneOfOursShareTheMachine) {
     constexpr int kRecords = 100;
     FrontProgram front(port_);
-    front.set_up();
-    front.say("{ local 4 }");
-    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+    ASSERT_NO_FATAL_FAILURE(front.take_all());
 
     const std::string base = work_.path() + "/ours";
     std::ofstream(base + ".snet")
@@ -149,9 +152,7 @@ TEST_F(SnetResourcesTest, AProgramOfFrontAndOneOfOursShareTheMachine) {
 /// What no box does is a worker's, too: it keeps its CPU while it goes on.
 TEST_F(SnetResourcesTest, WhoReadsAndFiltersHasACpuForIt) {
     FrontProgram front(port_);
-    front.set_up();
-    front.say("{ local 4 }");
-    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+    ASSERT_NO_FATAL_FAILURE(front.take_all());
     const std::string base = work_.path() + "/count";
     std::ofstream(base + ".snet")
         << "net count connect [{<n>} -> {<n = n - 1>, <on>}] \\ {<n>, <on>} if <n > 0>;\n";
@@ -174,9 +175,7 @@ TEST_F(SnetResourcesTest, WhoReadsAndFiltersHasACpuForIt) {
 /// Also where nobody else wanted it meanwhile, so that the arbiter has not heard of it.
 TEST_F(SnetResourcesTest, WhatWasGivenBackIsGrantedAgain) {
     FrontProgram front(port_);
-    front.set_up();
-    front.say("{ local 4 }");
-    while (front.has.size() < 4) ASSERT_NO_FATAL_FAILURE(front.obey());
+    ASSERT_NO_FATAL_FAILURE(front.take_all());
     front.say("{ local 2 }{ return 0 2 3 }{ state }");
     front.has = {0, 1};
     EXPECT_NE(front.next().find("local 2 remote 0 \n    granted 2"), std::string::npos);
@@ -186,9 +185,7 @@ TEST_F(SnetResourcesTest, WhatWasGivenBackIsGrantedAgain) {
 
 TEST_F(SnetResourcesTest, WhoSaysNonsenseLosesWhatItHadAndNobodyElseDoes) {
     FrontProgram first(port_), second(port_);
-    first.set_up();
-    first.say("{ local 4 }");
-    while (first.has.size() < 4) ASSERT_NO_FATAL_FAILURE(first.obey());
+    ASSERT_NO_FATAL_FAILURE(first.take_all());
     for (const char* said : {"{ accept 0 99 }", "GET / HTTP/1.1\r\n\r\n", "{ local -1 }", "{ shutdown }"}) {
         FrontProgram hostile(port_);
         hostile.say(said);
@@ -196,9 +193,7 @@ TEST_F(SnetResourcesTest, WhoSaysNonsenseLosesWhatItHadAndNobodyElseDoes) {
     }
     first.say("{ return 0 0 1 2 3 99 }");
     EXPECT_EQ(first.next(), "");
-    second.set_up();
-    second.say("{ local 4 }");
-    while (second.has.size() < 4) ASSERT_NO_FATAL_FAILURE(second.obey());
+    ASSERT_NO_FATAL_FAILURE(second.take_all());
     EXPECT_TRUE(serve_.running());
 }
 

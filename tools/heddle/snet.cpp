@@ -36,7 +36,7 @@ struct SnetOptions {
     std::vector<std::string> boxes;
     std::string input = "-", output = "-", letters, calls, format;
     int workers = 0, min = 0, stack_kib = 0;
-    size_t bound = 512;
+    size_t bound = streams::NetworkOptions().queue_bound;
     std::string resources;
     uint32_t turns = streams::NetworkOptions().most_turns;
 };
